@@ -1,0 +1,67 @@
+// Mesh: the links between one node of a communicator and its peers, and nothing more. The engine
+// (plugin/collective) is written against this interface, so that the same code runs over TCP, over
+// the in-memory transport of the tests and, later, in simulated time.
+//
+// Why "place" instead of posted receives: the header of a frame says everything about where its
+// payload belongs (sequence, level, shard), so the owner answers with an address when the header is
+// in, and the payload is received in place. Who may send when is the owner's flow control (credits);
+// a mesh never queues a payload of its own.
+//
+// Threads: everything here, calls and callbacks, happens on one thread, the owner's progress thread.
+// A mesh must not call its sink from within a call of the sink's owner (no re-entrance): callbacks
+// come from the mesh's own turn.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "plugin/transport/frame.h"
+#include "topology/base/status.h"
+
+namespace riffle {
+
+class MeshSink {
+ public:
+  virtual ~MeshSink() = default;
+  // The link to `peer` carries frames in both directions from now on.
+  virtual void opened(int peer) = 0;
+  // A frame's header arrived. Returns where its `length` payload bytes go (any non-null pointer if
+  // length is 0), or an error, after which the peer counts as lost with that error.
+  virtual Result<std::byte*> place(int peer, const FrameHeader& header) = 0;
+  // The whole payload is at `payload`, the address that place() returned.
+  virtual void arrived(int peer, const FrameHeader& header, std::byte* payload) = 0;
+  // The frame was handed to the network completely; its payload is no longer read.
+  virtual void sent(int peer, std::uint64_t cookie) = 0;
+  // The peer closed on purpose (GOODBYE): nothing more comes from it. Not an error by itself.
+  virtual void departed(int peer) = 0;
+  // The peer is gone without a goodbye, or broke the protocol. Called once per peer.
+  virtual void lost(int peer, const Status& why) = 0;
+};
+
+class Mesh {
+ public:
+  virtual ~Mesh() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Starts a link to `peer` (both sides must ask for it); sink.opened() or sink.lost() follows.
+  // Asking again is harmless.
+  virtual void open(int peer) = 0;
+
+  // Queues a frame. `payload` must stay readable and unchanged until sent(peer, cookie), which is
+  // called for every frame unless the peer is lost or the mesh aborted. Frames of lower `priority`
+  // value go first; equal ones in the order of the calls. Different frames to one peer may overtake
+  // each other on the way (several streams). Precondition: the link is open.
+  virtual void send(int peer, const FrameHeader& header, std::span<const std::byte> payload,
+                    std::uint64_t cookie, std::uint64_t priority) = 0;
+
+  // Monotonic time in nanoseconds: the clock of deadlines (virtual in simulation).
+  virtual std::uint64_t now_ns() const = 0;
+
+  // Stops reading and writing payloads at once: when abort() returns no address given to the mesh
+  // is touched any more. Peers learn of it as a lost peer (no GOODBYE).
+  virtual void abort() = 0;
+};
+
+}  // namespace riffle

@@ -1,0 +1,56 @@
+// Reactor: the library's progress thread: epoll, timers and wake-ups. It sleeps when idle.
+//
+// One per RIFFLE_THREADS, shared by all communicators of the process; an object is bound to one
+// reactor for life. The thread starts with the first object and ends when the last is gone and
+// nothing is draining. No signals are handled on it. After fork() the child owns no thread: its
+// descriptors are closed (not shut down) by a pthread_atfork handler and every call fails cleanly.
+//
+// An exception on the thread is caught around each handler, logged, and given to that handler's
+// on_failure(), never further.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace riffle {
+
+class Reactor {
+ public:
+  // Called on the reactor thread when the descriptor is ready.
+  class FdHandler {
+   public:
+    virtual ~FdHandler() = default;
+    virtual void on_ready(std::uint32_t epoll_events) = 0;
+  };
+  // Called on the reactor thread, once, some time after wake().
+  class WakeHandler {
+   public:
+    virtual ~WakeHandler() = default;
+    virtual void on_wake() = 0;
+  };
+
+  // A reactor of the process-wide pool (round robin); keeps the thread alive while held.
+  static std::shared_ptr<Reactor> acquire();
+
+  virtual ~Reactor() = default;
+
+  // Any thread. Cheap; several wakes before the handler runs count as one. No allocation.
+  virtual void wake(WakeHandler* handler) = 0;
+  // Any thread: runs `f` on the reactor thread; run_and_wait returns after it ran (at once when
+  // called on the reactor thread). Set-up and teardown only: it allocates.
+  virtual void run(std::function<void()> f) = 0;
+  virtual void run_and_wait(std::function<void()> f) = 0;
+
+  // Reactor thread only.
+  virtual void add(int fd, std::uint32_t epoll_events, FdHandler* handler) = 0;
+  virtual void modify(int fd, std::uint32_t epoll_events, FdHandler* handler) = 0;
+  virtual void remove(int fd) = 0;
+  virtual void forget(WakeHandler* handler) = 0;  // drops a pending wake
+  virtual std::uint64_t call_at(std::uint64_t when_ns, std::function<void()> f) = 0;  // timer id
+  virtual void cancel(std::uint64_t timer) = 0;
+
+  static std::uint64_t now_ns();  // CLOCK_MONOTONIC
+};
+
+}  // namespace riffle

@@ -1,0 +1,81 @@
+// GroupPlan: the groups, level by level, in which an all-reduce runs. A value type; everything that
+// a node has to know to take part is in it, so that equal plans mean equal behaviour.
+//
+// The buffer is the interval [0, kShareUnits) of "units"; unit u stands for element
+// floor(u * count / kShareUnits), see element_of(). At level 0 every node holds its own contribution
+// to the whole buffer. A group reduces one span: its members, who all hold a partial sum of the
+// span, exchange so that member j alone holds the group's sum of shard j, that is
+// [cuts[j], cuts[j+1]). Level k works on what level k-1 left. After the last level every unit is held
+// by exactly one node and is the sum over all nodes; the same groups, walked backwards, gather it.
+//
+// Expressed in this form (docs/algorithms.md): the uneven butterfly is one level with one `direct`
+// group; the classic ring one level with one `ring` group; racks x rails two levels; halving-doubling
+// log2 N levels of pairs; a binomial tree log2 N levels of pairs whose second member owns nothing
+// (cuts[1] == cuts[2]). A node may stand in several groups of one level as long as spans are disjoint.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "topology/base/status.h"
+
+namespace riffle {
+
+using Share = std::uint32_t;
+inline constexpr Share kShareUnits = 1u << 30;
+
+enum class Pattern : std::uint8_t {
+  kDirect = 0,  // every member sends each other member its shard: 2 steps
+  kRing = 1,    // shards travel around the members in their order: 2(p-1) steps
+};
+
+struct Group {
+  Pattern pattern = Pattern::kDirect;
+  std::vector<int> members;  // distinct ranks; their order is the order of reduction
+  std::vector<Share> cuts;   // members.size() + 1 values, non-decreasing; span = [front, back)
+
+  Share begin() const { return cuts.front(); }
+  Share end() const { return cuts.back(); }
+  bool operator==(const Group&) const = default;
+};
+
+struct Level {
+  std::vector<Group> groups;
+  bool operator==(const Level&) const = default;
+};
+
+struct GroupPlan {
+  int nodes = 0;
+  std::vector<Level> levels;  // empty iff nodes == 1
+  bool operator==(const GroupPlan&) const = default;
+};
+
+// Several shuffled variants of a plan; chunk number s of a communicator uses lanes[s % lanes.size()].
+struct PlanSet {
+  std::vector<GroupPlan> lanes;  // at least one, all of the same number of nodes
+  std::string name;              // e.g. "racks x rails", for people
+  bool operator==(const PlanSet&) const = default;
+};
+
+// The element where unit u begins in a buffer of `count` elements: monotone in u, 0 at 0, count at
+// kShareUnits; inner results are multiples of `grain` elements (a power of two).
+std::uint64_t element_of(Share u, std::uint64_t count, std::uint64_t grain);
+
+// ok iff walking the plan sums every unit over all nodes exactly once and leaves it with one owner.
+// Also checks indices, sizes and monotone cuts, so that a plan from the wire is safe to run.
+Status validate(const GroupPlan& plan);
+Status validate(const PlanSet& plans);
+
+// Equal plans have equal digests; used to compare plans across nodes.
+std::uint64_t digest(const PlanSet& plans);
+
+// Wire form: little-endian, self-delimiting; decode never trusts a length and validates the result.
+std::vector<std::uint8_t> encode(const PlanSet& plans);
+Result<PlanSet> decode_plan_set(const std::uint8_t* data, std::size_t size);
+
+// For people and tools.
+std::string to_text(const GroupPlan& plan);
+std::string to_json(const PlanSet& plans);
+
+}  // namespace riffle

@@ -1,0 +1,42 @@
+// The planner: from a fabric and a size to the fastest known set of groups. Pure and deterministic:
+// the same integer rates in, the same answer on every machine. No threads, no I/O.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "topology/fabric/fabric.h"
+#include "topology/plan/group_plan.h"
+
+namespace riffle {
+
+struct PlanOptions {
+  int max_lanes = 8;              // shuffled variants to return at most
+  std::uint64_t seed = 1;         // of the shuffles
+  std::string only;               // force one candidate by name ("ring", "direct", ...); empty = best
+};
+
+struct Candidate {
+  std::string name;
+  double time_us = 0;             // predicted
+  std::string limit;              // the resource that sets the time, e.g. "uplink of rack 1"
+};
+
+struct PlanChoice {
+  PlanSet plans;
+  double time_us = 0;             // predicted for `bytes`
+  double bound_us = 0;            // least time of any exact algorithm (architecture: Bounds)
+  std::string reason;             // one sentence: what was chosen and what limits it
+  std::vector<Candidate> candidates;  // all considered, best first
+};
+
+// Least time in microseconds that any exact all-reduce of `bytes` bytes can take on the fabric.
+double bound_us(const Fabric& fabric, std::uint64_t bytes);
+
+// Predicted time of one plan set (steady state: load over capacity of every link, plus latency).
+Candidate predict(const Fabric& fabric, const PlanSet& plans, std::uint64_t bytes);
+
+Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOptions& options);
+
+}  // namespace riffle
