@@ -13,23 +13,25 @@
 
 namespace riffle {
 
+inline constexpr int kMaxNodes = 65536;
+
 struct NodeLink {
-  std::string name;             // host name or address, for messages
-  std::int64_t out_kbps = 0;    // what the node can send
-  std::int64_t in_kbps = 0;     // what the node can receive
+  std::string name;           // host name or address, for messages
+  std::int64_t out_kbps = 0;  // what the node can send
+  std::int64_t in_kbps = 0;   // what the node can receive
   int rack = 0;
 };
 
 struct RackLink {
   std::string name;
-  std::int64_t up_kbps = 0;     // out of the rack towards the core; 0 = not a limit
-  std::int64_t down_kbps = 0;   // from the core into the rack; 0 = not a limit
+  std::int64_t up_kbps = 0;    // out of the rack towards the core; 0 = not a limit
+  std::int64_t down_kbps = 0;  // from the core into the rack; 0 = not a limit
 };
 
 struct Fabric {
   std::vector<NodeLink> nodes;
-  std::vector<RackLink> racks;  // at least one
-  std::int64_t latency_us = 50; // one way, between any two nodes
+  std::vector<RackLink> racks;   // at least one
+  std::int64_t latency_us = 50;  // one way, between any two nodes
 
   int size() const { return static_cast<int>(nodes.size()); }
 };

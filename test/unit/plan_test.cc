@@ -1,0 +1,156 @@
+// topology/plan/group_plan.h: validation, cuts, wire form.
+#include <gtest/gtest.h>
+
+#include "test/unit/plan_executor.h"
+#include "topology/plan/group_plan.h"
+
+namespace riffle {
+namespace {
+
+constexpr Share kAll = kShareUnits;
+constexpr Share kHalf = kShareUnits / 2;
+
+GroupPlan one_group(Pattern pattern, std::vector<int> members, std::vector<Share> cuts) {
+  const int nodes = static_cast<int>(members.size());
+  return {nodes, {{{{pattern, std::move(members), std::move(cuts)}}}}};
+}
+
+// 2 x 2 grid.
+GroupPlan grid() {
+  return {
+      4,
+      {{{{Pattern::kDirect, {0, 1}, {0, kHalf, kAll}}, {Pattern::kRing, {2, 3}, {0, kHalf, kAll}}}},
+       {{{Pattern::kDirect, {0, 2}, {0, 7, kHalf}},
+         {Pattern::kDirect, {3, 1}, {kHalf, kAll, kAll}}}}}};
+}
+
+void expect_error(const GroupPlan& plan, const std::string& part) {
+  const Status s = validate(plan);
+  ASSERT_FALSE(s.is_ok()) << to_text(plan);
+  EXPECT_NE(s.message().find(part), std::string::npos) << s.message();
+}
+
+TEST(ElementOf, CoversTheBufferInOrderOnTheGrain) {
+  for (std::uint64_t count : {0ull, 1ull, 7ull, 4096ull, 1000003ull, (1ull << 62) + 5}) {
+    for (std::uint64_t grain : {1ull, 16ull, 1024ull}) {
+      EXPECT_EQ(element_of(0, count, grain), 0u);
+      EXPECT_EQ(element_of(kAll, count, grain), count);
+      std::uint64_t last = 0;
+      for (Share u = 0; u < kAll; u += 12345677) {
+        const std::uint64_t e = element_of(u, count, grain);
+        EXPECT_EQ(e % grain, 0u);
+        EXPECT_LE(last, e);
+        EXPECT_LE(e, count);
+        last = e;
+      }
+    }
+  }
+  EXPECT_EQ(element_of(kHalf, 10, 1), 5u);
+  EXPECT_EQ(element_of(kHalf, 10, 4), 4u);
+  EXPECT_EQ(element_of(kHalf, 1ull << 63, 1), 1ull << 62);
+}
+
+TEST(Validate, AcceptsWhatSums) {
+  EXPECT_TRUE(validate(GroupPlan{1, {}}).is_ok());
+  EXPECT_TRUE(validate(one_group(Pattern::kDirect, {2, 0, 1}, {0, 5, 5, kAll})).is_ok());
+  EXPECT_TRUE(validate(grid()).is_ok()) << validate(grid()).message();
+  EXPECT_EQ(run_on_integers(grid(), 101, 1), "");
+}
+
+TEST(Validate, ANodeMayStandInSeveralGroupsOfALevel) {
+  // Node 0 is alone in its part of the network and meets the owners 1 and 2 of the other part.
+  const GroupPlan plan{3,
+                       {{{{Pattern::kDirect, {1, 2}, {0, kHalf, kAll}}}},
+                        {{{Pattern::kDirect, {0, 1}, {0, 3, kHalf}},
+                          {Pattern::kDirect, {0, 2}, {kHalf, kHalf, kAll}}}}}};
+  EXPECT_TRUE(validate(plan).is_ok()) << validate(plan).message();
+  EXPECT_EQ(run_on_integers(plan, 64, 4), "");
+}
+
+TEST(Validate, RefusesEachKindOfNonsense) {
+  expect_error(GroupPlan{0, {}}, "0 nodes");
+  expect_error(GroupPlan{2, {}}, "still partial");
+  expect_error(one_group(Pattern::kDirect, {0, 1}, {0, kHalf}), "cuts");
+  expect_error(one_group(Pattern::kDirect, {0, 1}, {0, kAll, kHalf}), "not in order");
+  expect_error(one_group(Pattern::kDirect, {0, 1}, {0, kHalf, kAll + 1}), "behind the buffer");
+  expect_error(one_group(Pattern::kDirect, {0, 1}, {5, 5, 5}), "empty");
+  expect_error(one_group(Pattern::kDirect, {0}, {0, kAll}), "two members");
+  expect_error(one_group(Pattern::kDirect, {0, 2}, {0, kHalf, kAll}), "member 2");
+  expect_error(one_group(Pattern::kDirect, {0, -1}, {0, kHalf, kAll}), "member -1");
+  expect_error(one_group(Pattern::kDirect, {0, 0}, {0, kHalf, kAll}), "stands in it twice");
+  expect_error(one_group(static_cast<Pattern>(9), {0, 1}, {0, kHalf, kAll}), "pattern 9");
+  expect_error(one_group(Pattern::kDirect, {0, 1}, {0, kHalf, kAll - 1}), "still partial");
+}
+
+TEST(Validate, RefusesAMemberWithoutAPartialSum) {
+  GroupPlan plan = grid();
+  plan.levels[1].groups[0].members = {1, 2};  // node 1 gave this half away
+  expect_error(plan, "level 1, group 0: node 1");
+}
+
+TEST(Validate, RefusesGroupsThatBuildOnTheirOwnLevel) {
+  GroupPlan plan = grid();
+  for (Group& g : plan.levels[1].groups) plan.levels[0].groups.push_back(g);
+  plan.levels.pop_back();
+  expect_error(plan, "level 0, group 2");
+}
+
+TEST(Wire, RoundTripAndDigest) {
+  PlanSet set{{grid(), grid()}, "a \"grid\""};
+  std::swap(set.lanes[1].levels[0].groups[0].members[0],
+            set.lanes[1].levels[0].groups[0].members[1]);
+  set.lanes[1].levels[1].groups[0].members = {1, 2};
+  set.lanes[1].levels[1].groups[1].members = {3, 0};
+  ASSERT_TRUE(validate(set).is_ok()) << validate(set).message();
+  const auto bytes = encode(set);
+  const auto back = decode_plan_set(bytes.data(), bytes.size());
+  ASSERT_TRUE(back.is_ok()) << back.status().message();
+  EXPECT_EQ(*back, set);
+  EXPECT_EQ(digest(*back), digest(set));
+  PlanSet other = set;
+  other.lanes[0].levels[1].groups[0].cuts[1] = 8;
+  EXPECT_NE(digest(other), digest(set));
+}
+
+TEST(Wire, RefusesWhatIsShortLongOrChanged) {
+  const PlanSet set{{grid()}, "grid"};
+  const auto bytes = encode(set);
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(decode_plan_set(bytes.data(), size).is_ok()) << size;
+  }
+  auto longer = bytes;
+  longer.push_back(0);
+  EXPECT_FALSE(decode_plan_set(longer.data(), longer.size()).is_ok());
+  // Any single byte may change: the result is refused or still a sound plan.
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    for (int flip : {0x01, 0x80, 0xff}) {
+      auto changed = bytes;
+      changed[i] ^= static_cast<std::uint8_t>(flip);
+      const auto back = decode_plan_set(changed.data(), changed.size());
+      if (!back.is_ok()) continue;
+      EXPECT_EQ(run_on_integers(back->lanes[0], 33, 1), "") << i;
+    }
+  }
+}
+
+TEST(Wire, HugeCountsAllocateNothing) {
+  auto bytes = encode({{grid()}, ""});
+  const std::size_t group_count = 4 + 4 + 4 + 1 + 1 + 1;
+  for (std::size_t i = 0; i < 4; ++i) bytes[group_count + i] = 0xff;
+  const auto back = decode_plan_set(bytes.data(), bytes.size());
+  ASSERT_FALSE(back.is_ok());
+  EXPECT_NE(back.status().message().find("too early"), std::string::npos);
+}
+
+TEST(Text, ShowsGroupsAndEscapesNames) {
+  EXPECT_NE(to_text(grid()).find("ring on 100% from 0%: 2 [50%]"), std::string::npos);
+  EXPECT_NE(to_text(grid()).find("3 [50%] 1 [0%]"), std::string::npos) << to_text(grid());
+  const std::string json = to_json({{grid()}, "a\"b"});
+  EXPECT_NE(json.find("\"name\":\"a\\\"b\""), std::string::npos);
+  EXPECT_NE(json.find("{\"pattern\":\"direct\",\"members\":[0,2],\"cuts\":[0,7,536870912]}"),
+            std::string::npos)
+      << json;
+}
+
+}  // namespace
+}  // namespace riffle

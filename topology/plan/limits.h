@@ -1,0 +1,16 @@
+// Sizes beyond which a plan is refused: generous for any real cluster, small enough that a plan
+// from the wire cannot make a node allocate without bound. A ring or direct plan has one level,
+// halving- doubling at most 17.
+#pragma once
+
+#include <cstddef>
+
+#include "topology/fabric/fabric.h"
+
+namespace riffle {
+
+inline constexpr std::size_t kMaxPlanLevels = 32;
+inline constexpr std::size_t kMaxPlanLanes = 64;
+inline constexpr std::size_t kMaxPlanName = 255;  // bytes
+
+}  // namespace riffle
