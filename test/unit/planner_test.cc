@@ -1,0 +1,221 @@
+// topology/plan/planner.h: the known fabrics, and properties on random ones.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "test/unit/plan_executor.h"
+#include "topology/plan/candidates/candidate.h"
+#include "topology/plan/planner.h"
+
+namespace riffle {
+namespace {
+
+constexpr std::uint64_t k64MiB = 64 << 20;
+
+Fabric nodes(std::vector<std::int64_t> mbps) {
+  Fabric f = even_fabric(static_cast<int>(mbps.size()), 1);
+  for (std::size_t n = 0; n < mbps.size(); ++n) {
+    f.nodes[n].out_kbps = f.nodes[n].in_kbps = mbps[n] * 1000;
+  }
+  return f;
+}
+
+Fabric racks(int count, int size, std::int64_t mbps, std::int64_t uplink_mbps, bool interleaved) {
+  Fabric f = even_fabric(count * size, mbps * 1000);
+  f.racks.clear();
+  for (int r = 0; r < count; ++r) {
+    f.racks.push_back({"r" + std::to_string(r), uplink_mbps * 1000, uplink_mbps * 1000});
+  }
+  for (int n = 0; n < f.size(); ++n) f.nodes[n].rack = interleaved ? n % count : n / size;
+  return f;
+}
+
+Fabric mixed16() {
+  std::vector<std::int64_t> rates;
+  for (int n = 0; n < 16; ++n) rates.push_back(n % 2 ? 100 : 400);
+  return nodes(rates);
+}
+
+PlanChoice best(const Fabric& fabric, std::uint64_t bytes = k64MiB) {
+  auto choice = plan(fabric, bytes, {});
+  EXPECT_TRUE(choice.is_ok()) << choice.status().message();
+  EXPECT_TRUE(validate(choice->plans).is_ok());
+  for (const GroupPlan& lane : choice->plans.lanes) EXPECT_EQ(run_on_integers(lane, 1000, 1), "");
+  return *choice;
+}
+
+double x_bound(const PlanChoice& c) { return c.time_us / c.bound_us; }
+
+// 64 MiB over 1 Mbit/s, the unit of the bounds below.
+constexpr double kUs = 64.0 * 1024 * 1024 * 8;
+
+TEST(Planner, Uniform8) {
+  const PlanChoice c = best(even_fabric(8, 400'000));
+  EXPECT_NEAR(c.bound_us, 1.75 * kUs / 400, 1);
+  EXPECT_LE(x_bound(c), 1.02) << c.reason;
+  EXPECT_EQ(c.plans.name, "direct");
+}
+
+TEST(Planner, Straggler8OwnsNothing) {
+  const PlanChoice c = best(nodes({400, 400, 400, 100, 400, 400, 400, 400}));
+  EXPECT_NEAR(c.bound_us, kUs / 100, 1);
+  EXPECT_LE(x_bound(c), 1.02) << c.reason;
+  for (const GroupPlan& lane : c.plans.lanes) {
+    for (const Group& g : lane.levels[0].groups) {
+      for (std::size_t j = 0; j < g.members.size(); ++j) {
+        const Share owned = g.cuts[j + 1] - g.cuts[j];
+        EXPECT_EQ(owned == 0, g.members[j] == 3);
+      }
+    }
+  }
+}
+
+TEST(Planner, Racks8) {
+  for (bool interleaved : {true, false}) {
+    const PlanChoice c = best(racks(2, 4, 400, 200, interleaved));
+    EXPECT_NEAR(c.bound_us, kUs / 200, 1);
+    EXPECT_LE(x_bound(c), 1.02) << c.reason;
+    EXPECT_EQ(c.plans.name, "racks x rails");
+    EXPECT_NE(c.reason.find("link of rack"), std::string::npos) << c.reason;
+  }
+}
+
+TEST(Planner, Racks8Tight) {
+  const PlanChoice c = best(racks(2, 4, 400, 50, true));
+  EXPECT_NEAR(c.bound_us, kUs / 50, 1);
+  EXPECT_LE(x_bound(c), 1.02) << c.reason;
+}
+
+TEST(Planner, Mixed16) {
+  const PlanChoice c = best(mixed16());
+  EXPECT_NEAR(c.bound_us, kUs / 100, 1);
+  EXPECT_LE(x_bound(c), 1.02) << c.reason;
+}
+
+TEST(Planner, Racks12) {
+  const PlanChoice c = best(racks(3, 4, 300, 300, true));
+  EXPECT_NEAR(c.bound_us, 22.0 / 12 * kUs / 300, 1);
+  EXPECT_LE(x_bound(c), 1.02) << c.reason;
+}
+
+TEST(Planner, UnevenRacksShareTheBufferByCommonRefinement) {
+  Fabric f = racks(2, 4, 400, 200, false);
+  f.nodes[3].rack = 1;  // 3 and 5
+  const PlanChoice c = best(f);
+  EXPECT_LE(x_bound(c), 1.02) << c.reason;
+  EXPECT_EQ(c.plans.name, "racks x rails");
+}
+
+TEST(Planner, SmallMessagesTakeFewSteps) {
+  const PlanChoice c = best(even_fabric(8, 10'000'000), 1024);
+  EXPECT_LE(c.plans.lanes[0].levels.size(), 3u);
+  for (const Candidate& other : c.candidates) {
+    EXPECT_NE(c.plans.name, "ring");
+    EXPECT_LE(c.time_us, other.time_us * 1.001);
+  }
+}
+
+TEST(Planner, OneAndTwoNodes) {
+  EXPECT_EQ(best(even_fabric(1, 1000)).plans.lanes[0].levels.size(), 0u);
+  const PlanChoice c = best(nodes({400, 100}));
+  EXPECT_NEAR(c.bound_us, kUs / 100, 1);
+  EXPECT_LE(x_bound(c), 1.02) << c.reason;
+}
+
+TEST(Planner, ForcesAFamilyByName) {
+  for (const Family& family : families()) {
+    PlanOptions options;
+    options.only = family.name;
+    const auto choice = plan(racks(2, 4, 400, 200, true), k64MiB, options);
+    ASSERT_TRUE(choice.is_ok()) << choice.status().message();
+    EXPECT_EQ(choice->plans.name.substr(0, 4), std::string(family.name).substr(0, 4));
+  }
+  PlanOptions options;
+  options.only = "torus";
+  const auto unknown = plan(even_fabric(4, 1000), 1, options);
+  ASSERT_FALSE(unknown.is_ok());
+  for (const Family& family : families()) {
+    EXPECT_NE(unknown.status().message().find(family.name), std::string::npos);
+  }
+  options.only = "racks";
+  EXPECT_FALSE(plan(even_fabric(4, 1000), 1, options).is_ok());
+}
+
+TEST(Planner, RefusesBadOptionsAndFabrics) {
+  PlanOptions options;
+  options.max_lanes = 0;
+  EXPECT_FALSE(plan(even_fabric(4, 1000), 1, options).is_ok());
+  Fabric f = even_fabric(4, 1000);
+  f.nodes[2].rack = 1;
+  EXPECT_FALSE(plan(f, 1, {}).is_ok());
+}
+
+Fabric random_fabric(std::mt19937& random) {
+  const auto pick = [&](int low, int high) {
+    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
+  };
+  Fabric f = even_fabric(pick(2, 20), 1);
+  f.racks.clear();
+  const int count = pick(1, 5);
+  for (int r = 0; r < count; ++r) {
+    f.racks.push_back({"r" + std::to_string(r), pick(0, 3) * 150'000LL, pick(0, 3) * 170'000LL});
+  }
+  const bool symmetric = pick(0, 1) == 0;
+  for (NodeLink& n : f.nodes) {
+    n.out_kbps = n.in_kbps = 100'000 * pick(1, 10);
+    if (!symmetric) n.in_kbps = 100'000 * pick(1, 10);
+    n.rack = pick(0, count - 1);
+  }
+  f.latency_us = pick(0, 300);
+  return f;
+}
+
+// The heart: on any fabric every candidate computes the sum on every lane, and none is predicted to
+// beat the bound.
+TEST(Planner, RandomFabrics) {
+  std::mt19937 random(20240607);
+  for (int i = 0; i < 300; ++i) {
+    const Fabric f = random_fabric(random);
+    const std::uint64_t bytes = std::uint64_t{1} << (random() % 28);
+    const FabricView view(f);
+    const double bound = bound_us(f, bytes);
+    for (const Family& family : families()) {
+      for (const Blueprint& blueprint : family.propose(view)) {
+        PlanSet set{{}, blueprint.name};
+        for (int lane = 0; lane < 3; ++lane) {
+          set.lanes.push_back(blueprint.build(lane_order(view, lane, i)));
+          ASSERT_EQ(run_on_integers(set.lanes.back(), 97, 1), "") << i << " " << blueprint.name;
+        }
+        ASSERT_TRUE(validate(set).is_ok()) << i << " " << validate(set).message();
+        EXPECT_GE(predict(f, set, bytes).time_us, bound * (1 - 1e-6)) << i << " " << blueprint.name;
+      }
+    }
+    const auto choice = plan(f, bytes, {});
+    ASSERT_TRUE(choice.is_ok()) << i << " " << choice.status().message();
+    EXPECT_DOUBLE_EQ(choice->bound_us, bound);
+  }
+}
+
+TEST(Planner, SameInSameOut) {
+  std::mt19937 random(5);
+  const Fabric f = random_fabric(random);
+  const auto a = plan(f, k64MiB, {});
+  const auto b = plan(f, k64MiB, {});
+  EXPECT_EQ(digest(a->plans), digest(b->plans));
+  EXPECT_EQ(a->reason, b->reason);
+}
+
+TEST(Planner, LanesDifferAndAreBalanced) {
+  const Fabric f = racks(2, 4, 400, 200, true);
+  const PlanChoice c = best(f);
+  ASSERT_EQ(c.plans.lanes.size(), 8u);
+  EXPECT_NE(c.plans.lanes[0], c.plans.lanes[1]);
+  // Every node takes its turn at the front of the order, where trees have their root.
+  const FabricView view(f);
+  std::vector<int> front(f.size(), 0);
+  for (int lane = 0; lane < f.size(); ++lane) ++front[lane_order(view, lane, 1).flat()[0]];
+  EXPECT_EQ(front, std::vector<int>(f.size(), 1));
+}
+
+}  // namespace
+}  // namespace riffle

@@ -1,0 +1,87 @@
+#include <algorithm>
+
+#include "topology/plan/candidates/candidate.h"
+#include "topology/plan/nested.h"
+
+namespace riffle {
+namespace {
+
+constexpr std::size_t kMaxDimensions = 4;  // beyond that halving-doubling takes over
+constexpr std::size_t kMaxGrids = 16;
+
+using Factors = std::vector<int>;
+
+// All ways to write n as a product of non-rising factors of at least 2, fewest factors first.
+void factorise(int n, int largest, std::size_t dimensions, Factors& so_far,
+               std::vector<Factors>& found) {
+  if (n == 1) {
+    found.push_back(so_far);
+    return;
+  }
+  if (dimensions == 0) return;
+  for (int f = std::min(n, largest); f >= 2; --f) {
+    if (n % f != 0) continue;
+    so_far.push_back(f);
+    factorise(n / f, f, dimensions - 1, so_far, found);
+    so_far.pop_back();
+  }
+}
+
+std::vector<Factors> factorisations(int n) {
+  std::vector<Factors> found;
+  Factors so_far;
+  factorise(n, n, kMaxDimensions, so_far, found);
+  // Among grids of the same dimension the one with the smallest groups first: the nearest to a
+  // cube.
+  std::stable_sort(found.begin(), found.end(), [](const Factors& a, const Factors& b) {
+    return a.size() != b.size() ? a.size() < b.size() : a < b;
+  });
+  return found;
+}
+
+// Racks of equal size are filled by the first dimensions, which carry most, before any group
+// crosses.
+std::vector<Factors> factors_of(const FabricView& view) {
+  const auto& racks = view.racks();
+  const std::size_t members = racks[0].members.size();
+  const bool alike = std::all_of(racks.begin(), racks.end(),
+                                 [&](const RackView& r) { return r.members.size() == members; });
+  if (!alike || racks.size() == 1 || members == 1) return factorisations(view.size());
+  std::vector<Factors> all;
+  for (const Factors& inside : factorisations(static_cast<int>(members))) {
+    for (const Factors& across : factorisations(static_cast<int>(racks.size()))) {
+      if (inside.size() + across.size() > kMaxDimensions) continue;
+      all.push_back(inside);
+      all.back().insert(all.back().end(), across.begin(), across.end());
+    }
+  }
+  return all;
+}
+
+std::string name_of(const Factors& factors) {
+  std::string name = "grid ";
+  for (std::size_t k = 0; k < factors.size(); ++k) {
+    name += (k ? "x" : "") + std::to_string(factors[k]);
+  }
+  return name;
+}
+
+}  // namespace
+
+// Grids of two to four dimensions with even shares (Moshpit's grid, run to the exact end).
+std::vector<Blueprint> propose_grid(const FabricView& view) {
+  std::vector<Blueprint> grids;
+  for (const Factors& factors : factors_of(view)) {
+    if (factors.size() < 2) continue;  // one dimension is `direct`
+    if (grids.size() == kMaxGrids) break;
+    const auto build = [factors](const LaneOrder& order) {
+      GroupPlan plan{static_cast<int>(order.flat().size()), {}};
+      add_nested_levels(order.flat(), factors, plan);
+      return plan;
+    };
+    grids.push_back({name_of(factors), true, build});
+  }
+  return grids;
+}
+
+}  // namespace riffle

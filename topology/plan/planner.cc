@@ -1,0 +1,119 @@
+#include "topology/plan/planner.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "topology/plan/candidates/candidate.h"
+#include "topology/plan/limits.h"
+
+namespace riffle {
+namespace {
+
+// Differences below this are noise of the model: the simpler family wins.
+constexpr double kTie = 1.001;
+
+struct Proposal {
+  PlanSet plans;
+  Candidate cost;
+};
+
+Status check(const PlanOptions& options) {
+  if (options.max_lanes < 1 || options.max_lanes > static_cast<int>(kMaxPlanLanes)) {
+    return invalid_argument("planner: " + std::to_string(options.max_lanes) +
+                            " lanes, accepted 1.." + std::to_string(kMaxPlanLanes));
+  }
+  std::string names;
+  for (const Family& family : families()) {
+    if (options.only.empty() || options.only == family.name) return Status::ok();
+    names += (names.empty() ? "" : ", ") + std::string(family.name);
+  }
+  return invalid_argument("planner: there is no kind of plan called \"" + options.only +
+                          "\", accepted: " + names + ", or nothing for the best");
+}
+
+PlanSet build(const FabricView& view, const Blueprint& blueprint, const PlanOptions& options) {
+  PlanSet plans{{}, blueprint.name};
+  for (int lane = 0; lane < (blueprint.shuffles ? options.max_lanes : 1); ++lane) {
+    plans.lanes.push_back(blueprint.build(lane_order(view, lane, options.seed)));
+  }
+  return plans;
+}
+
+std::string time_text(double us) {
+  char text[32];
+  if (us < 1e4) {
+    std::snprintf(text, sizeof(text), "%.0f us", us);
+  } else if (us < 1e7) {
+    std::snprintf(text, sizeof(text), "%.1f ms", us / 1e3);
+  } else {
+    std::snprintf(text, sizeof(text), "%.1f s", us / 1e6);
+  }
+  return text;
+}
+
+std::string reason(const PlanChoice& choice, std::uint64_t bytes, bool forced) {
+  const Candidate& best = choice.candidates.front();
+  std::string text = best.name + (forced ? " as demanded" : " is the fastest known") + " for " +
+                     std::to_string(bytes) + " bytes on " +
+                     std::to_string(choice.plans.lanes[0].nodes) +
+                     " nodes: " + time_text(best.time_us) + ", limited by " + best.limit +
+                     "; no exact algorithm needs less than " + time_text(choice.bound_us);
+  if (choice.candidates.size() > 1) {
+    const Candidate& next = choice.candidates[1];
+    text += "; next is " + next.name + " with " + time_text(next.time_us);
+  }
+  return text;
+}
+
+PlanChoice alone() {
+  PlanChoice choice;
+  choice.plans = {{GroupPlan{1, {}}}, "alone"};
+  choice.candidates = {{"alone", 0, "nothing"}};
+  choice.reason = "a single node has nothing to exchange";
+  return choice;
+}
+
+}  // namespace
+
+Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOptions& options) {
+  if (Status s = validate(fabric); !s) return s;
+  if (Status s = check(options); !s) return s;
+  if (fabric.size() == 1) return alone();
+
+  const FabricView view(fabric);
+  std::vector<Proposal> proposals;
+  for (const Family& family : families()) {
+    if (!options.only.empty() && options.only != family.name) continue;
+    for (const Blueprint& blueprint : family.propose(view)) {
+      PlanSet plans = build(view, blueprint, options);
+      Candidate cost = predict(fabric, plans, bytes);
+      proposals.push_back({std::move(plans), std::move(cost)});
+    }
+  }
+  if (proposals.empty()) {
+    return invalid_argument("planner: \"" + options.only + "\" does not apply to " +
+                            std::to_string(view.size()) + " nodes in " +
+                            std::to_string(view.racks().size()) + " racks");
+  }
+  const auto faster = [](const Proposal& a, const Proposal& b) {
+    return a.cost.time_us < b.cost.time_us;
+  };
+  const double least = std::min_element(proposals.begin(), proposals.end(), faster)->cost.time_us;
+  const auto chosen = std::find_if(proposals.begin(), proposals.end(), [&](const Proposal& p) {
+    return p.cost.time_us <= least * kTie;
+  });
+  std::rotate(proposals.begin(), chosen, chosen + 1);
+  std::stable_sort(proposals.begin() + 1, proposals.end(), faster);
+
+  PlanChoice choice;
+  choice.plans = std::move(proposals.front().plans);
+  choice.time_us = proposals.front().cost.time_us;
+  choice.bound_us = bound_us(fabric, bytes);
+  for (Proposal& p : proposals) choice.candidates.push_back(std::move(p.cost));
+  choice.reason = reason(choice, bytes, !options.only.empty());
+  if (Status s = validate(choice.plans); !s) return internal_error(s.message());
+  return choice;
+}
+
+}  // namespace riffle

@@ -1,0 +1,51 @@
+#include "topology/plan/shares.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace riffle {
+
+std::vector<double> even_weights(std::size_t n) {
+  return std::vector<double>(n, 1.0 / static_cast<double>(n));
+}
+
+std::vector<double> normalized(std::vector<double> weights) {
+  constexpr double kNegligible = 1.0 / 1024;  // of an even share
+  double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  RIFFLE_CHECK(sum > 0, "somebody has to own the buffer");
+  const double least = sum * kNegligible / static_cast<double>(weights.size());
+  for (double& w : weights) {
+    if (w < least) w = 0;
+  }
+  sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (double& w : weights) w /= sum;
+  return weights;
+}
+
+std::vector<double> direct_weights(std::span<const double> rates) {
+  const std::size_t n = rates.size();
+  if (n <= 2) return even_weights(n);
+  const double sum = std::accumulate(rates.begin(), rates.end(), 0.0);
+  // In units of the buffer over kbit/s. The first term alone lets the weights sum to more than 1 if
+  // one node is very slow; scaling them down then unloads the others.
+  const double t = std::max(1 / *std::min_element(rates.begin(), rates.end()),
+                            2 * static_cast<double>(n - 1) / sum);
+  std::vector<double> weights;
+  for (double b : rates) weights.push_back(std::max(0.0, t * b - 1));
+  return normalized(std::move(weights));
+}
+
+std::vector<Share> cuts_of(std::span<const double> weights, Share begin, Share end, Share grain) {
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  const double span = end - begin;
+  std::vector<Share> cuts{begin};
+  double sum = 0;
+  for (double w : weights) {
+    sum += w;
+    const auto steps = static_cast<Share>(sum / total * span / grain + 0.5);
+    cuts.push_back(sum >= total ? end : std::min(begin + steps * grain, end));
+  }
+  return cuts;
+}
+
+}  // namespace riffle

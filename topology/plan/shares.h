@@ -1,0 +1,27 @@
+// Shares: from rates to weights, from weights to cuts.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "topology/plan/group_plan.h"
+
+namespace riffle {
+
+// Weights (sum 1) of one direct group over everybody, optimal for the given node rates: a member
+// with weight w moves S (1 + (N-2) w) each way, so w_i = (T b_i / S - 1) / (N - 2) with the least T
+// that covers the buffer (architecture: Bounds and weights). A member at the bound gets 0. Even for
+// N = 2.
+std::vector<double> direct_weights(std::span<const double> rates);
+
+// The weights scaled to sum 1, with those too small to be worth a message set to 0.
+std::vector<double> normalized(std::vector<double> weights);
+
+std::vector<double> even_weights(std::size_t n);
+
+// Cuts of [begin, end) in proportion to the weights, inner ones rounded to multiples of `grain`
+// units from `begin`. A weight of 0 gives an empty shard exactly.
+std::vector<Share> cuts_of(std::span<const double> weights, Share begin, Share end,
+                           Share grain = 1);
+
+}  // namespace riffle
