@@ -1,0 +1,11 @@
+// The version of this library, as nodes compare it; CMakeLists.txt reads it from here.
+#pragma once
+
+#include <cstdint>
+
+namespace riffle {
+
+inline constexpr char kVersion[] = "0.1.0";
+inline constexpr std::uint32_t kPluginVersion = 0 << 16 | 1 << 8 | 0;  // the same, for handles
+
+}  // namespace riffle
