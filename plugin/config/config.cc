@@ -1,0 +1,122 @@
+#include "plugin/config/config.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+
+#include "plugin/config/knob_table.h"
+#include "plugin/config/log.h"
+#include "plugin/config/sources.h"
+
+namespace riffle {
+namespace {
+
+struct State {
+  Config config;
+  std::vector<std::string> sources;   // beside knob_table()
+  std::vector<std::string> problems;  // for the log, once
+};
+
+// Levenshtein's distance, to guess what a mistyped name meant.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string_view nearest_knob(std::string_view name) {
+  const auto& table = knob_table();
+  const auto nearest =
+      std::min_element(table.begin(), table.end(), [&](const Knob& a, const Knob& b) {
+        return edit_distance(name, a.name) < edit_distance(name, b.name);
+      });
+  return nearest->name;
+}
+
+void apply(const Setting& setting, State& state) {
+  const auto& table = knob_table();
+  const auto knob = std::find_if(table.begin(), table.end(),
+                                 [&](const Knob& k) { return k.name == setting.name; });
+  if (knob == table.end()) {
+    state.problems.push_back(setting.name + " (" + setting.source +
+                             ") is no setting of Riffle; did you mean " +
+                             std::string(nearest_knob(setting.name)) + "?");
+    return;
+  }
+  std::string& source = state.sources[static_cast<std::size_t>(knob - table.begin())];
+  if (!source.empty()) return;  // a source that comes first has set it
+  if (const Status status = set_knob(*knob, setting.value, state.config); !status) {
+    state.problems.push_back(setting.name + "=" + setting.value + " (" + setting.source +
+                             "): " + status.message() + "; the default " +
+                             value_text(*knob, state.config) + " holds");
+    source = "default";
+    return;
+  }
+  source = setting.source;
+}
+
+State load() {
+  State state{default_config(), std::vector<std::string>(knob_table().size()), {}};
+  Settings settings = read_settings();
+  state.problems = std::move(settings.problems);
+  for (const Setting& setting : settings.found) apply(setting, state);
+  for (std::string& source : state.sources) {
+    if (source.empty()) source = "default";
+  }
+  return state;
+}
+
+State& load_and_report(State& state) {
+  state = load();
+  // Warnings pass the log whatever its level, so this never asks for config() again.
+  for (const std::string& problem : state.problems) log_warn(problem);
+  return state;
+}
+
+State& state() {
+  // Never destroyed: other threads may still ask while the process exits.
+  static State& instance = load_and_report(*new State);
+  return instance;
+}
+
+}  // namespace
+
+const Config& config() { return state().config; }
+
+std::vector<KnobInfo> knobs() {
+  const Config defaults = default_config();
+  const State& now = state();
+  std::vector<KnobInfo> infos;
+  for (std::size_t i = 0; i < knob_table().size(); ++i) {
+    const Knob& knob = knob_table()[i];
+    infos.push_back({std::string(knob.name), type_text(knob), value_text(knob, defaults),
+                     range_text(knob), std::string(knob.help), value_text(knob, now.config),
+                     now.sources[i], knob.in_digest});
+  }
+  return infos;
+}
+
+std::string decision_knobs() {
+  std::string lines;
+  for (const KnobInfo& knob : knobs()) {
+    if (!knob.in_digest) continue;
+    lines += knob.name;
+    lines += '=';
+    lines += knob.value;
+    lines += '\n';
+  }
+  return lines;
+}
+
+void reload_config() { load_and_report(state()); }
+
+}  // namespace riffle
