@@ -1,0 +1,161 @@
+#include "plugin/policy/live_file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <mutex>
+#include <set>
+#include <utility>
+
+namespace riffle {
+namespace {
+
+// A file that is still empty after this time belongs to a process that died while writing it.
+constexpr std::time_t kUnfinishedAge_s = 60;
+constexpr std::size_t kMaxBytes = 64 << 10;
+
+// Paths of this process's own files. A process must never open such a file a second time: closing
+// any descriptor of a file drops the process's record locks on it.
+struct OwnFiles {
+  std::mutex mutex;
+  std::set<std::string> paths;
+};
+
+OwnFiles& own_files() {
+  static auto* files = new OwnFiles;  // never destroyed: publications may outlive static objects
+  return *files;
+}
+
+Status failed(const std::string& what) { return system_error(what + ": " + std::strerror(errno)); }
+
+Status prepare(const std::string& directory) {
+  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
+    return failed("cannot create " + directory);
+  }
+  struct stat info {};
+  if (::lstat(directory.c_str(), &info) != 0) return failed("cannot read " + directory);
+  if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid() || (info.st_mode & 022) != 0) {
+    return system_error(directory + " is not a directory that only this user can write");
+  }
+  return Status::ok();
+}
+
+struct flock whole_file(short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+bool is_locked(int fd) {
+  struct flock lock = whole_file(F_WRLCK);
+  return ::fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+bool write_all(int fd, const std::string& content) {
+  std::size_t done = 0;
+  while (done < content.size()) {
+    const ssize_t n = ::write(fd, content.data() + done, content.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    done += static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+std::string read_all(int fd) {
+  std::string content;
+  std::array<char, 4096> buffer;
+  while (content.size() < kMaxBytes) {
+    const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    content.append(buffer.data(), static_cast<std::size_t>(n));
+  }
+  return content;
+}
+
+// The content of another process's file; empty for a leftover, which is removed.
+std::string read_one(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return {};
+  std::string content;
+  struct stat info {};
+  if (is_locked(fd)) {
+    content = read_all(fd);
+  } else if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+             (info.st_size > 0 || ::time(nullptr) - info.st_mtime > kUnfinishedAge_s)) {
+    ::unlink(path.c_str());
+  }
+  ::close(fd);
+  return content;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LiveFile>> LiveFile::create(const std::string& directory,
+                                                   const std::string& prefix,
+                                                   const std::string& content) {
+  static std::atomic<unsigned> count = 0;
+  if (Status status = prepare(directory); !status) return status;
+  const std::string stem = directory + "/" + prefix + std::to_string(::getpid()) + ".";
+  OwnFiles& own = own_files();
+  const std::lock_guard guard(own.mutex);
+  int fd = -1;
+  std::string path;
+  do {  // the name may be taken by a leftover, or by a process of another PID namespace
+    path = stem + std::to_string(count++);
+    fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  } while (fd < 0 && errno == EEXIST);
+  if (fd < 0) return failed("cannot create " + path);
+  struct flock lock = whole_file(F_WRLCK);
+  if (::fcntl(fd, F_SETLK, &lock) != 0 || !write_all(fd, content)) {
+    Status status = failed("cannot write " + path);
+    ::unlink(path.c_str());
+    ::close(fd);
+    return status;
+  }
+  own.paths.insert(path);
+  return std::unique_ptr<LiveFile>(new LiveFile(std::move(path), fd));
+}
+
+LiveFile::LiveFile(std::string path, int fd)
+    : path_(std::move(path)), fd_(fd), owner_pid_(::getpid()) {}
+
+LiveFile::~LiveFile() {
+  if (::getpid() == owner_pid_) {
+    OwnFiles& own = own_files();
+    const std::lock_guard guard(own.mutex);
+    ::unlink(path_.c_str());
+    own.paths.erase(path_);
+  }
+  ::close(fd_);
+}
+
+std::vector<std::string> read_live_files(const std::string& directory, const std::string& prefix) {
+  std::vector<std::string> contents;
+  DIR* entries = ::opendir(directory.c_str());
+  if (entries == nullptr) return contents;
+  OwnFiles& own = own_files();
+  const std::lock_guard guard(own.mutex);
+  while (const dirent* entry = ::readdir(entries)) {
+    const std::string name = entry->d_name;
+    if (name[0] == '.' || !name.starts_with(prefix)) continue;
+    const std::string path = directory + "/" + name;
+    if (own.paths.contains(path)) continue;
+    if (std::string content = read_one(path); !content.empty()) {
+      contents.push_back(std::move(content));
+    }
+  }
+  ::closedir(entries);
+  return contents;
+}
+
+}  // namespace riffle
