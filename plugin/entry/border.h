@@ -1,0 +1,42 @@
+// The C border: the one place where our Statuses and exceptions become NCCL's result codes.
+//
+// Every function that NCCL can call wraps its work in `guard`. Nothing thrown passes it: an
+// exception becomes the error of the one call, with one log line. Any thread.
+#pragma once
+
+#include <exception>
+#include <new>
+
+#include "plugin/abi/constants.h"
+#include "topology/base/status.h"
+
+namespace riffle::entry {
+
+// "riffle", the name of all our tables: NCCL_NET=riffle selects it.
+inline constexpr char kPluginName[] = "riffle";
+
+// NCCL's code for ours; 0 to 6 only (kTimeout is a remote error for releases before 2.30).
+abi::ResultCode nccl_code(Code code);
+
+// Logs what failed in `function` and returns the code for NCCL. Never throws.
+abi::ResultCode refuse(const char* function, const Status& status) noexcept;
+abi::ResultCode refuse(const char* function, Code code, const char* reason) noexcept;
+
+template <class Body>  // Status()
+abi::ResultCode guard(const char* function, Body&& body) noexcept {
+  try {
+    const Status status = body();
+    return status.is_ok() ? abi::kSuccess : refuse(function, status);
+  } catch (const std::bad_alloc&) {
+    return refuse(function, Code::kSystem, "out of memory");
+  } catch (const std::exception& error) {
+    return refuse(function, Code::kInternal, error.what());
+  } catch (...) {
+    return refuse(function, Code::kInternal, "unknown exception");
+  }
+}
+
+}  // namespace riffle::entry
+
+// Tables are data symbols with C linkage; entry/exports.map lists them.
+#define RIFFLE_TABLE extern "C" __attribute__((visibility("default"))) constinit const

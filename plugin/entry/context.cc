@@ -1,0 +1,44 @@
+#include "plugin/entry/context.h"
+
+#include <memory>
+
+#include "plugin/config/log.h"
+#include "plugin/policy/agreement.h"
+#include "plugin/transport/device.h"
+
+namespace riffle::entry {
+namespace {
+
+struct Context {
+  std::uint64_t comm_id = 0;
+  std::shared_ptr<agreement::Publication> publication;
+};
+
+}  // namespace
+
+Status start_process(abi::LogFn log) {
+  set_logger(log);
+  devices();  // found now, so that warnings about them come at start
+  // These versions have no finalize: the publication ends with the process.
+  static const std::shared_ptr<agreement::Publication> publication =
+      agreement::publish(agreement::job_key(0));
+  return Status::ok();
+}
+
+Status start_communicator(std::uint64_t comm_id, abi::LogFn log, void** context) {
+  set_logger(log);
+  devices();
+  auto made = std::make_unique<Context>();
+  made->comm_id = comm_id;
+  made->publication = agreement::publish(agreement::job_key(comm_id));
+  *context = made.release();
+  return Status::ok();
+}
+
+void end_communicator(void* context) { delete static_cast<Context*>(context); }
+
+std::uint64_t comm_id_of(const void* context) {
+  return context == nullptr ? 0 : static_cast<const Context*>(context)->comm_id;
+}
+
+}  // namespace riffle::entry

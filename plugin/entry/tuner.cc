@@ -1,0 +1,145 @@
+// TUNER: every version on the decision of policy/tuner.h. It always returns success, because NCCL
+// fails the communicator or the collective otherwise: what goes wrong here means "no opinion".
+//
+// v1 and v2 name algorithm and protocol outright, v3 on bend NCCL's cost table. The channel count
+// stays NCCL's: a count above the communicator's own crashes NCCL with CollNet, and it is not told.
+#include "plugin/abi/tuner.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "plugin/abi/constants.h"
+#include "plugin/config/log.h"
+#include "plugin/entry/border.h"
+#include "plugin/policy/agreement.h"
+#include "plugin/policy/tuner.h"
+
+namespace riffle::entry::tuner {
+namespace {
+
+struct Context {
+  TunerSettings settings;
+  std::size_t nodes = 0;
+  std::shared_ptr<agreement::Publication> publication;
+};
+
+void start(void** context, std::uint64_t comm_id, std::size_t nodes, abi::LogFn log) {
+  *context = nullptr;
+  (void)guard("TUNER init", [&] {
+    set_logger(log);
+    auto made = std::make_unique<Context>();
+    made->settings = tuner_settings();
+    made->nodes = nodes;
+    // Also done by NET's init, but communicators that share another's resources have only this one.
+    made->publication = agreement::publish(agreement::job_key(comm_id));
+    *context = made.release();
+    return Status::ok();
+  });
+}
+
+// v1 has no context; its collNetSupport alone tells that there are several nodes.
+abi::NcclResult init(std::size_t, std::size_t, abi::LogFn log) {
+  (void)guard("TUNER init", [&] {
+    set_logger(log);
+    return Status::ok();
+  });
+  return abi::kSuccess;
+}
+
+abi::NcclResult init(std::size_t, std::size_t nodes, abi::LogFn log, void** context) {
+  start(context, 0, nodes, log);
+  return abi::kSuccess;
+}
+
+abi::NcclResult init(void** context, std::uint64_t comm_id, std::size_t, std::size_t nodes,
+                     abi::LogFn log, abi::NvlDomainInfo*, abi::TunerConstants*) {
+  start(context, comm_id, nodes, log);
+  return abi::kSuccess;
+}
+
+// v1, v2. Below the threshold NCCL decides: naming a ring would mean naming its protocol too, whose
+// costs these versions do not tell.
+void name_algorithm(const TunerSettings& settings, std::size_t nodes, abi::NcclFunc function,
+                    std::size_t bytes, int collnet_support, int* algorithm, int* protocol) {
+  if (collnet_support == 0) return;
+  if (choose_way(settings, nodes, function, bytes) != Way::kGroupPlan) return;
+  *algorithm = abi::kAlgoCollNetChain;
+  *protocol = abi::kProtoSimple;
+}
+
+abi::NcclResult get_coll_info(abi::NcclFunc function, std::size_t bytes, int collnet_support, int,
+                              int, int* algorithm, int* protocol, int*) {
+  (void)guard("TUNER getCollInfo", [&] {
+    constexpr std::size_t kSeveralNodes = 2;
+    name_algorithm(tuner_settings(), kSeveralNodes, function, bytes, collnet_support, algorithm,
+                   protocol);
+    return Status::ok();
+  });
+  return abi::kSuccess;
+}
+
+abi::NcclResult get_coll_info(void* context, abi::NcclFunc function, std::size_t bytes,
+                              int collnet_support, int, int, int* algorithm, int* protocol, int*) {
+  if (context == nullptr) return abi::kSuccess;
+  const Context& c = *static_cast<const Context*>(context);
+  name_algorithm(c.settings, c.nodes, function, bytes, collnet_support, algorithm, protocol);
+  return abi::kSuccess;
+}
+
+abi::NcclResult get_coll_info(void* context, abi::NcclFunc function, std::size_t bytes, int,
+                              float** cost_table, int algorithms, int protocols, int*) {
+  if (context == nullptr) return abi::kSuccess;
+  const Context& c = *static_cast<const Context*>(context);
+  // Declared float**, but the address of a dense block.
+  const CostTable table{reinterpret_cast<float*>(cost_table), algorithms, protocols};
+  steer(choose_way(c.settings, c.nodes, function, bytes), table);
+  return abi::kSuccess;
+}
+
+abi::NcclResult get_coll_info(void* context, abi::NcclFunc function, std::size_t bytes,
+                              int pipelined, float** cost_table, int algorithms, int protocols, int,
+                              int* channels) {
+  return get_coll_info(context, function, bytes, pipelined, cost_table, algorithms, protocols,
+                       channels);
+}
+
+abi::NcclResult finalize() { return abi::kSuccess; }
+
+abi::NcclResult finalize(void* context) {
+  (void)guard("TUNER finalize", [&] {
+    delete static_cast<Context*>(context);
+    return Status::ok();
+  });
+  return abi::kSuccess;
+}
+
+// NCCL's chunk size suits the engine, which cuts operations into its own chunks.
+abi::NcclResult get_chunk_size(void*, abi::NcclFunc, std::size_t, int, int, int, std::size_t*) {
+  return abi::kSuccess;
+}
+
+template <class Table>
+constexpr Table make_table() {
+  Table table{};
+  table.name = kPluginName;
+  table.init = init;
+  table.getCollInfo = get_coll_info;
+  if constexpr (requires { table.destroy; }) table.destroy = finalize;
+  if constexpr (requires { table.finalize; }) table.finalize = finalize;
+  if constexpr (requires { table.getChunkSize; }) table.getChunkSize = get_chunk_size;
+  return table;
+}
+
+}  // namespace
+}  // namespace riffle::entry::tuner
+
+#define RIFFLE_TUNER(version)                                            \
+  RIFFLE_TABLE riffle::abi::TunerV##version ncclTunerPlugin_v##version = \
+      riffle::entry::tuner::make_table<riffle::abi::TunerV##version>();
+RIFFLE_TUNER(1)
+RIFFLE_TUNER(2)
+RIFFLE_TUNER(3)
+RIFFLE_TUNER(4)
+RIFFLE_TUNER(5)
+RIFFLE_TUNER(6)
