@@ -3,6 +3,8 @@
 // the tables are tested as NCCL uses them, through dlopen.
 #include "test/abi/fake_services.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <mutex>
 #include <new>
 #include <stdexcept>
@@ -105,7 +107,8 @@ Result<Request*> irecv(RecvConnection* c, std::span<void* const> data,
                        std::span<const std::size_t> sizes, std::span<const int> tags) {
   std::string line = call("net::irecv", c == object<RecvConnection>(kFakeRecv), data.size());
   for (std::size_t i = 0; i < data.size(); ++i) {
-    line += " " + text(data[i]) + "/" + std::to_string(sizes[i]) + "/" + std::to_string(tags[i]);
+    line.append(" ").append(text(data[i])).append("/").append(std::to_string(sizes[i]));
+    line.append("/").append(std::to_string(tags[i]));
   }
   return made<Request>(line, kFakeNetRequest);
 }
