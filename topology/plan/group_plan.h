@@ -2,16 +2,18 @@
 // a node has to know to take part is in it, so that equal plans mean equal behaviour.
 //
 // The buffer is the interval [0, kShareUnits) of "units"; unit u stands for element
-// floor(u * count / kShareUnits), see element_of(). At level 0 every node holds its own contribution
-// to the whole buffer. A group reduces one span: its members, who all hold a partial sum of the
-// span, exchange so that member j alone holds the group's sum of shard j, that is
-// [cuts[j], cuts[j+1]). Level k works on what level k-1 left. After the last level every unit is held
-// by exactly one node and is the sum over all nodes; the same groups, walked backwards, gather it.
+// floor(u * count / kShareUnits), see element_of(). At level 0 every node holds its own
+// contribution to the whole buffer. A group reduces one span: its members, who all hold a partial
+// sum of the span, exchange so that member j alone holds the group's sum of shard j, that is
+// [cuts[j], cuts[j+1]). Level k works on what level k-1 left. After the last level every unit is
+// held by exactly one node and is the sum over all nodes; the same groups, walked backwards, gather
+// it.
 //
 // Expressed in this form (docs/algorithms.md): the uneven butterfly is one level with one `direct`
-// group; the classic ring one level with one `ring` group; racks x rails two levels; halving-doubling
-// log2 N levels of pairs; a binomial tree log2 N levels of pairs whose second member owns nothing
-// (cuts[1] == cuts[2]). A node may stand in several groups of one level as long as spans are disjoint.
+// group; the classic ring one level with one `ring` group; racks x rails two levels;
+// halving-doubling log2 N levels of pairs; a binomial tree log2 N levels of pairs whose second
+// member owns nothing (cuts[1] == cuts[2]). A node may stand in several groups of one level as long
+// as spans are disjoint.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +53,8 @@ struct GroupPlan {
   bool operator==(const GroupPlan&) const = default;
 };
 
-// Several shuffled variants of a plan; chunk number s of a communicator uses lanes[s % lanes.size()].
+// Several shuffled variants of a plan; chunk number s of a communicator uses lanes[s %
+// lanes.size()].
 struct PlanSet {
   std::vector<GroupPlan> lanes;  // at least one, all of the same number of nodes
   std::string name;              // e.g. "racks x rails", for people

@@ -12,22 +12,22 @@
 namespace riffle {
 
 struct PlanOptions {
-  int max_lanes = 8;              // shuffled variants to return at most
-  std::uint64_t seed = 1;         // of the shuffles
-  std::string only;               // force one candidate by name ("ring", "direct", ...); empty = best
+  int max_lanes = 8;       // shuffled variants to return at most
+  std::uint64_t seed = 1;  // of the shuffles
+  std::string only;        // force one candidate by name ("ring", "direct", ...); empty = best
 };
 
 struct Candidate {
   std::string name;
-  double time_us = 0;             // predicted
-  std::string limit;              // the resource that sets the time, e.g. "uplink of rack 1"
+  double time_us = 0;  // predicted
+  std::string limit;   // the resource that sets the time, e.g. "uplink of rack 1"
 };
 
 struct PlanChoice {
   PlanSet plans;
-  double time_us = 0;             // predicted for `bytes`
-  double bound_us = 0;            // least time of any exact algorithm (architecture: Bounds)
-  std::string reason;             // one sentence: what was chosen and what limits it
+  double time_us = 0;                 // predicted for `bytes`
+  double bound_us = 0;                // least time of any exact algorithm (architecture: Bounds)
+  std::string reason;                 // one sentence: what was chosen and what limits it
   std::vector<Candidate> candidates;  // all considered, best first
 };
 

@@ -11,6 +11,10 @@
 
 namespace riffle {
 
+// Uneven clusters have up to one rail per node with one member per cluster. Families propose no
+// plans of more members than this: they would be larger than what is gained.
+inline constexpr std::size_t kMaxRailMembers = std::size_t{1} << 20;
+
 struct Cluster {
   std::vector<int> members;
   double link_kbps = 0;  // between the cluster and the rest, the slower of both directions

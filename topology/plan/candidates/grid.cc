@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <cmath>
 
 #include "topology/plan/candidates/candidate.h"
 #include "topology/plan/nested.h"
+#include "topology/plan/two_level.h"
 
 namespace riffle {
 namespace {
@@ -66,11 +68,47 @@ std::string name_of(const Factors& factors) {
   return name;
 }
 
+bool is_uneven(const FabricView& view) {
+  for (int n = 1; n < view.size(); ++n) {
+    if (view.rate_kbps(n) != view.rate_kbps(0)) return true;
+  }
+  return false;
+}
+
+// Clusters of nearly the same size and rate: nodes dealt out from fast to slow, there and back.
+std::vector<Cluster> deal(const FabricView& view, std::vector<int> order, std::size_t count) {
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return view.rate_kbps(a) > view.rate_kbps(b); });
+  std::vector<Cluster> clusters(count);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::size_t seat = i % (2 * count);
+    Cluster& c = clusters[seat < count ? seat : 2 * count - 1 - seat];
+    c.members.push_back(order[i]);
+    c.link_kbps += view.rate_kbps(order[i]);
+  }
+  return clusters;
+}
+
+// Two dimensions with shares after the nodes' rates, for one rack of many uneven nodes, where
+// `direct` would send too many messages.
+void propose_weighted(const FabricView& view, std::vector<Blueprint>& grids) {
+  const auto side = static_cast<std::size_t>(std::lround(std::sqrt(view.size())));
+  const bool buildable = side * static_cast<std::size_t>(view.size()) <= kMaxRailMembers;
+  if (view.racks().size() > 1 || view.size() < 16 || !is_uneven(view) || !buildable) return;
+  const auto build = [&view, side](const LaneOrder& order) {
+    const auto clusters = deal(view, order.flat(), side);
+    return two_level_plan(clusters, optimal_shares(view, clusters), Pattern::kDirect,
+                          Pattern::kDirect);
+  };
+  grids.push_back({"grid of " + std::to_string(side) + " weighted groups", true, build});
+}
+
 }  // namespace
 
 // Grids of two to four dimensions with even shares (Moshpit's grid, run to the exact end).
 std::vector<Blueprint> propose_grid(const FabricView& view) {
   std::vector<Blueprint> grids;
+  propose_weighted(view, grids);
   for (const Factors& factors : factors_of(view)) {
     if (factors.size() < 2) continue;  // one dimension is `direct`
     if (grids.size() == kMaxGrids) break;
