@@ -1,0 +1,96 @@
+#include "plugin/collective/reduce.h"
+
+#include <string>
+
+#include "plugin/collective/float_environment.h"
+#include "plugin/collective/reduce_kernels.h"
+#include "plugin/config/config.h"
+#include "plugin/config/log.h"
+#include "topology/base/check.h"
+
+namespace riffle {
+namespace {
+
+ReduceKernel kernel_of(Isa isa, DataType type, ReduceOp op) {
+  switch (isa) {
+    case Isa::kPortable:
+      return portable_kernel(type, op);
+    case Isa::kAvx2:
+      return avx2_kernel(type, op);
+    case Isa::kAvx512:
+      return avx512_kernel(type, op);
+  }
+  return nullptr;
+}
+
+bool processor_has(Isa isa) {
+#if defined(__x86_64__)
+  switch (isa) {
+    case Isa::kPortable:
+      return true;
+    case Isa::kAvx2:
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    case Isa::kAvx512:
+      return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  }
+#endif
+  return isa == Isa::kPortable;
+}
+
+Isa choose() {
+  const std::string& wanted = config().isa;
+  for (const Isa isa : {Isa::kAvx512, Isa::kAvx2}) {
+    const bool allowed = wanted == "best" || wanted == name_of(isa) ||
+                         (isa == Isa::kAvx2 && wanted == name_of(Isa::kAvx512));
+    if (!allowed || !is_available(isa)) continue;
+    if (wanted != "best" && wanted != name_of(isa)) {
+      log_warn("RIFFLE_ISA=" + wanted + ": this processor has no " + wanted + "; using " +
+               name_of(isa));
+    }
+    return isa;
+  }
+  if (wanted != "best" && wanted != name_of(Isa::kPortable)) {
+    log_warn("RIFFLE_ISA=" + wanted + ": this processor has no " + wanted + "; using portable");
+  }
+  return Isa::kPortable;
+}
+
+}  // namespace
+
+Isa best_isa() {
+  static const Isa best = choose();
+  return best;
+}
+
+const char* name_of(Isa isa) {
+  switch (isa) {
+    case Isa::kPortable:
+      return "portable";
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kAvx512:
+      return "avx512";
+  }
+  return "unknown";
+}
+
+bool is_available(Isa isa) {
+  return processor_has(isa) && kernel_of(isa, DataType::kInt8, ReduceOp::kSum) != nullptr;
+}
+
+void reduce(void* dst, std::span<const void* const> sources, std::size_t count, DataType type,
+            ReduceOp op) {
+  reduce_with(best_isa(), dst, sources, count, type, op);
+}
+
+void reduce_with(Isa isa, void* dst, std::span<const void* const> sources, std::size_t count,
+                 DataType type, ReduceOp op) {
+  RIFFLE_CHECK(!sources.empty(), "a reduction needs an operand");
+  const ReduceKernel kernel = kernel_of(isa, type, op);
+  RIFFLE_CHECK(kernel != nullptr, "unknown type or operation, or no such instruction set here");
+  const DefaultFloatEnvironment environment;
+  kernel(dst, sources.data(), sources.size(), count);
+}
+
+}  // namespace riffle

@@ -1,0 +1,20 @@
+// The kernels behind reduce.h, one set per instruction set. Every set is the same template
+// (reduce_loop.h) compiled with other flags, so that all of them compute the same bits.
+#pragma once
+
+#include <cstddef>
+
+#include "plugin/collective/types.h"
+
+namespace riffle {
+
+// operands >= 1; reads operands * count elements, writes count.
+using ReduceKernel = void (*)(void* dst, const void* const* sources, std::size_t operands,
+                              std::size_t count);
+
+ReduceKernel portable_kernel(DataType type, ReduceOp op);
+// Null where the compiler's target has no such instructions.
+ReduceKernel avx2_kernel(DataType type, ReduceOp op);
+ReduceKernel avx512_kernel(DataType type, ReduceOp op);
+
+}  // namespace riffle
