@@ -1,0 +1,46 @@
+// Which plugin the tests of this folder drive, and how they run it on several ranks.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+#include "test/host/communicator.h"
+#include "test/host/launcher.h"
+
+namespace riffle::host {
+
+// Empty: none was built.
+inline std::string plugin_path() {
+  if (const char* path = std::getenv("RIFFLE_TEST_PLUGIN")) return path;
+#ifdef RIFFLE_PLUGIN_PATH
+  return RIFFLE_PLUGIN_PATH;
+#else
+  return "";
+#endif
+}
+
+// Runs `body` on `ranks` processes, each with a communicator, and expects success everywhere. The
+// plugin talks over loopback, which it only takes when told to.
+inline Status run_ranks(int ranks, const TableVersions& versions, const Options& options,
+                        const std::function<Status(Communicator&, Bootstrap&)>& body) {
+  LaunchOptions launch_options;
+  launch_options.ranks = ranks;
+  launch_options.deadline_ms = 100000;
+  return all_succeeded(launch(launch_options, [&](Bootstrap& bootstrap) -> Status {
+    setenv("RIFFLE_SOCKET_IFNAME", "lo", 0);
+    auto library = PluginLibrary::load(plugin_path(), versions);
+    if (!library) return library.status();
+    auto comm = Communicator::create(**library, bootstrap, options);
+    if (!comm) return comm.status();
+    if (Status s = body(**comm, bootstrap); !s) return s;
+    return (*comm)->destroy();
+  }));
+}
+
+}  // namespace riffle::host
+
+#define RIFFLE_NEEDS_PLUGIN() \
+  if (::riffle::host::plugin_path().empty()) GTEST_SKIP() << "no plugin was built"
