@@ -13,10 +13,14 @@ std::string percent(std::uint64_t units) {
   return text;
 }
 
-template <class T>
-std::string join(const std::vector<T>& values) {
+// The texts of all items with commas between them.
+template <class Items, class Text>
+std::string list(const Items& items, Text text_of) {
   std::string text;
-  for (const T& v : values) text += (text.empty() ? "" : ",") + std::to_string(v);
+  for (const auto& item : items) {
+    if (!text.empty()) text += ',';
+    text += text_of(item);
+  }
   return text;
 }
 
@@ -37,26 +41,44 @@ std::string quoted(const std::string& s) {
   return text + "\"";
 }
 
-std::string to_json(const Group& group) {
-  return std::string("{\"pattern\":\"") + name_of(group.pattern) + "\",\"members\":[" +
-         join(group.members) + "],\"cuts\":[" + join(group.cuts) + "]}";
+std::string json_of(const Group& group) {
+  std::string text = R"({"pattern":")";
+  text += name_of(group.pattern);
+  text += R"(","members":[)" + list(group.members, [](int m) { return std::to_string(m); });
+  text += R"(],"cuts":[)" + list(group.cuts, [](Share c) { return std::to_string(c); });
+  return text + "]}";
+}
+
+std::string json_of(const Level& level) {
+  std::string text = "[";
+  text += list(level.groups, [](const Group& g) { return json_of(g); });
+  return text + "]";
+}
+
+std::string json_of(const GroupPlan& plan) {
+  std::string text = R"({"nodes":)";
+  text += std::to_string(plan.nodes);
+  text += R"(,"levels":[)" + list(plan.levels, [](const Level& l) { return json_of(l); });
+  return text + "]}";
 }
 
 }  // namespace
 
-// One line per group: what part of the buffer, and in brackets what part of it each member ends
-// with.
+// One line per group: its part of the buffer, and in brackets what each member owns in the end.
 std::string to_text(const GroupPlan& plan) {
   std::string text = std::to_string(plan.nodes) + " nodes, " + std::to_string(plan.levels.size()) +
                      (plan.levels.size() == 1 ? " level\n" : " levels\n");
   for (std::size_t l = 0; l < plan.levels.size(); ++l) {
     text += "level " + std::to_string(l) + "\n";
     for (const Group& group : plan.levels[l].groups) {
-      text += std::string("  ") + name_of(group.pattern) + " on " +
-              percent(group.end() - group.begin()) + " from " + percent(group.begin()) + ":";
+      text += "  ";
+      text += name_of(group.pattern);
+      text += " on " + percent(group.end() - group.begin()) + " from " + percent(group.begin());
+      text += ":";
       for (std::size_t j = 0; j < group.members.size(); ++j) {
-        text += " " + std::to_string(group.members[j]) + " [" +
-                percent(group.cuts[j + 1] - group.cuts[j]) + "]";
+        text += ' ';
+        text += std::to_string(group.members[j]);
+        text += " [" + percent(group.cuts[j + 1] - group.cuts[j]) + "]";
       }
       text += "\n";
     }
@@ -65,20 +87,10 @@ std::string to_text(const GroupPlan& plan) {
 }
 
 std::string to_json(const PlanSet& plans) {
-  std::string text = "{\"name\":" + quoted(plans.name) +
-                     ",\"units\":" + std::to_string(kShareUnits) + ",\"lanes\":[";
-  for (std::size_t i = 0; i < plans.lanes.size(); ++i) {
-    const GroupPlan& plan = plans.lanes[i];
-    text +=
-        std::string(i ? "," : "") + "{\"nodes\":" + std::to_string(plan.nodes) + ",\"levels\":[";
-    for (std::size_t l = 0; l < plan.levels.size(); ++l) {
-      text += std::string(l ? "," : "") + "[";
-      const auto& groups = plan.levels[l].groups;
-      for (std::size_t g = 0; g < groups.size(); ++g) text += (g ? "," : "") + to_json(groups[g]);
-      text += "]";
-    }
-    text += "]}";
-  }
+  std::string text = R"({"name":)";
+  text += quoted(plans.name);
+  text += R"(,"units":)" + std::to_string(kShareUnits);
+  text += R"(,"lanes":[)" + list(plans.lanes, [](const GroupPlan& p) { return json_of(p); });
   return text + "]}";
 }
 

@@ -61,9 +61,10 @@ std::vector<Factors> factors_of(const FabricView& view) {
 }
 
 std::string name_of(const Factors& factors) {
-  std::string name = "grid ";
-  for (std::size_t k = 0; k < factors.size(); ++k) {
-    name += (k ? "x" : "") + std::to_string(factors[k]);
+  std::string name;
+  for (int f : factors) {
+    name += name.empty() ? "grid " : "x";
+    name += std::to_string(f);
   }
   return name;
 }

@@ -1,0 +1,104 @@
+// topology/plan/loads.h against plain enumeration of every message that a pattern sends.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "topology/plan/loads.h"
+
+namespace riffle {
+namespace {
+
+struct Ledger {
+  explicit Ledger(const FabricView& v) : view(v), loads(v) {}
+
+  void message(int from, int to, std::uint64_t units) {
+    if (units == 0) return;
+    loads.node_out[from] += units;
+    loads.node_in[to] += units;
+    loads.messages[from] += 1;
+    loads.messages[to] += 1;
+    const int a = view.fabric().nodes[from].rack;
+    const int b = view.fabric().nodes[to].rack;
+    if (a == b) return;
+    loads.rack_up[view.rack_of(from)] += units;
+    loads.rack_down[view.rack_of(to)] += units;
+  }
+
+  void run(const Group& g, Phase phase) {
+    const int p = static_cast<int>(g.members.size());
+    const auto shard = [&](int j) { return g.cuts[j + 1] - g.cuts[j]; };
+    if (g.pattern == Pattern::kDirect) {
+      for (int i = 0; i < p; ++i) {
+        for (int j = 0; j < p; ++j) {
+          if (i == j) continue;
+          if (phase == Phase::kReduceScatter) {
+            message(g.members[i], g.members[j], shard(j));
+          } else {
+            message(g.members[j], g.members[i], shard(j));
+          }
+        }
+      }
+      return;
+    }
+    // Shard j ends its first tour at member j and starts its second from there.
+    for (int j = 0; j < p; ++j) {
+      const int start = phase == Phase::kReduceScatter ? j + 1 : j;
+      for (int step = 0; step < p - 1; ++step) {
+        message(g.members[(start + step) % p], g.members[(start + step + 1) % p], shard(j));
+      }
+    }
+  }
+
+  const FabricView& view;
+  Loads loads;
+};
+
+TEST(Loads, EqualTheSumOfAllMessages) {
+  std::mt19937 random(11);
+  for (int i = 0; i < 200; ++i) {
+    Fabric f = even_fabric(10, 1000);
+    f.racks = {{"a", 0, 0}, {"empty", 0, 0}, {"b", 0, 0}, {"c", 0, 0}};
+    for (NodeLink& n : f.nodes) n.rack = std::vector{0, 2, 3}[random() % 3];
+    const FabricView view(f);
+    Level level;
+    for (int first : {0, 5}) {
+      Group g;
+      g.pattern = random() % 2 ? Pattern::kRing : Pattern::kDirect;
+      const int size = 2 + static_cast<int>(random() % 4);
+      g.cuts.push_back(static_cast<Share>(random() % 100));
+      for (int k = 0; k < size; ++k) {
+        g.members.push_back(first + (k * 2 + 1) % 5);  // not in rising order
+        const bool empty = g.pattern == Pattern::kDirect && random() % 3 == 0;
+        g.cuts.push_back(g.cuts.back() + (empty ? 0 : 1 + static_cast<Share>(random() % 1000)));
+      }
+      level.groups.push_back(g);
+    }
+    for (Phase phase : {Phase::kReduceScatter, Phase::kAllGather}) {
+      Ledger ledger(view);
+      for (const Group& g : level.groups) ledger.run(g, phase);
+      const Loads loads = loads_of(view, level, phase);
+      EXPECT_EQ(loads.node_out, ledger.loads.node_out) << i;
+      EXPECT_EQ(loads.node_in, ledger.loads.node_in) << i;
+      EXPECT_EQ(loads.rack_up, ledger.loads.rack_up) << i;
+      EXPECT_EQ(loads.rack_down, ledger.loads.rack_down) << i;
+      EXPECT_EQ(loads.messages, ledger.loads.messages) << i;
+    }
+  }
+}
+
+TEST(Loads, SlowestNamesTheLink) {
+  Fabric f = even_fabric(4, 1000);
+  f.racks = {{"a", 100, 0}, {"b", 0, 0}};
+  f.nodes[3].rack = 1;
+  const FabricView view(f);
+  const Share quarter = kShareUnits / 4;
+  const Level level{
+      {{Pattern::kDirect, {0, 1, 2, 3}, {0, quarter, 2 * quarter, 3 * quarter, kShareUnits}}}};
+  // Three nodes send a quarter each out of rack a: 750,000 bytes at 100 kbit/s.
+  const Slowest s = slowest(view, loads_of(view, level, Phase::kReduceScatter), 1'000'000);
+  EXPECT_EQ(s.link, "uplink of rack a");
+  EXPECT_DOUBLE_EQ(s.time_us, 60e6);
+}
+
+}  // namespace
+}  // namespace riffle
