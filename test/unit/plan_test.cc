@@ -88,6 +88,14 @@ TEST(Validate, RefusesAMemberWithoutAPartialSum) {
   expect_error(plan, "level 1, group 0: node 1");
 }
 
+TEST(Validate, RefusesAMemberThatHoldsOnlyPartOfTheSpan) {
+  GroupPlan plan = grid();
+  plan.levels[1].groups = {{Pattern::kDirect, {0, 2}, {0, kHalf, kAll}}};  // they hold [0, half)
+  expect_error(plan, "level 1, group 0: node 0");
+  plan.levels[1].groups = {{Pattern::kDirect, {1, 3}, {0, kHalf, kAll}}};  // they hold [half, all)
+  expect_error(plan, "level 1, group 0: node 1");
+}
+
 TEST(Validate, RefusesGroupsThatBuildOnTheirOwnLevel) {
   GroupPlan plan = grid();
   for (Group& g : plan.levels[1].groups) plan.levels[0].groups.push_back(g);
@@ -120,6 +128,8 @@ TEST(Wire, RefusesWhatIsShortLongOrChanged) {
   }
   auto longer = bytes;
   longer.push_back(0);
+  EXPECT_FALSE(decode_plan_set(longer.data(), longer.size()).is_ok());
+  longer[4] += 1;  // the length in the header says so too
   EXPECT_FALSE(decode_plan_set(longer.data(), longer.size()).is_ok());
   // Any single byte may change: the result is refused or still a sound plan.
   for (std::size_t i = 0; i < bytes.size(); ++i) {
