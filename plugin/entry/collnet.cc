@@ -121,15 +121,20 @@ abi::NcclResult listen(void* context, int device, void* handle, void** listener)
 }
 
 // A null communicator without an error says that all nodes agreed to step aside; NCCL then carries
-// on without COLLNET, as after an error, but nothing is wrong.
+// on without COLLNET, as after an error, but nothing is wrong. After a success, null or not, NCCL
+// closes the listener; after an error it forgets it (every release to 2.30), so we close it.
 abi::NcclResult connect(void** handles, int count, int rank, void* listener, void** coll) {
   *coll = nullptr;
   return guard("COLLNET connect", [&]() -> Status {
     if (count < 1) return invalid_argument("connect with " + std::to_string(count) + " nodes");
     const std::span blobs(reinterpret_cast<const Handle* const*>(handles),
                           static_cast<std::size_t>(count));
-    auto made = coll::connect(blobs, rank, static_cast<coll::Listener*>(listener));
-    if (!made) return made.status();
+    auto* const own = static_cast<coll::Listener*>(listener);
+    auto made = coll::connect(blobs, rank, own);
+    if (!made) {
+      coll::close(own);
+      return made.status();
+    }
     if (*made == nullptr) return Status::ok();
     try {
       *coll = new Collective{*made, {}};

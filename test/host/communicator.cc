@@ -225,10 +225,11 @@ class Communicator::Impl {
     void* comm = nullptr;
     if (good) {
       good = table.connect(pointers.data(), ranks(), bootstrap_.rank(), listen_comm, &comm) ==
-                 kSuccess &&
-             comm != nullptr;
+             kSuccess;
+      // As NCCL: closed after a success, even one without an object, and forgotten after an error.
+      if (good) table.close_listen(listen_comm);
+      good = good && comm != nullptr;
     }
-    if (good) table.close_listen(listen_comm);
     auto link = std::make_unique<CollNetLink>(table, bootstrap_.rank(), options_.channels,
                                               options_.buffer_bytes, options_.poison_tail);
     if (good) good = link->attach(comm) == kSuccess;
