@@ -94,8 +94,10 @@ std::shared_ptr<Publication> publish(const std::string& key, const std::string& 
   static auto* published = new std::map<std::string, std::weak_ptr<Publication>>;
   static std::atomic<bool> warned = false;
   const std::lock_guard lock(*mutex);
+  // A forked child has to publish for itself.
+  const std::string name = std::to_string(::getpid()) + " " + directory + "/" + key;
   std::erase_if(*published, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<Publication>& known = (*published)[directory + "/" + key];
+  std::weak_ptr<Publication>& known = (*published)[name];
   if (auto publication = known.lock()) return publication;
   auto file = LiveFile::create(directory, prefix_of(key), key + "\n" + own_name() + "\n" + knobs);
   if (!file) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <mutex>
@@ -21,15 +22,42 @@ namespace {
 constexpr std::time_t kUnfinishedAge_s = 60;
 constexpr std::size_t kMaxBytes = 64 << 10;
 
+class OwnFiles;
+OwnFiles& own_files();
+
 // Paths of this process's own files. A process must never open such a file a second time: closing
 // any descriptor of a file drops the process's record locks on it.
-struct OwnFiles {
-  std::mutex mutex;
-  std::set<std::string> paths;
+class OwnFiles {
+ public:
+  OwnFiles() {
+    // Training jobs often exit without destroying their communicators.
+    std::atexit([] { own_files().remove(); });
+  }
+
+  // The set under its lock. A forked child starts with none: its parent's files are others' now.
+  template <class Use>
+  auto with(Use&& use) {
+    const std::lock_guard lock(mutex_);
+    if (pid_ != ::getpid()) paths_.clear();
+    pid_ = ::getpid();
+    return use(paths_);
+  }
+
+ private:
+  void remove() {
+    if (pid_ != ::getpid()) return;  // before the lock, which a forked child may find taken
+    with([](const std::set<std::string>& own) {
+      for (const std::string& path : own) ::unlink(path.c_str());
+    });
+  }
+
+  std::mutex mutex_;
+  std::atomic<int> pid_ = 0;
+  std::set<std::string> paths_;
 };
 
 OwnFiles& own_files() {
-  static auto* files = new OwnFiles;  // never destroyed: publications may outlive static objects
+  static auto* files = new OwnFiles;  // never destroyed: files may outlive static objects
   return *files;
 }
 
@@ -83,7 +111,7 @@ std::string read_all(int fd) {
 }
 
 // The content of another process's file; empty for a leftover, which is removed.
-std::string read_one(const std::string& path) {
+std::string read_or_remove(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return {};
   std::string content;
@@ -98,32 +126,51 @@ std::string read_one(const std::string& path) {
   return content;
 }
 
+// The paths of all files that are not ours and whose names start with `prefix`.
+std::vector<std::string> others(const std::string& directory, const std::string& prefix,
+                                const std::set<std::string>& own) {
+  std::vector<std::string> paths;
+  DIR* entries = ::opendir(directory.c_str());
+  if (entries == nullptr) return paths;
+  while (const dirent* entry = ::readdir(entries)) {
+    const std::string name = entry->d_name;
+    std::string path = directory + "/" + name;
+    if (name[0] == '.' || !name.starts_with(prefix) || own.contains(path)) continue;
+    paths.push_back(std::move(path));
+  }
+  ::closedir(entries);
+  return paths;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<LiveFile>> LiveFile::create(const std::string& directory,
                                                    const std::string& prefix,
                                                    const std::string& content) {
-  static std::atomic<unsigned> count = 0;
   if (Status status = prepare(directory); !status) return status;
   const std::string stem = directory + "/" + prefix + std::to_string(::getpid()) + ".";
-  OwnFiles& own = own_files();
-  const std::lock_guard guard(own.mutex);
-  int fd = -1;
-  std::string path;
-  do {  // the name may be taken by a leftover, or by a process of another PID namespace
-    path = stem + std::to_string(count++);
-    fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  } while (fd < 0 && errno == EEXIST);
-  if (fd < 0) return failed("cannot create " + path);
-  struct flock lock = whole_file(F_WRLCK);
-  if (::fcntl(fd, F_SETLK, &lock) != 0 || !write_all(fd, content)) {
-    Status status = failed("cannot write " + path);
-    ::unlink(path.c_str());
-    ::close(fd);
-    return status;
-  }
-  own.paths.insert(path);
-  return std::unique_ptr<LiveFile>(new LiveFile(std::move(path), fd));
+  using Made = Result<std::unique_ptr<LiveFile>>;
+  return own_files().with([&](std::set<std::string>& own) -> Made {
+    // Leftovers of every prefix, as nobody may ever look for theirs again.
+    for (const std::string& path : others(directory, "", own)) (void)read_or_remove(path);
+    static unsigned count = 0;
+    int fd = -1;
+    std::string path;
+    do {  // the name may be taken by a leftover, or by a process of another PID namespace
+      path = stem + std::to_string(count++);
+      fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    } while (fd < 0 && errno == EEXIST);
+    if (fd < 0) return failed("cannot create " + path);
+    struct flock lock = whole_file(F_WRLCK);
+    if (::fcntl(fd, F_SETLK, &lock) != 0 || !write_all(fd, content)) {
+      Status status = failed("cannot write " + path);
+      ::unlink(path.c_str());
+      ::close(fd);
+      return status;
+    }
+    own.insert(path);
+    return std::unique_ptr<LiveFile>(new LiveFile(std::move(path), fd));
+  });
 }
 
 LiveFile::LiveFile(std::string path, int fd)
@@ -131,30 +178,23 @@ LiveFile::LiveFile(std::string path, int fd)
 
 LiveFile::~LiveFile() {
   if (::getpid() == owner_pid_) {
-    OwnFiles& own = own_files();
-    const std::lock_guard guard(own.mutex);
-    ::unlink(path_.c_str());
-    own.paths.erase(path_);
+    own_files().with([this](std::set<std::string>& own) {
+      ::unlink(path_.c_str());
+      own.erase(path_);
+    });
   }
   ::close(fd_);
 }
 
 std::vector<std::string> read_live_files(const std::string& directory, const std::string& prefix) {
   std::vector<std::string> contents;
-  DIR* entries = ::opendir(directory.c_str());
-  if (entries == nullptr) return contents;
-  OwnFiles& own = own_files();
-  const std::lock_guard guard(own.mutex);
-  while (const dirent* entry = ::readdir(entries)) {
-    const std::string name = entry->d_name;
-    if (name[0] == '.' || !name.starts_with(prefix)) continue;
-    const std::string path = directory + "/" + name;
-    if (own.paths.contains(path)) continue;
-    if (std::string content = read_one(path); !content.empty()) {
-      contents.push_back(std::move(content));
+  own_files().with([&](const std::set<std::string>& own) {
+    for (const std::string& path : others(directory, prefix, own)) {
+      if (std::string content = read_or_remove(path); !content.empty()) {
+        contents.push_back(std::move(content));
+      }
     }
-  }
-  ::closedir(entries);
+  });
   return contents;
 }
 
