@@ -120,28 +120,38 @@ abi::NcclResult listen(void* context, int device, void* handle, void** listener)
   return listen_as(c == nullptr ? 0 : c->comm_id, device, handle, listener);
 }
 
+// After a success of connect NCCL closes the listener, after an error it forgets it (every release
+// to 2.30), so the error path closes it here.
+struct CloseForgotten {
+  void operator()(coll::Listener* listener) const noexcept {
+    try {
+      coll::close(listener);
+    } catch (...) {
+      // The error that led here is the one to report.
+    }
+  }
+};
+
 // A null communicator without an error says that all nodes agreed to step aside; NCCL then carries
-// on without COLLNET, as after an error, but nothing is wrong. After a success, null or not, NCCL
-// closes the listener; after an error it forgets it (every release to 2.30), so we close it.
+// on without COLLNET, as after an error, but nothing is wrong.
 abi::NcclResult connect(void** handles, int count, int rank, void* listener, void** coll) {
   *coll = nullptr;
   return guard("COLLNET connect", [&]() -> Status {
+    std::unique_ptr<coll::Listener, CloseForgotten> own(static_cast<coll::Listener*>(listener));
     if (count < 1) return invalid_argument("connect with " + std::to_string(count) + " nodes");
     const std::span blobs(reinterpret_cast<const Handle* const*>(handles),
                           static_cast<std::size_t>(count));
-    auto* const own = static_cast<coll::Listener*>(listener);
-    auto made = coll::connect(blobs, rank, own);
-    if (!made) {
-      coll::close(own);
-      return made.status();
+    auto made = coll::connect(blobs, rank, own.get());
+    if (!made) return made.status();
+    if (*made != nullptr) {
+      try {
+        *coll = new Collective{*made, {}};
+      } catch (...) {
+        coll::close(*made);
+        throw;
+      }
     }
-    if (*made == nullptr) return Status::ok();
-    try {
-      *coll = new Collective{*made, {}};
-    } catch (...) {
-      coll::close(*made);
-      throw;
-    }
+    own.release();
     return Status::ok();
   });
 }

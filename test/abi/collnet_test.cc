@@ -43,9 +43,25 @@ TYPED_TEST(CollNetTable, ListensAndConnects) {
   EXPECT_NE(this->connect_calls.find("coll::listen 1 " + std::to_string(id) + "\n"),
             std::string::npos);
   EXPECT_NE(this->connect_calls.find("coll::connect 2 1 7 90\n"), std::string::npos);  // 90 = 0x5a
-  void* out = address(1);
-  EXPECT_EQ(this->table.connect(nullptr, 0, 0, this->listener, &out), 4);
-  EXPECT_EQ(out, nullptr);
+}
+
+TYPED_TEST(CollNetTable, ClosesTheListenerOnlyAfterAnError) {
+  EXPECT_EQ(this->connect_calls.find("coll::close listener"), std::string::npos);
+  void* blobs[2] = {this->handles[0], this->handles[1]};
+  for (const Failure how : {kFailRemote, kFailBadAlloc}) {
+    void* listener = nullptr;
+    ASSERT_EQ(drive::listen(this->table, this->context, 0, this->handles[1], &listener), 0);
+    this->plugin.fail(how);
+    void* out = address(1);
+    EXPECT_NE(this->table.connect(blobs, 2, 1, listener, &out), 0);
+    EXPECT_EQ(out, nullptr);
+    this->plugin.fail(kFailNot);
+    EXPECT_NE(this->plugin.take_calls().find("coll::close listener\n"), std::string::npos);
+  }
+  void* listener = nullptr;
+  ASSERT_EQ(drive::listen(this->table, this->context, 0, this->handles[1], &listener), 0);
+  EXPECT_EQ(this->table.connect(blobs, 0, 0, listener, &listener), 4);
+  EXPECT_NE(this->plugin.take_calls().find("coll::close listener\n"), std::string::npos);
 }
 
 TYPED_TEST(CollNetTable, SteppingAsideIsNoError) {
