@@ -14,9 +14,9 @@
 
 namespace riffle {
 
-inline constexpr std::uint32_t kFrameMagic = 0x314c4652;       // "RFL1"
-inline constexpr std::uint8_t kFrameVersion = 1;               // a change of meaning changes this
-inline constexpr std::uint32_t kMaxFramePayload = 4u << 20;    // bytes
+inline constexpr std::uint32_t kFrameMagic = 0x314c4652;     // "RFL1"
+inline constexpr std::uint8_t kFrameVersion = 1;             // a change of meaning changes this
+inline constexpr std::uint32_t kMaxFramePayload = 4u << 20;  // bytes
 
 enum class FrameType : std::uint8_t {
   kData = 1,       // payload for whoever owns the mesh or connection
@@ -39,7 +39,7 @@ struct FrameHeader {
   std::uint32_t length = 0;        // payload bytes that follow, <= kMaxFramePayload
   std::uint16_t credit_class = 0;  // flow control: `credits` frames of this class may follow
   std::uint16_t credits = 0;
-  std::uint32_t payload_crc = 0;   // CRC32C of the payload if RIFFLE_PAYLOAD_CRC, else 0
+  std::uint32_t payload_crc = 0;  // CRC32C of the payload if RIFFLE_PAYLOAD_CRC, else 0
 };
 
 inline constexpr std::size_t kFrameHeaderBytes = 64;

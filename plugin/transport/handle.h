@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "plugin/transport/device.h"
@@ -31,15 +32,17 @@ struct Endpoint {
 };
 
 struct HandleContent {
-  std::uint64_t communicator = 0;          // nonce drawn by the listener
-  std::uint64_t comm_id = 0;               // NCCL's communicator hash, 0 = unknown
-  std::uint32_t plugin_version = 0;        // kPluginVersion of the listener
+  std::uint64_t communicator = 0;    // nonce drawn by the listener
+  std::uint64_t comm_id = 0;         // NCCL's communicator hash, 0 = unknown
+  std::uint32_t plugin_version = 0;  // kPluginVersion of the listener
   Secret secret{};
-  std::vector<Endpoint> endpoints;         // 1..3
+  std::vector<Endpoint> endpoints;  // 1..3
 };
 
 Handle encode(const HandleContent& content);
 // Refuses a foreign or mangled blob, and one of another plugin version (naming both versions).
 Result<HandleContent> decode(const Handle& handle);
+
+std::string version_text(std::uint32_t version);  // of kPluginVersion's form: "0.1.0"
 
 }  // namespace riffle

@@ -1,0 +1,28 @@
+// Little-endian numbers in byte arrays: the one way that anything of ours is laid out on the wire.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace riffle {
+
+template <class T>
+void put(std::uint8_t* at, T value) {
+  static_assert(std::is_unsigned_v<T>);
+  for (std::size_t i = 0; i < sizeof(T); ++i) {
+    at[i] = static_cast<std::uint8_t>(value >> (8 * i));
+  }
+}
+
+template <class T>
+T get(const std::uint8_t* at) {
+  static_assert(std::is_unsigned_v<T>);
+  T value = 0;
+  for (std::size_t i = 0; i < sizeof(T); ++i) {
+    value = static_cast<T>(value | static_cast<T>(at[i]) << (8 * i));
+  }
+  return value;
+}
+
+}  // namespace riffle
