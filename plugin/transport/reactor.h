@@ -9,28 +9,38 @@
 // on_failure(), never further.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 
+#include "topology/base/status.h"
+
 namespace riffle {
 
-class Reactor {
+class Reactor : public std::enable_shared_from_this<Reactor> {
  public:
   // Called on the reactor thread when the descriptor is ready.
   class FdHandler {
    public:
     virtual ~FdHandler() = default;
     virtual void on_ready(std::uint32_t epoll_events) = 0;
+    virtual void on_failure(const Status& /*why*/) {}
   };
-  // Called on the reactor thread, once, some time after wake().
+  // Called on the reactor thread, once, some time after wake(). forget() it before it goes.
   class WakeHandler {
    public:
     virtual ~WakeHandler() = default;
     virtual void on_wake() = 0;
+    virtual void on_failure(const Status& /*why*/) {}
+
+   private:
+    friend class ReactorThread;
+    std::atomic<bool> is_pending_{false};
   };
 
-  // A reactor of the process-wide pool (round robin); keeps the thread alive while held.
+  // A reactor of the process-wide pool (round robin); keeps the thread alive while held. Throws
+  // std::system_error when the system gives no thread or descriptor; the C border catches it.
   static std::shared_ptr<Reactor> acquire();
 
   virtual ~Reactor() = default;
@@ -38,7 +48,8 @@ class Reactor {
   // Any thread. Cheap; several wakes before the handler runs count as one. No allocation.
   virtual void wake(WakeHandler* handler) = 0;
   // Any thread: runs `f` on the reactor thread; run_and_wait returns after it ran (at once when
-  // called on the reactor thread). Set-up and teardown only: it allocates.
+  // called on the reactor thread). Set-up and teardown only: it allocates. In a forked child `f`
+  // does not run.
   virtual void run(std::function<void()> f) = 0;
   virtual void run_and_wait(std::function<void()> f) = 0;
 

@@ -1,0 +1,49 @@
+// The process-wide pool: RIFFLE_THREADS reactors, each alive while somebody holds it.
+#include <pthread.h>
+
+#include <mutex>
+#include <vector>
+
+#include "plugin/config/config.h"
+#include "plugin/transport/reactor_thread.h"
+
+namespace riffle {
+namespace {
+
+struct Pool {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<Reactor>> slots;
+  std::size_t next = 0;
+};
+
+// Never destroyed, and locked across a fork, so that the child finds it in order.
+Pool& pool() {
+  static Pool* const instance = [] {
+    auto* made = new Pool;
+    pthread_atfork([] { pool().mutex.lock(); }, [] { pool().mutex.unlock(); },
+                   [] { pool().mutex.unlock(); });
+    return made;
+  }();
+  return *instance;
+}
+
+}  // namespace
+
+std::shared_ptr<Reactor> Reactor::acquire() {
+  Pool& p = pool();
+  const std::lock_guard lock(p.mutex);
+  p.slots.resize(static_cast<std::size_t>(config().threads));
+  std::weak_ptr<Reactor>& slot = p.slots[p.next++ % p.slots.size()];
+  std::shared_ptr<Reactor> reactor = slot.lock();
+  // A child does not inherit the thread: what the parent's reactor left in its memory is of no use.
+  if (reactor == nullptr ||
+      !static_cast<const ReactorThread*>(reactor.get())->is_of_this_process()) {
+    reactor = std::shared_ptr<Reactor>(new ReactorThread, [](Reactor* r) {
+      ReactorThread::retire(static_cast<ReactorThread*>(r));
+    });
+    slot = reactor;
+  }
+  return reactor;
+}
+
+}  // namespace riffle

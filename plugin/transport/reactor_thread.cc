@@ -1,0 +1,279 @@
+#include "plugin/transport/reactor_thread.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <future>
+#include <system_error>
+
+#include "plugin/config/log.h"
+#include "plugin/transport/fork_registry.h"
+
+namespace riffle {
+namespace {
+
+constexpr std::size_t kEventsPerTurn = 64;
+constexpr std::size_t kExpectedHandlers = 256;  // room made at the start; more only allocate once
+constexpr int kLongestSleepMs = 60'000;
+
+// Runs `f`; an exception becomes a Status for `failed`.
+template <class F, class Failed>
+void guarded(F&& f, Failed&& failed) {
+  try {
+    f();
+    return;
+  } catch (const std::exception& e) {
+    const Status why = internal_error(std::string("internal error: ") + e.what());
+    log_warn(why.message());
+    try {
+      failed(why);
+    } catch (const std::exception& again) {
+      log_warn(std::string("internal error while handling one: ") + again.what());
+    }
+  }
+}
+
+template <class F>
+void guarded(F&& f) {
+  guarded(std::forward<F>(f), [](const Status&) {});
+}
+
+Fd require(int fd, const char* what) {
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), what);
+  return Fd(fd);
+}
+
+}  // namespace
+
+std::uint64_t Reactor::now_ns() {
+  timespec t;
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+ReactorThread::ReactorThread()
+    : generation_(fork_registry::generation()),
+      epoll_(require(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+      wake_event_(require(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")) {
+  pending_.reserve(kExpectedHandlers);
+  woken_.reserve(kExpectedHandlers);
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;  // edges: nobody needs to read the counter back
+  event.data.u64 = ~std::uint64_t{0};
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_event_.get(), &event);
+  // The thread inherits a mask without any signal: the application's handlers run on its own.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this] { loop(); });
+  } catch (...) {
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::pthread_setname_np(thread_.native_handle(), "riffle");
+}
+
+bool ReactorThread::is_of_this_process() const {
+  return generation_ == fork_registry::generation();
+}
+
+void ReactorThread::retire(ReactorThread* reactor) {
+  // In a forked child there is no thread to end, and its locks may be held for ever: leave it be.
+  if (!reactor->is_of_this_process()) return;
+  const bool on_thread = reactor->on_thread();
+  {
+    std::unique_lock lock(reactor->mutex_);
+    reactor->must_stop_ = true;
+    reactor->deletes_itself_ = on_thread;
+    if (!on_thread) reactor->wake_thread(lock);
+  }
+  if (on_thread) {
+    reactor->thread_.detach();
+  } else {
+    reactor->thread_.join();
+    delete reactor;
+  }
+}
+
+bool ReactorThread::on_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
+
+void ReactorThread::wake_thread(std::unique_lock<std::mutex>& lock) {
+  const bool was_asleep = std::exchange(is_asleep_, false);
+  lock.unlock();
+  if (!was_asleep) return;  // it looks at the lists before it sleeps
+  const std::uint64_t one = 1;
+  (void)!::write(wake_event_.get(), &one, sizeof one);
+}
+
+void ReactorThread::wake(WakeHandler* handler) {
+  if (handler->is_pending_.exchange(true, std::memory_order_acq_rel)) return;
+  if (!is_of_this_process()) return;
+  std::unique_lock lock(mutex_);
+  pending_.push_back(handler);
+  wake_thread(lock);
+}
+
+void ReactorThread::forget(WakeHandler* handler) {
+  const std::lock_guard lock(mutex_);
+  std::erase(pending_, handler);
+  for (WakeHandler*& h : woken_) {
+    if (h == handler) h = nullptr;
+  }
+  handler->is_pending_.store(false, std::memory_order_release);
+}
+
+void ReactorThread::run(std::function<void()> f) {
+  if (!is_of_this_process()) return;
+  std::unique_lock lock(mutex_);
+  posted_.push_back(std::move(f));
+  wake_thread(lock);
+}
+
+void ReactorThread::run_and_wait(std::function<void()> f) {
+  if (!is_of_this_process()) return;
+  if (on_thread()) {
+    guarded(f);
+    return;
+  }
+  std::promise<void> ran;
+  run([&f, &ran] {
+    guarded(f);
+    ran.set_value();
+  });
+  ran.get_future().wait();
+}
+
+void ReactorThread::add(int fd, std::uint32_t epoll_events, FdHandler* handler) {
+  const auto index = static_cast<std::size_t>(fd);
+  if (registrations_.size() <= index) registrations_.resize(index + 64);
+  Registration& r = registrations_[index];
+  r.handler = handler;
+  ++r.age;
+  epoll_event event{};
+  event.events = epoll_events;
+  event.data.u64 = std::uint64_t{r.age} << 32 | static_cast<std::uint32_t>(fd);
+  const int failed = ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+  RIFFLE_CHECK(failed == 0, "epoll_ctl ADD: " + errno_text(errno));
+}
+
+void ReactorThread::modify(int fd, std::uint32_t epoll_events, FdHandler* handler) {
+  Registration& r = registrations_.at(static_cast<std::size_t>(fd));
+  r.handler = handler;
+  epoll_event event{};
+  event.events = epoll_events;
+  event.data.u64 = std::uint64_t{r.age} << 32 | static_cast<std::uint32_t>(fd);
+  const int failed = ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+  RIFFLE_CHECK(failed == 0, "epoll_ctl MOD: " + errno_text(errno));
+}
+
+void ReactorThread::remove(int fd) {
+  const auto index = static_cast<std::size_t>(fd);
+  if (index >= registrations_.size() || registrations_[index].handler == nullptr) return;
+  registrations_[index].handler = nullptr;
+  ++registrations_[index].age;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
+std::uint64_t ReactorThread::call_at(std::uint64_t when_ns, std::function<void()> f) {
+  return timers_.add(when_ns, std::move(f));
+}
+
+void ReactorThread::cancel(std::uint64_t timer) { timers_.cancel(timer); }
+
+// Milliseconds to sleep, 0 if there is work. Declares the thread asleep, so that from here on
+// whoever brings work writes to the event descriptor.
+int ReactorThread::sleep_limit_ms() {
+  const std::uint64_t next = timers_.next_ns();
+  int limit = kLongestSleepMs;
+  if (next != Timers::kNever) {
+    const std::uint64_t now = now_ns();
+    const std::uint64_t wait_ms = next <= now ? 0 : (next - now + 999'999) / 1'000'000;
+    limit = static_cast<int>(std::min<std::uint64_t>(wait_ms, kLongestSleepMs));
+  }
+  const std::lock_guard lock(mutex_);
+  if (!pending_.empty() || !posted_.empty() || must_stop_) return 0;
+  is_asleep_ = true;
+  return limit;
+}
+
+void ReactorThread::loop() {
+  std::array<epoll_event, kEventsPerTurn> events;
+  while (true) {
+    const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), sleep_limit_ms());
+    bool stops = false;
+    {
+      const std::lock_guard lock(mutex_);
+      is_asleep_ = false;
+      stops = must_stop_;
+    }
+    if (stops) break;
+    // What the network brought comes before timers: after a long pause of the whole process the
+    // peers' signs of life are read before anybody counts as silent.
+    for (int i = 0; i < count; ++i) {
+      const std::uint64_t tag = events[static_cast<std::size_t>(i)].data.u64;
+      if (tag == ~std::uint64_t{0}) continue;
+      dispatch(static_cast<int>(tag & 0xffffffff), static_cast<std::uint32_t>(tag >> 32),
+               events[static_cast<std::size_t>(i)].events);
+    }
+    run_posted();
+    run_woken();
+    run_timers();
+  }
+  if (deletes_itself_) delete this;
+}
+
+void ReactorThread::dispatch(int fd, std::uint32_t age, std::uint32_t events) {
+  const auto index = static_cast<std::size_t>(fd);
+  if (index >= registrations_.size()) return;
+  const Registration r = registrations_[index];
+  if (r.handler == nullptr || r.age != age) return;
+  guarded([&] { r.handler->on_ready(events); },
+          [&](const Status& why) {
+            const Registration& now = registrations_[index];
+            if (now.handler == r.handler && now.age == age) r.handler->on_failure(why);
+          });
+}
+
+void ReactorThread::run_woken() {
+  {
+    const std::lock_guard lock(mutex_);
+    woken_.swap(pending_);
+  }
+  for (std::size_t i = 0; i < woken_.size(); ++i) {
+    WakeHandler* const handler = woken_[i];
+    if (handler == nullptr) continue;
+    handler->is_pending_.store(false, std::memory_order_release);
+    // During the call forget() sets the entry to null if the handler goes away.
+    guarded([&] { handler->on_wake(); },
+            [&](const Status& why) {
+              if (woken_[i] != nullptr) handler->on_failure(why);
+            });
+  }
+  woken_.clear();
+}
+
+void ReactorThread::run_posted() {
+  std::vector<std::function<void()>> calls;
+  {
+    const std::lock_guard lock(mutex_);
+    calls.swap(posted_);
+  }
+  for (const auto& call : calls) guarded(call);
+}
+
+void ReactorThread::run_timers() {
+  const std::uint64_t now = now_ns();
+  while (std::function<void()> call = timers_.take_due(now)) guarded(call);
+}
+
+}  // namespace riffle

@@ -1,0 +1,67 @@
+// The reactor behind Reactor::acquire(): one epoll loop on one thread.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "plugin/transport/reactor.h"
+#include "plugin/transport/socket.h"
+#include "plugin/transport/timers.h"
+
+namespace riffle {
+
+class ReactorThread final : public Reactor {
+ public:
+  ReactorThread();
+
+  void wake(WakeHandler* handler) override;
+  void run(std::function<void()> f) override;
+  void run_and_wait(std::function<void()> f) override;
+  void add(int fd, std::uint32_t epoll_events, FdHandler* handler) override;
+  void modify(int fd, std::uint32_t epoll_events, FdHandler* handler) override;
+  void remove(int fd) override;
+  void forget(WakeHandler* handler) override;
+  std::uint64_t call_at(std::uint64_t when_ns, std::function<void()> f) override;
+  void cancel(std::uint64_t timer) override;
+
+  // Made by a process that is not a forked child of ours.
+  bool is_of_this_process() const;
+  // Ends the thread and deletes the object; from the thread itself it happens after this turn.
+  static void retire(ReactorThread* reactor);
+
+ private:
+  // A handler with the age of its registration, so that an event that was fetched before remove()
+  // never reaches whoever got the same descriptor number since.
+  struct Registration {
+    FdHandler* handler = nullptr;
+    std::uint32_t age = 0;
+  };
+
+  void loop();
+  bool on_thread() const;
+  int sleep_limit_ms();
+  void wake_thread(std::unique_lock<std::mutex>& lock);
+  void dispatch(int fd, std::uint32_t age, std::uint32_t events);
+  void run_woken();
+  void run_posted();
+  void run_timers();
+
+  const std::uint32_t generation_;
+  Fd epoll_;
+  Fd wake_event_;
+  std::vector<Registration> registrations_;  // by descriptor; reactor thread only
+  Timers timers_;
+  std::vector<WakeHandler*> woken_;  // the batch being served; forget() leaves null
+
+  std::mutex mutex_;
+  std::vector<WakeHandler*> pending_;          // guarded by mutex_
+  std::vector<std::function<void()>> posted_;  // guarded by mutex_
+  bool is_asleep_ = false;                     // guarded by mutex_
+  bool must_stop_ = false;                     // guarded by mutex_
+  bool deletes_itself_ = false;                // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace riffle

@@ -1,0 +1,162 @@
+#include "plugin/transport/socket.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "plugin/transport/fork_registry.h"
+
+namespace riffle {
+namespace {
+
+// How much unsent data the kernel may hold per stream: little, so that a frame of higher priority
+// does not wait behind much, and a slow stream does not swallow what a faster one could carry.
+constexpr int kUnsentBytes = 128 << 10;
+
+void set_option(int fd, int level, int option, int value) {
+  // A kernel that lacks an option costs speed, not correctness.
+  (void)::setsockopt(fd, level, option, &value, sizeof value);
+}
+
+// Buffer sizes stay with the kernel's autotuning, which knows the round-trip time.
+void tune(int fd) {
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsentBytes);
+}
+
+Result<Fd> tcp_socket(int family) {
+  const int fd = ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+  if (fd < 0) return system_error("cannot create a socket: " + errno_text(errno));
+  return Fd(fd);
+}
+
+}  // namespace
+
+Fd::Fd(int fd) : fd_(fd) {
+  if (fd_ >= 0) fork_registry::add(fd_);
+}
+
+Fd& Fd::operator=(Fd&& other) noexcept {
+  if (this != &other) {
+    reset();
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+void Fd::reset() {
+  if (fd_ >= 0) fork_registry::close(std::exchange(fd_, -1));
+}
+
+std::string errno_text(int error) {
+  char buffer[128];
+  return ::strerror_r(error, buffer, sizeof buffer);
+}
+
+SocketAddress to_socket_address(const Endpoint& endpoint, std::uint32_t scope_id) {
+  SocketAddress out;
+  if (endpoint.is_ipv6) {
+    auto* a = reinterpret_cast<sockaddr_in6*>(&out.storage);
+    a->sin6_family = AF_INET6;
+    a->sin6_port = htons(endpoint.port);
+    std::memcpy(&a->sin6_addr, endpoint.address.data(), 16);
+    if (IN6_IS_ADDR_LINKLOCAL(&a->sin6_addr)) a->sin6_scope_id = scope_id;
+    out.size = sizeof *a;
+  } else {
+    auto* a = reinterpret_cast<sockaddr_in*>(&out.storage);
+    a->sin_family = AF_INET;
+    a->sin_port = htons(endpoint.port);
+    std::memcpy(&a->sin_addr, endpoint.address.data(), 4);
+    out.size = sizeof *a;
+  }
+  return out;
+}
+
+Result<Endpoint> to_endpoint(const NicAddress& nic) {
+  Endpoint e;
+  e.is_ipv6 = nic.is_ipv6;
+  if (::inet_pton(nic.is_ipv6 ? AF_INET6 : AF_INET, nic.address.c_str(), e.address.data()) != 1) {
+    return invalid_argument("'" + nic.address + "' of interface " + nic.interface +
+                            " is not a numeric address");
+  }
+  return e;
+}
+
+std::string to_text(const SocketAddress& address) {
+  char text[INET6_ADDRSTRLEN] = "?";
+  if (address.storage.ss_family == AF_INET6) {
+    const auto* a = reinterpret_cast<const sockaddr_in6*>(&address.storage);
+    ::inet_ntop(AF_INET6, &a->sin6_addr, text, sizeof text);
+    return "[" + std::string(text) + "]:" + std::to_string(ntohs(a->sin6_port));
+  }
+  if (address.storage.ss_family == AF_INET) {
+    const auto* a = reinterpret_cast<const sockaddr_in*>(&address.storage);
+    ::inet_ntop(AF_INET, &a->sin_addr, text, sizeof text);
+    return std::string(text) + ":" + std::to_string(ntohs(a->sin_port));
+  }
+  return "an unknown address";
+}
+
+std::string to_text(const Endpoint& endpoint) { return to_text(to_socket_address(endpoint, 0)); }
+
+SocketAddress remote_address_of(int fd) {
+  SocketAddress a;
+  a.size = sizeof a.storage;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&a.storage), &a.size) != 0) a = {};
+  return a;
+}
+
+Result<Fd> listen_on(const NicAddress& nic, Endpoint* endpoint) {
+  Result<Endpoint> local = to_endpoint(nic);
+  if (!local) return local.status();
+  const SocketAddress address = to_socket_address(*local, nic.scope_id);
+  Result<Fd> fd = tcp_socket(address.storage.ss_family);
+  if (!fd) return fd;
+  if (::bind(fd->get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0 ||
+      ::listen(fd->get(), SOMAXCONN) != 0) {
+    return system_error("cannot listen on " + nic.address + " of interface " + nic.interface +
+                        ": " + errno_text(errno));
+  }
+  SocketAddress bound;
+  bound.size = sizeof bound.storage;
+  if (::getsockname(fd->get(), reinterpret_cast<sockaddr*>(&bound.storage), &bound.size) != 0) {
+    return system_error("cannot read the port of a listening socket: " + errno_text(errno));
+  }
+  *endpoint = *local;
+  endpoint->port = ntohs(nic.is_ipv6 ? reinterpret_cast<sockaddr_in6*>(&bound.storage)->sin6_port
+                                     : reinterpret_cast<sockaddr_in*>(&bound.storage)->sin_port);
+  return fd;
+}
+
+Result<Fd> start_connect(const SocketAddress& to) {
+  Result<Fd> fd = tcp_socket(to.storage.ss_family);
+  if (!fd) return fd;
+  tune(fd->get());
+  if (::connect(fd->get(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) != 0 &&
+      errno != EINPROGRESS) {
+    return remote_error("cannot connect to " + to_text(to) + ": " + errno_text(errno));
+  }
+  return fd;
+}
+
+Status connect_outcome(int fd) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (error != 0) return remote_error(errno_text(error));
+  return Status::ok();
+}
+
+Fd accept_from(int listener, int* error) {
+  const int fd = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  *error = fd < 0 ? errno : 0;
+  if (fd >= 0) tune(fd);
+  return Fd(fd);
+}
+
+}  // namespace riffle

@@ -1,0 +1,54 @@
+// Descriptors and TCP sockets: owned, close-on-exec, non-blocking, known to the fork registry.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <string>
+#include <utility>
+
+#include "plugin/transport/device.h"
+#include "plugin/transport/handle.h"
+#include "topology/base/status.h"
+
+namespace riffle {
+
+// Owns one descriptor. Move only.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd);
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept;
+  ~Fd() { reset(); }
+  void reset();
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+};
+
+SocketAddress to_socket_address(const Endpoint& endpoint, std::uint32_t scope_id);
+Result<Endpoint> to_endpoint(const NicAddress& nic);
+std::string to_text(const SocketAddress& address);  // "10.0.0.1:4000", "[fe80::1]:4000"
+std::string to_text(const Endpoint& endpoint);
+SocketAddress remote_address_of(int fd);
+
+// A listening socket on `nic` and a port of the kernel's choice, which goes to `endpoint`.
+Result<Fd> listen_on(const NicAddress& nic, Endpoint* endpoint);
+// Starts to connect; the socket becomes writable when connected or failed.
+Result<Fd> start_connect(const SocketAddress& to);
+// The outcome of start_connect once the socket is writable.
+Status connect_outcome(int fd);
+// An accepted connection, or a closed Fd with `error` = errno.
+Fd accept_from(int listener, int* error);
+
+// What errno means, for messages.
+std::string errno_text(int error);
+
+}  // namespace riffle
