@@ -1,7 +1,7 @@
 // The network devices that NCCL sees. By default one logical device per node that joins all usable
 // NICs as streams (every node then reports the same count, name and order whatever its NICs, which
-// NCCL 2.30 demands); with RIFFLE_DEVICE_PER_NIC=1 one device per NIC. Never empty: the last resort,
-// as in NCCL, is docker and then loopback, with a warning.
+// NCCL 2.30 demands); with RIFFLE_DEVICE_PER_NIC=1 one device per NIC. Never empty: the last
+// resort, as in NCCL, is docker and then loopback, with a warning.
 //
 // Built once per process on first use and constant afterwards, so pointers into it stay valid.
 #pragma once
@@ -13,18 +13,18 @@
 namespace riffle {
 
 struct NicAddress {
-  std::string interface;   // e.g. "eth0"
-  std::string address;     // numeric IPv4 or IPv6, without scope
+  std::string interface;  // e.g. "eth0"
+  std::string address;    // numeric IPv4 or IPv6, without scope
   bool is_ipv6 = false;
   std::uint32_t scope_id = 0;
 };
 
 struct Device {
-  std::string name;                  // identical in NET and COLLNET
-  std::string pci_path;              // sysfs real path; empty if the NIC has none
+  std::string name;      // identical in NET and COLLNET
+  std::string pci_path;  // sysfs real path; empty if the NIC has none
   std::uint64_t guid = 0;
-  int speed_mbps = 10000;            // sum over its NICs as the driver reports; at least 1000
-  std::vector<NicAddress> addresses; // at least one; where listeners bind
+  int speed_mbps = 10000;             // sum over its NICs as the driver reports; at least 1000
+  std::vector<NicAddress> addresses;  // at least one; where listeners bind
 };
 
 const std::vector<Device>& devices();

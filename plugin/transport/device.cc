@@ -1,0 +1,89 @@
+#include "plugin/transport/device.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include <cstdlib>
+
+#include "plugin/config/config.h"
+#include "plugin/config/log.h"
+#include "plugin/transport/device_choice.h"
+
+namespace riffle {
+namespace {
+
+std::vector<NicAddress> addresses_of_this_machine() {
+  std::vector<NicAddress> out;
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return out;
+  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
+    if (i->ifa_addr == nullptr || (i->ifa_flags & IFF_UP) == 0) continue;
+    const int family = i->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    NicAddress nic;
+    nic.interface = i->ifa_name;
+    nic.is_ipv6 = family == AF_INET6;
+    char text[INET6_ADDRSTRLEN];
+    if (nic.is_ipv6) {
+      const auto* a = reinterpret_cast<const sockaddr_in6*>(i->ifa_addr);
+      ::inet_ntop(family, &a->sin6_addr, text, sizeof text);
+      nic.scope_id = a->sin6_scope_id;
+    } else {
+      const auto* a = reinterpret_cast<const sockaddr_in*>(i->ifa_addr);
+      ::inet_ntop(family, &a->sin_addr, text, sizeof text);
+    }
+    nic.address = text;
+    out.push_back(std::move(nic));
+  }
+  ::freeifaddrs(list);
+  return out;
+}
+
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+DeviceChoice choice_of_the_user() {
+  DeviceChoice choice;
+  choice.per_nic = config().device_per_nic;
+  choice.rule = config().socket_ifname;
+  choice.rule_source = "RIFFLE_SOCKET_IFNAME";
+  if (choice.rule.empty()) {
+    choice.rule = environment("NCCL_SOCKET_IFNAME");
+    choice.rule_source = "NCCL_SOCKET_IFNAME";
+  }
+  choice.family = config().socket_family;
+  if (choice.family == "any") {
+    const std::string family = environment("NCCL_SOCKET_FAMILY");
+    if (family == "AF_INET") choice.family = "ipv4";
+    if (family == "AF_INET6") choice.family = "ipv6";
+  }
+  return choice;
+}
+
+std::vector<Device> find_devices() {
+  const Result<std::vector<Nic>> nics = list_nics();
+  std::vector<std::string> warnings;
+  std::vector<Device> found =
+      choose_devices(addresses_of_this_machine(), nics ? *nics : std::vector<Nic>{},
+                     choice_of_the_user(), &warnings);
+  for (const std::string& w : warnings) log_warn(w);
+  for (const Device& d : found) {
+    std::string line = "device " + d.name + ", " + std::to_string(d.speed_mbps) + " Mbit/s:";
+    for (const NicAddress& a : d.addresses) line += " " + a.interface + " (" + a.address + ")";
+    log_info(line);
+  }
+  return found;
+}
+
+}  // namespace
+
+const std::vector<Device>& devices() {
+  static const auto* const all = new std::vector<Device>(find_devices());  // outlives every thread
+  return *all;
+}
+
+}  // namespace riffle
