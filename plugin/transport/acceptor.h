@@ -1,0 +1,52 @@
+// Accepts connections on listening sockets and lets in only who knows the secret (handshake.h).
+//
+// Everybody else, and whoever takes longer than 5 s, is dropped with one log line that says who and
+// why; the job goes on. At most kMaxPending handshakes run at once; further connections wait in the
+// kernel's queue. Reactor thread only.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "plugin/transport/handshake.h"
+#include "plugin/transport/reactor.h"
+#include "plugin/transport/socket.h"
+
+namespace riffle {
+
+class Acceptor {
+ public:
+  static constexpr std::size_t kMaxPending = 256;
+  static constexpr std::uint64_t kHandshakeTimeoutNs = 5'000'000'000;
+
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    // Is there a place for this stream? The HELLO is authentic. Not ok: dropped with that reason.
+    virtual Status admit(const Hello& hello) = 0;
+    // The stream is welcome and stands. The owner may destroy the acceptor here.
+    virtual void joined(Fd socket, const Hello& hello) = 0;
+  };
+
+  Acceptor(Reactor& reactor, std::vector<Fd> sockets, const HandleContent& content, Owner* owner);
+  ~Acceptor();
+
+ private:
+  class Door;     // one listening socket
+  class Visitor;  // one connection that has not proved anything yet
+
+  void open_doors();
+  void close_doors();
+  void accept_waiting(int listener);
+  void finish(Visitor* visitor);
+
+  Reactor& reactor_;
+  const HandleContent content_;
+  Owner* const owner_;
+  std::vector<std::unique_ptr<Door>> doors_;
+  std::vector<std::unique_ptr<Visitor>> visitors_;
+  bool doors_open_ = false;
+  std::uint64_t reopen_timer_ = 0;
+};
+
+}  // namespace riffle

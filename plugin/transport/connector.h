@@ -1,0 +1,62 @@
+// Connects one stream to a listener: TCP connect, then the connecting side of the handshake. Tries
+// the listener's endpoints in turn, again and again with growing pauses, until the deadline.
+// Reactor thread only.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "plugin/transport/handshake.h"
+#include "plugin/transport/reactor.h"
+#include "plugin/transport/socket.h"
+
+namespace riffle {
+
+struct ConnectorOptions {
+  HandleContent to;
+  Hello hello;
+  std::uint32_t scope_id = 0;     // for link-local IPv6: our interface
+  std::uint64_t deadline_ns = 0;  // on Reactor::now_ns()
+};
+
+class Connector final : public Reactor::FdHandler {
+ public:
+  // `done` is called once, from a later turn of the reactor, with the welcome stream or the reason
+  // why there is none; it may destroy the connector.
+  Connector(Reactor& reactor, ConnectorOptions options, std::function<void(Result<Fd>)> done);
+  ~Connector() override;
+
+  void on_ready(std::uint32_t epoll_events) override;
+  void on_failure(const Status& why) override;
+
+ private:
+  enum class Step { kPause, kConnect, kChallenge, kWelcome };
+
+  void attempt();
+  void try_again(const std::string& why);
+  void read_challenge();
+  void read_welcome();
+  bool receive(std::uint8_t* data, std::size_t size);
+  void drop_socket();
+  void set_timer(std::uint64_t when_ns);
+  void on_timer();
+  void finish(Result<Fd> result);
+  std::string target() const;
+
+  Reactor& reactor_;
+  const ConnectorOptions options_;
+  std::function<void(Result<Fd>)> done_;
+  Step step_ = Step::kPause;
+  Fd socket_;
+  ChallengeBytes challenge_{};
+  HelloBytes hello_{};
+  WelcomeBytes welcome_{};
+  std::size_t have_ = 0;
+  std::size_t attempts_ = 0;
+  int refusals_ = 0;
+  std::uint64_t pause_ns_ = 0;
+  std::uint64_t timer_ = 0;
+  std::string last_error_ = "no attempt was made";
+};
+
+}  // namespace riffle

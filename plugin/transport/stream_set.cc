@@ -1,0 +1,37 @@
+#include "plugin/transport/stream_set.h"
+
+namespace riffle {
+
+Status check_streams(const Hello& hello, int streams) {
+  if (hello.streams < 1 || hello.streams > kMaxStreams || hello.stream >= hello.streams) {
+    return remote_error("it names stream " + std::to_string(hello.stream) + " of " +
+                        std::to_string(hello.streams));
+  }
+  if (streams != 0 && hello.streams != streams) {
+    return remote_error("it uses " + std::to_string(hello.streams) + " streams, this node " +
+                        std::to_string(streams) + ": set RIFFLE_STREAMS alike on all nodes");
+  }
+  return Status::ok();
+}
+
+void StreamSet::add(Fd socket, const Hello& hello) {
+  if (hello.session != session_) clear();
+  session_ = hello.session;
+  sockets_.resize(hello.streams);
+  Fd& place = sockets_.at(hello.stream);
+  if (!place.is_open()) ++count_;
+  place = std::move(socket);
+}
+
+std::vector<Fd> StreamSet::take() {
+  std::vector<Fd> all = std::move(sockets_);
+  clear();
+  return all;
+}
+
+void StreamSet::clear() {
+  sockets_.clear();
+  count_ = 0;
+}
+
+}  // namespace riffle
