@@ -4,12 +4,12 @@
 //
 // Why "place" instead of posted receives: the header of a frame says everything about where its
 // payload belongs (sequence, level, shard), so the owner answers with an address when the header is
-// in, and the payload is received in place. Who may send when is the owner's flow control (credits);
-// a mesh never queues a payload of its own.
+// in, and the payload is received in place. Who may send when is the owner's flow control
+// (credits); a mesh never queues a payload of its own.
 //
-// Threads: everything here, calls and callbacks, happens on one thread, the owner's progress thread.
-// A mesh must not call its sink from within a call of the sink's owner (no re-entrance): callbacks
-// come from the mesh's own turn.
+// Threads: everything here, calls and callbacks, happens on one thread, the owner's progress
+// thread. A mesh must not call its sink from within a call of the sink's owner (no re-entrance):
+// callbacks come from the mesh's own turn.
 #pragma once
 
 #include <cstddef>

@@ -3,8 +3,8 @@
 //
 // Contract as in docs/nccl-contract.md (NET): connect and accept never wait; "not yet" is a null
 // pointer without an error and the call is repeated with the same arguments. A send may be smaller
-// than its receive, down to 0 bytes; larger is an error on both sides naming both sizes. Messages of
-// equal tag match in posting order. Data is received in place: a send waits for its receive.
+// than its receive, down to 0 bytes; larger is an error on both sides naming both sizes. Messages
+// of equal tag match in posting order. Data is received in place: a send waits for its receive.
 //
 // Threads: listen/connect/accept/close from any one thread at a time per object; isend/irecv/test
 // from one thread per object; all progress happens on the library's own thread.
@@ -20,7 +20,7 @@
 
 namespace riffle::net {
 
-inline constexpr int kMaxRequests = 32;    // outstanding per connection and direction
+inline constexpr int kMaxRequests = 32;  // outstanding per connection and direction
 inline constexpr int kMaxGroupedRecvs = 8;
 
 class Listener;
@@ -38,12 +38,13 @@ Result<RecvConnection*> accept(Listener* listener);
 Result<Request*> isend(SendConnection* connection, const void* data, std::size_t size, int tag);
 Result<Request*> irecv(RecvConnection* connection, std::span<void* const> data,
                        std::span<const std::size_t> sizes, std::span<const int> tags);
-// True when done; then sizes[i] holds the bytes of message i (one entry for a send; may be null) and
-// the request is recycled. An error is final for the connection.
+// True when done; then sizes[i] holds the bytes of message i (one entry for a send; may be null)
+// and the request is recycled. An error is final for the connection.
 Result<bool> test(Request* request, int* sizes);
 
 // Any state may be closed, also with requests outstanding: when close returns no user memory is
-// touched any more. A close after the last completed request says GOODBYE and drains behind the scenes.
+// touched any more. A close after the last completed request says GOODBYE and drains behind the
+// scenes.
 void close(Listener* listener);
 void close(SendConnection* connection);
 void close(RecvConnection* connection);

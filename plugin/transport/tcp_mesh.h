@@ -24,7 +24,7 @@ class TcpListener {
 };
 
 struct TcpMeshOptions {
-  int streams = 2;                            // per peer
+  int streams = 2;  // per peer, 1..16, alike on all nodes
   std::uint64_t peer_timeout_ns = 60'000'000'000;
   std::uint64_t connect_timeout_ns = 60'000'000'000;
 };
@@ -36,13 +36,14 @@ class TcpMesh : public Mesh {
     std::uint64_t bytes_sent = 0, bytes_received = 0, frames_sent = 0, frames_received = 0;
   };
   virtual LinkCounters counters(int peer) const = 0;
-  // Says GOODBYE to all peers, lets the kernel drain behind the scenes for a bounded time, and never
-  // calls the sink again. The object may be destroyed right after. Reactor thread.
+  // Says GOODBYE to all peers, lets the kernel drain behind the scenes for a bounded time, and
+  // never calls the sink again. The object may be destroyed right after. Reactor thread.
   virtual void close() = 0;
 };
 
 // Reactor thread. `listener` is this node's own, already open; `handles[rank]` belongs to it. The
-// communicator number on the wire is that of handles[0]. The sink must outlive the mesh.
+// communicator number on the wire is that of handles[0]. The sink must outlive the mesh. Within a
+// callback the mesh may be closed or aborted, but not destroyed.
 std::unique_ptr<TcpMesh> make_tcp_mesh(Reactor& reactor, std::unique_ptr<TcpListener> listener,
                                        std::vector<HandleContent> handles, int rank,
                                        const TcpMeshOptions& options, MeshSink* sink);

@@ -1,0 +1,233 @@
+#include "plugin/transport/link.h"
+
+#include <algorithm>
+
+namespace riffle {
+namespace {
+
+// What one stream may read before others get their turn.
+constexpr std::size_t kReadBudgetBytes = 2 << 20;
+constexpr std::uint64_t kLongestTickNs = 500'000'000;
+
+std::string seconds(std::uint64_t ns) {
+  std::string text = std::to_string(static_cast<double>(ns) / 1e9);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text + " s";
+}
+
+}  // namespace
+
+std::shared_ptr<Link> Link::create(Reactor& reactor, std::vector<Fd> sockets, LinkOptions options,
+                                   LinkSink* sink) {
+  RIFFLE_CHECK(!sockets.empty(), "a link needs a stream");
+  std::shared_ptr<Link> link(new Link(reactor, std::move(options), sink));
+  Stream::Host& host = *link;
+  for (Fd& socket : sockets) {
+    link->streams_.push_back(std::make_unique<Stream>(reactor, host, std::move(socket)));
+  }
+  link->schedule_tick();
+  return link;
+}
+
+Link::Link(Reactor& reactor, LinkOptions options, LinkSink* sink)
+    : reactor_(reactor.shared_from_this()), options_(std::move(options)), sink_(sink) {}
+
+Link::~Link() {
+  shut_down();
+  reactor_->forget(this);
+}
+
+void Link::send(const FrameHeader& header, std::span<const std::byte> payload, std::uint64_t cookie,
+                std::uint64_t priority) {
+  RIFFLE_CHECK(header.length == payload.size() && payload.size() <= kMaxFramePayload,
+               "header.length is the size of the payload, within the limit");
+  if (state_ != State::kUp) return;
+  FrameHeader stamped = header;
+  stamped.communicator = options_.communicator;
+  if (options_.payload_crc) stamped.payload_crc = crc32c(payload.data(), payload.size());
+  queue_.push(stamped, payload, cookie, priority);
+  reactor_->wake(this);
+}
+
+void Link::close() {
+  if (state_ != State::kUp) return;
+  state_ = State::kClosing;
+  sink_ = nullptr;
+  keep_alive_ = shared_from_this();
+  queue_.copy_payloads();
+  for (const auto& stream : streams_) {
+    stream->copy_payloads();
+    stream->start_discarding();
+  }
+  drain_timer_ = reactor_->call_at(Reactor::now_ns() + kDrainNs, [this] { shut_down(); });
+  reactor_->wake(this);
+}
+
+void Link::abort() {
+  sink_ = nullptr;
+  shut_down();
+}
+
+void Link::shut_down() {
+  state_ = State::kDown;
+  for (const auto& stream : streams_) stream->close();
+  reactor_->cancel(tick_timer_);
+  reactor_->cancel(drain_timer_);
+  const std::shared_ptr<Link> last = std::move(keep_alive_);  // may be the last one
+}
+
+void Link::fail(const Status& why) {
+  if (state_ == State::kDown) return;
+  LinkSink* const sink = sink_;
+  abort();
+  if (sink != nullptr) {
+    sink->lost(Status(why.code(), "lost " + options_.peer + ": " + why.message()));
+  }
+}
+
+// ---- service ----
+
+void Link::ready(Stream& stream) {
+  const std::shared_ptr<Link> self = shared_from_this();
+  serve(stream);
+  settle();
+}
+
+void Link::on_wake() {
+  const std::shared_ptr<Link> self = shared_from_this();
+  for (std::size_t i = 0; i < streams_.size() && is_up(); ++i) {
+    if (streams_[i]->is_readable()) serve(*streams_[i]);
+  }
+  write_all();
+  settle();
+}
+
+void Link::on_failure(const Status& why) {
+  const std::shared_ptr<Link> self = shared_from_this();
+  fail(why);
+}
+
+void Link::serve(Stream& stream) {
+  if (!is_up()) return;
+  Status s = stream.read(kReadBudgetBytes);
+  if (s && is_up()) s = stream.write();
+  if (!s) return fail(s);
+  if (is_up() && stream.is_open() && stream.is_readable()) reactor_->wake(this);  // budget spent
+}
+
+// Offers the queue to all streams, beginning with another one each time.
+void Link::write_all() {
+  const std::size_t count = streams_.size();
+  const std::size_t first = first_stream_++ % count;
+  for (std::size_t i = 0; i < count && is_up(); ++i) {
+    if (const Status s = streams_[(first + i) % count]->write(); !s) return fail(s);
+  }
+}
+
+// Closing is complete when every stream said goodbye and heard the end. While we are up, no stream
+// is left only when the peer departed: what is queued goes nowhere and counts as sent.
+void Link::settle() {
+  if (state_ == State::kUp && goodbyes_heard_ == streams_.size() &&
+      std::none_of(streams_.begin(), streams_.end(), [](const auto& s) { return s->is_open(); })) {
+    while (TxFrame* const frame = is_up() ? queue_.pop() : nullptr) {
+      frame_sent(*streams_.front(), frame);
+    }
+  }
+  if (state_ != State::kClosing) return;
+  if (std::all_of(streams_.begin(), streams_.end(),
+                  [](const auto& s) { return s->is_finished() || !s->is_open(); })) {
+    shut_down();
+  }
+}
+
+// ---- what streams ask ----
+
+TxFrame* Link::next_frame(Stream& stream) {
+  if (stream.said_goodbye()) return nullptr;
+  TxFrame& own = stream.own_frame();
+  if (stream.owes_heartbeat) {
+    stream.owes_heartbeat = false;
+    own.header = {.type = FrameType::kHeartbeat, .communicator = options_.communicator};
+    return &own;
+  }
+  if (TxFrame* const frame = queue_.pop()) return frame;
+  // Goodbye once nothing of ours is on its way in this stream.
+  if (state_ == State::kClosing && !stream.is_mid_frame()) {
+    own.header = {.type = FrameType::kGoodbye, .communicator = options_.communicator};
+    return &own;
+  }
+  return nullptr;
+}
+
+void Link::frame_sent(Stream& stream, TxFrame* frame) {
+  if (frame->is_own) {
+    if (frame->header.type == FrameType::kGoodbye) stream.end_writing();
+    return;
+  }
+  const std::uint64_t cookie = frame->cookie;
+  queue_.recycle(frame);
+  ++frames_sent_;
+  if (sink_ != nullptr) sink_->sent(cookie);
+}
+
+Result<std::byte*> Link::place(const FrameHeader& header) {
+  if (header.communicator != options_.communicator) {
+    return remote_error("it sent a frame of another communicator");
+  }
+  Result<std::byte*> at = sink_->place(header);
+  RIFFLE_CHECK(!at || *at != nullptr || !is_up(), "place() answers with an address");
+  return at;
+}
+
+Status Link::arrived(const FrameHeader& header, std::byte* payload) {
+  if (options_.payload_crc && header.payload_crc != crc32c(payload, header.length)) {
+    return remote_error("payload damaged (CRC32C does not match)");
+  }
+  ++frames_received_;
+  sink_->arrived(header, payload);
+  return Status::ok();
+}
+
+void Link::goodbye_received(Stream&) {
+  if (++goodbyes_heard_ == streams_.size() && sink_ != nullptr) sink_->departed();
+}
+
+// ---- time ----
+
+void Link::schedule_tick() {
+  const std::uint64_t period = std::min(options_.peer_timeout_ns / 8, kLongestTickNs);
+  tick_timer_ = reactor_->call_at(Reactor::now_ns() + period, [this] { tick(); });
+}
+
+void Link::tick() {
+  const std::shared_ptr<Link> self = shared_from_this();
+  const std::uint64_t now = Reactor::now_ns();
+  for (const auto& stream : streams_) {
+    if (!stream->is_open()) continue;
+    if (!stream->heard_goodbye() && state_ == State::kUp &&
+        now - stream->last_received_ns > options_.peer_timeout_ns) {
+      return fail(timeout_error("no sign of life for " + seconds(options_.peer_timeout_ns) +
+                                " (RIFFLE_PEER_TIMEOUT)"));
+    }
+    stream->owes_heartbeat = !stream->is_mid_frame() && !stream->said_goodbye() &&
+                             now - stream->last_sent_ns > options_.peer_timeout_ns / 4;
+  }
+  write_all();
+  settle();
+  if (is_up()) schedule_tick();
+}
+
+std::uint64_t Link::bytes_sent() const {
+  std::uint64_t sum = 0;
+  for (const auto& stream : streams_) sum += stream->bytes_sent;
+  return sum;
+}
+
+std::uint64_t Link::bytes_received() const {
+  std::uint64_t sum = 0;
+  for (const auto& stream : streams_) sum += stream->bytes_received;
+  return sum;
+}
+
+}  // namespace riffle

@@ -1,0 +1,100 @@
+// Link: everything between this process and one peer: several streams, any frame on any stream. A
+// stream that can take data takes the next whole frame, so a slow stream does not set the pace.
+//
+// Alive: a stream that sent nothing for a quarter of the peer timeout sends a heartbeat; a peer
+// from which a stream heard nothing for the peer timeout is lost, whether it died, hangs or was
+// stopped.
+//
+// End: close() sends what is queued, then GOODBYE on every stream, ends our direction and waits for
+// the peer's end, all behind the scenes and for at most 5 s; so an early closer is not mistaken for
+// a lost peer. abort() drops everything at once. Reactor thread only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plugin/transport/reactor.h"
+#include "plugin/transport/stream.h"
+#include "plugin/transport/tx_queue.h"
+
+namespace riffle {
+
+// As MeshSink (mesh.h), for one peer. Within a callback the owner may send, close and abort.
+class LinkSink {
+ public:
+  virtual ~LinkSink() = default;
+  virtual Result<std::byte*> place(const FrameHeader& header) = 0;
+  virtual void arrived(const FrameHeader& header, std::byte* payload) = 0;
+  virtual void sent(std::uint64_t cookie) = 0;
+  virtual void departed() = 0;
+  virtual void lost(const Status& why) = 0;
+};
+
+struct LinkOptions {
+  std::string peer;                // for messages: "node 3 (10.0.0.3:4000)"
+  std::uint64_t communicator = 0;  // stamped on every frame; frames of another one are refused
+  std::uint64_t peer_timeout_ns = 60'000'000'000;
+  bool payload_crc = false;
+};
+
+class Link final : public std::enable_shared_from_this<Link>,
+                   private Stream::Host,
+                   private Reactor::WakeHandler {
+ public:
+  static constexpr std::uint64_t kDrainNs = 5'000'000'000;
+
+  static std::shared_ptr<Link> create(Reactor& reactor, std::vector<Fd> sockets,
+                                      LinkOptions options, LinkSink* sink);
+  ~Link() override;
+
+  // As Mesh::send. Sends nothing itself: the link's own turn comes soon.
+  void send(const FrameHeader& header, std::span<const std::byte> payload, std::uint64_t cookie,
+            std::uint64_t priority);
+  void close();
+  void abort();
+
+  std::uint64_t bytes_sent() const;
+  std::uint64_t bytes_received() const;
+  std::uint64_t frames_sent() const { return frames_sent_; }
+  std::uint64_t frames_received() const { return frames_received_; }
+
+ private:
+  enum class State { kUp, kClosing, kDown };
+
+  Link(Reactor& reactor, LinkOptions options, LinkSink* sink);
+
+  bool is_up() const override { return state_ != State::kDown; }
+  void ready(Stream& stream) override;
+  TxFrame* next_frame(Stream& stream) override;
+  void frame_sent(Stream& stream, TxFrame* frame) override;
+  Result<std::byte*> place(const FrameHeader& header) override;
+  Status arrived(const FrameHeader& header, std::byte* payload) override;
+  void goodbye_received(Stream& stream) override;
+  void on_wake() override;
+  void on_failure(const Status& why) override;
+
+  void serve(Stream& stream);
+  void write_all();
+  void settle();
+  void tick();
+  void schedule_tick();
+  void fail(const Status& why);
+  void shut_down();
+
+  const std::shared_ptr<Reactor> reactor_;
+  const LinkOptions options_;
+  LinkSink* sink_;
+  State state_ = State::kUp;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::size_t first_stream_ = 0;  // whose turn it is to take a frame first
+  TxQueue queue_;
+  std::size_t goodbyes_heard_ = 0;
+  std::uint64_t tick_timer_ = 0;
+  std::uint64_t drain_timer_ = 0;
+  std::uint64_t frames_sent_ = 0;
+  std::uint64_t frames_received_ = 0;
+  std::shared_ptr<Link> keep_alive_;  // itself, while it drains
+};
+
+}  // namespace riffle

@@ -1,0 +1,239 @@
+#include "plugin/transport/stream.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace riffle {
+
+Stream::Stream(Reactor& reactor, Host& host, Fd socket)
+    : reactor_(reactor), host_(host), socket_(std::move(socket)), staging_(kStagingBytes) {
+  own_frame_.is_own = true;
+  last_sent_ns = last_received_ns = Reactor::now_ns();
+  reactor_.add(socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, this);
+}
+
+Stream::~Stream() { close(); }
+
+void Stream::close() {
+  if (socket_.is_open()) reactor_.remove(socket_.get());
+  socket_.reset();
+}
+
+void Stream::on_ready(std::uint32_t epoll_events) {
+  if (epoll_events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) readable_ = true;
+  if (epoll_events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) writable_ = true;
+  if (epoll_events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) hung_up_ = true;
+  host_.ready(*this);
+}
+
+void Stream::on_failure(const Status& why) { host_.on_failure(why); }
+
+// ---- sending ----
+
+void Stream::take_frames() {
+  while (taken_count_ < kMaxTaken && taken_bytes_ < kBatchBytes) {
+    TxFrame* const frame = host_.next_frame(*this);
+    if (frame == nullptr) return;
+    frame->wire = encode(frame->header);
+    taken_[taken_count_++] = frame;
+    taken_bytes_ += kFrameHeaderBytes + frame->payload.size();
+  }
+}
+
+Status Stream::write() {
+  while (writable_ && is_open()) {
+    take_frames();
+    if (taken_count_ == 0) return Status::ok();
+    std::array<iovec, 2 * kMaxTaken> pieces;
+    std::size_t count = 0, wanted = 0;
+    std::size_t skip = sent_of_first_;
+    for (std::size_t i = 0; i < taken_count_; ++i, skip = 0) {
+      TxFrame& f = *taken_[i];
+      const std::size_t of_header = std::min(skip, kFrameHeaderBytes);
+      const std::size_t of_payload = skip - of_header;
+      if (of_header < kFrameHeaderBytes) {
+        pieces[count++] = {f.wire.data() + of_header, kFrameHeaderBytes - of_header};
+      }
+      if (of_payload < f.payload.size()) {
+        pieces[count++] = {const_cast<std::byte*>(f.payload.data()) + of_payload,
+                           f.payload.size() - of_payload};
+      }
+    }
+    for (std::size_t i = 0; i < count; ++i) wanted += pieces[i].iov_len;
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = count;
+    const ssize_t n = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      if (errno != EAGAIN) return on_broken("sending", errno);
+      writable_ = false;
+      return Status::ok();
+    }
+    last_sent_ns = Reactor::now_ns();
+    bytes_sent += static_cast<std::uint64_t>(n);
+    // A short write means that the kernel is full and will tell when it is not.
+    if (static_cast<std::size_t>(n) < wanted) writable_ = false;
+    release_sent(static_cast<std::size_t>(n));
+  }
+  return Status::ok();
+}
+
+void Stream::release_sent(std::size_t bytes) {
+  std::array<TxFrame*, kMaxTaken> done;
+  std::size_t done_count = 0;
+  sent_of_first_ += bytes;
+  while (done_count < taken_count_) {
+    const std::size_t size = kFrameHeaderBytes + taken_[done_count]->payload.size();
+    if (sent_of_first_ < size) break;
+    sent_of_first_ -= size;
+    taken_bytes_ -= size;
+    done[done_count] = taken_[done_count];
+    ++done_count;
+  }
+  std::copy(taken_.begin() + done_count, taken_.begin() + taken_count_, taken_.begin());
+  taken_count_ -= done_count;
+  for (std::size_t i = 0; i < done_count && host_.is_up(); ++i) host_.frame_sent(*this, done[i]);
+}
+
+void Stream::end_writing() {
+  said_goodbye_ = true;
+  (void)::shutdown(socket_.get(), SHUT_WR);
+}
+
+void Stream::copy_payloads() {
+  for (std::size_t i = 0; i < taken_count_; ++i) {
+    TxFrame& f = *taken_[i];
+    f.own_copy.assign(f.payload.begin(), f.payload.end());
+    f.payload = f.own_copy;
+  }
+}
+
+// A connection that breaks after the peer's goodbye did its duty: whatever we still send to it
+// would only have been thrown away.
+Status Stream::on_broken(const char* doing, int error) {
+  if (heard_goodbye_ || discarding_) {
+    eof_ = said_goodbye_ = true;
+    writable_ = readable_ = false;
+    close();
+    release_sent(taken_bytes_ - std::min(taken_bytes_, sent_of_first_));
+    return Status::ok();
+  }
+  return remote_error(std::string("connection broke while ") + doing + ": " + errno_text(error));
+}
+
+// ---- receiving ----
+
+Status Stream::read(std::size_t read_budget) {
+  while (readable_ && read_budget > 0 && is_open()) {
+    if (discarding_) return discard();
+    const std::size_t payload_left = in_payload_ ? header_.length - payload_have_ : 0;
+    std::array<iovec, 2> pieces;
+    std::size_t count = 0;
+    if (payload_left > 0) pieces[count++] = {payload_ + payload_have_, payload_left};
+    pieces[count++] = {staging_.data() + staged_, staging_.size() - staged_};
+    const std::size_t wanted = payload_left + staging_.size() - staged_;
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = count;
+    const ssize_t n = ::recvmsg(socket_.get(), &message, 0);
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      if (errno != EAGAIN) return on_broken("receiving", errno);
+      readable_ = false;
+      return Status::ok();
+    }
+    if (n == 0) {
+      eof_ = true;
+      if (heard_goodbye_) return Status::ok();
+      return remote_error("it closed the connection without a goodbye (did the process die?)");
+    }
+    const auto got = static_cast<std::size_t>(n);
+    last_received_ns = Reactor::now_ns();
+    bytes_received += got;
+    read_budget -= std::min(read_budget, got);
+    if (got < wanted && !hung_up_) readable_ = false;
+    const std::size_t to_payload = std::min(got, payload_left);
+    payload_have_ += to_payload;
+    staged_ += got - to_payload;
+    if (in_payload_ && payload_have_ == header_.length) {
+      if (Status s = end_frame(); !s) return s;
+    }
+    if (Status s = digest_staging(); !s) return s;
+    if (!host_.is_up()) return Status::ok();
+  }
+  return Status::ok();
+}
+
+// Takes frames out of the staging buffer until it holds less than a header. Afterwards it is empty
+// whenever the stream stands inside a payload.
+Status Stream::digest_staging() {
+  std::size_t at = 0;
+  while (host_.is_up() && !discarding_) {
+    if (in_payload_) {
+      const std::size_t size = std::min<std::size_t>(staged_ - at, header_.length - payload_have_);
+      if (size > 0) std::memcpy(payload_ + payload_have_, staging_.data() + at, size);
+      payload_have_ += size;
+      at += size;
+      if (payload_have_ < header_.length) break;
+      if (Status s = end_frame(); !s) return s;
+      continue;
+    }
+    if (staged_ - at < kFrameHeaderBytes) break;
+    FrameBytes bytes;
+    std::memcpy(bytes.data(), staging_.data() + at, bytes.size());
+    at += bytes.size();
+    const Result<FrameHeader> header = decode(bytes);
+    if (!header) return header.status();
+    if (Status s = begin_frame(*header); !s) return s;
+  }
+  if (at > 0) std::memmove(staging_.data(), staging_.data() + at, staged_ - at);
+  staged_ -= at;
+  return Status::ok();
+}
+
+Status Stream::begin_frame(const FrameHeader& header) {
+  if (heard_goodbye_) return remote_error("it sent a frame after its goodbye");
+  const bool is_ours = header.type == FrameType::kHeartbeat || header.type == FrameType::kGoodbye;
+  if (is_ours) {
+    if (header.length != 0) return remote_error("heartbeat or goodbye with a payload");
+    if (header.type == FrameType::kGoodbye) {
+      heard_goodbye_ = true;
+      host_.goodbye_received(*this);
+    }
+    return Status::ok();
+  }
+  Result<std::byte*> place = host_.place(header);
+  if (!place) return place.status();
+  if (!host_.is_up()) return Status::ok();
+  header_ = header;
+  payload_ = *place;
+  payload_have_ = 0;
+  in_payload_ = true;
+  return Status::ok();
+}
+
+Status Stream::end_frame() {
+  in_payload_ = false;
+  return host_.arrived(header_, payload_);
+}
+
+// We said or are saying goodbye: only the end of the stream is of interest.
+Status Stream::discard() {
+  std::array<std::byte, 16 << 10> waste;
+  while (true) {
+    const ssize_t n = ::recv(socket_.get(), waste.data(), waste.size(), 0);
+    if (n > 0 || (n < 0 && errno == EINTR)) continue;
+    if (n == 0) eof_ = true;
+    if (n < 0 && errno != EAGAIN) return on_broken("closing", errno);
+    readable_ = false;
+    return Status::ok();
+  }
+}
+
+}  // namespace riffle

@@ -1,0 +1,107 @@
+// Stream: one TCP connection of a link. Sends whole frames that the link hands out one after the
+// other; receives frames, payloads in place. Never waits; reactor thread only.
+//
+// Reading: headers and small payloads come through a small staging buffer (one system call brings
+// many small frames); the rest of a payload is received straight to its place, with whatever
+// follows it going to the staging buffer in the same call.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "plugin/transport/reactor.h"
+#include "plugin/transport/socket.h"
+#include "plugin/transport/tx_queue.h"
+
+namespace riffle {
+
+class Stream final : public Reactor::FdHandler {
+ public:
+  // What a stream needs of its link. Any call may end the link; is_up() then turns false.
+  class Host {
+   public:
+    virtual ~Host() = default;
+    virtual bool is_up() const = 0;
+    virtual void ready(Stream& stream) = 0;  // the socket wants service
+    virtual void on_failure(const Status& why) = 0;
+    virtual TxFrame* next_frame(Stream& stream) = 0;  // null: nothing to send
+    virtual void frame_sent(Stream& stream, TxFrame* frame) = 0;
+    virtual Result<std::byte*> place(const FrameHeader& header) = 0;
+    virtual Status arrived(const FrameHeader& header, std::byte* payload) = 0;
+    virtual void goodbye_received(Stream& stream) = 0;
+  };
+
+  Stream(Reactor& reactor, Host& host, Fd socket);
+  ~Stream() override;
+
+  void on_ready(std::uint32_t epoll_events) override;
+  void on_failure(const Status& why) override;
+
+  // Sends and receives what is possible now, up to `read_budget` bytes in. Not ok: the connection
+  // is of no further use.
+  Status write();
+  Status read(std::size_t read_budget);
+  bool is_readable() const { return readable_ && !eof_; }
+
+  // After the goodbye frame: ends our direction; from then on incoming bytes are thrown away.
+  void start_discarding() { discarding_ = true; }
+  void end_writing();
+  bool is_finished() const { return said_goodbye_ && eof_; }
+
+  // Payloads that were taken but not sent yet are copied: their owner is leaving.
+  void copy_payloads();
+  void close();
+  bool is_open() const { return socket_.is_open(); }
+
+  bool is_mid_frame() const { return taken_count_ > 0; }
+  bool heard_goodbye() const { return heard_goodbye_; }
+  bool said_goodbye() const { return said_goodbye_; }
+  TxFrame& own_frame() { return own_frame_; }
+
+  std::uint64_t last_sent_ns = 0;
+  std::uint64_t last_received_ns = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  bool owes_heartbeat = false;
+
+ private:
+  static constexpr std::size_t kMaxTaken = 16;          // frames per system call
+  static constexpr std::size_t kBatchBytes = 64 << 10;  // no further frame once this much is taken
+  static constexpr std::size_t kStagingBytes = 4 << 10;
+
+  void take_frames();
+  void release_sent(std::size_t bytes);
+  Status on_broken(const char* doing, int error);
+  Status discard();
+  Status digest_staging();
+  Status begin_frame(const FrameHeader& header);
+  Status end_frame();
+
+  Reactor& reactor_;
+  Host& host_;
+  Fd socket_;
+  bool readable_ = true;
+  bool writable_ = true;
+  bool hung_up_ = false;  // the kernel said so: read on until the end of the stream
+  bool eof_ = false;
+  bool heard_goodbye_ = false;
+  bool said_goodbye_ = false;
+  bool discarding_ = false;
+
+  std::array<TxFrame*, kMaxTaken> taken_{};
+  std::size_t taken_count_ = 0;
+  std::size_t taken_bytes_ = 0;
+  std::size_t sent_of_first_ = 0;  // bytes of taken_[0], header included, that the kernel has
+  TxFrame own_frame_;
+
+  std::vector<std::byte> staging_;
+  std::size_t staged_ = 0;
+  FrameHeader header_;
+  std::byte* payload_ = nullptr;
+  std::size_t payload_have_ = 0;
+  bool in_payload_ = false;
+};
+
+}  // namespace riffle

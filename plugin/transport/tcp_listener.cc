@@ -1,0 +1,64 @@
+#include "plugin/transport/tcp_listener.h"
+
+#include <algorithm>
+
+#include "plugin/transport/handshake.h"
+#include "plugin/version.h"
+
+namespace riffle {
+namespace {
+
+constexpr std::size_t kMaxEndpoints = 3;  // what a handle has room for
+
+}  // namespace
+
+std::uint32_t scope_of(const Device& device) {
+  for (const NicAddress& nic : device.addresses) {
+    if (nic.is_ipv6 && nic.scope_id != 0) return nic.scope_id;
+  }
+  return 0;
+}
+
+Result<const Device*> find_device(int index) {
+  const auto& all = devices();
+  if (index < 0 || static_cast<std::size_t>(index) >= all.size()) {
+    return invalid_argument("device " + std::to_string(index) + " does not exist, there are 0.." +
+                            std::to_string(all.size() - 1));
+  }
+  return &all[static_cast<std::size_t>(index)];
+}
+
+Result<std::unique_ptr<BoundListener>> BoundListener::bind(int device, std::uint64_t comm_id) {
+  const Result<const Device*> found = find_device(device);
+  if (!found) return found.status();
+  auto listener = std::make_unique<BoundListener>();
+  HandleContent& content = listener->content_;
+  content.comm_id = comm_id;
+  content.plugin_version = kPluginVersion;
+  content.communicator = random_u64();
+  fill_random(content.secret.data(), content.secret.size());
+  Status failure;
+  for (const NicAddress& nic : (*found)->addresses) {
+    if (content.endpoints.size() == kMaxEndpoints) break;
+    Endpoint endpoint;
+    Result<Fd> socket = listen_on(nic, &endpoint);
+    if (!socket) {
+      failure = socket.status();  // an address that went away: the others do
+      continue;
+    }
+    listener->sockets_.push_back(std::move(*socket));
+    content.endpoints.push_back(endpoint);
+  }
+  if (content.endpoints.empty()) return failure;
+  listener->handle_ = encode(content);
+  listener->scope_id_ = scope_of(**found);
+  return listener;
+}
+
+Result<std::unique_ptr<TcpListener>> TcpListener::open(int device, std::uint64_t comm_id) {
+  auto bound = BoundListener::bind(device, comm_id);
+  if (!bound) return bound.status();
+  return std::unique_ptr<TcpListener>(std::move(*bound));
+}
+
+}  // namespace riffle

@@ -1,0 +1,224 @@
+#include "plugin/transport/tcp_mesh.h"
+
+#include "plugin/config/config.h"
+#include "plugin/transport/acceptor.h"
+#include "plugin/transport/connector.h"
+#include "plugin/transport/link.h"
+#include "plugin/transport/stream_set.h"
+#include "plugin/transport/tcp_listener.h"
+
+namespace riffle {
+namespace {
+
+class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHandler {
+ public:
+  TcpMeshOnReactor(Reactor& reactor, BoundListener& listener, std::vector<HandleContent> handles,
+                   int rank, const TcpMeshOptions& options, MeshSink* sink)
+      : reactor_(reactor.shared_from_this()),
+        handles_(std::move(handles)),
+        rank_(rank),
+        options_(options),
+        scope_id_(listener.scope_id()),
+        communicator_(handles_.front().communicator),
+        sink_(sink) {
+    for (std::size_t r = 0; r < handles_.size(); ++r) {
+      peers_.push_back(std::make_unique<Peer>(*this, static_cast<int>(r)));
+    }
+    HandleContent gate = listener.content();
+    gate.communicator = communicator_;
+    Acceptor::Owner* const self = this;
+    acceptor_ = std::make_unique<Acceptor>(*reactor_, listener.take_sockets(), gate, self);
+  }
+  ~TcpMeshOnReactor() override {
+    abort();
+    reactor_->forget(this);
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(peers_.size()); }
+  std::uint64_t now_ns() const override { return Reactor::now_ns(); }
+
+  void open(int peer) override { at(peer).ask(); }
+  void send(int peer, const FrameHeader& header, std::span<const std::byte> payload,
+            std::uint64_t cookie, std::uint64_t priority) override {
+    if (Link* const link = at(peer).link()) link->send(header, payload, cookie, priority);
+  }
+  void abort() override {
+    sink_ = nullptr;
+    acceptor_.reset();
+    for (const auto& peer : peers_) peer->abort();
+  }
+  void close() override {
+    sink_ = nullptr;
+    acceptor_.reset();
+    for (const auto& peer : peers_) peer->close();
+  }
+  LinkCounters counters(int peer) const override {
+    const Link* const link = peers_.at(static_cast<std::size_t>(peer))->link();
+    if (link == nullptr) return {};
+    return {.bytes_sent = link->bytes_sent(),
+            .bytes_received = link->bytes_received(),
+            .frames_sent = link->frames_sent(),
+            .frames_received = link->frames_received()};
+  }
+
+ private:
+  // One other node: first the streams that gather, then the link.
+  class Peer final : public LinkSink {
+   public:
+    Peer(TcpMeshOnReactor& mesh, int rank)
+        : mesh_(mesh),
+          rank_(rank),
+          name_("node " + std::to_string(rank) + " (" +
+                to_text(mesh.handles_[static_cast<std::size_t>(rank)].endpoints.front()) + ")") {}
+    ~Peer() override { abort(); }
+
+    Link* link() const { return link_.get(); }
+    Status admit(const Hello& hello) const {
+      if (state_ == State::kUp || state_ == State::kOver) {
+        return remote_error(name_ + " is already connected or lost");
+      }
+      return check_streams(hello, mesh_.options_.streams);
+    }
+    void joined(Fd socket, const Hello& hello) {
+      streams_.add(std::move(socket), hello);
+      start_if_complete();
+    }
+
+    void ask() {
+      if (state_ != State::kIdle) return;
+      state_ = State::kOpening;
+      const std::uint64_t deadline = Reactor::now_ns() + mesh_.options_.connect_timeout_ns;
+      if (mesh_.rank_ > rank_) {
+        connect(deadline);
+      } else {
+        timer_ = mesh_.reactor_->call_at(deadline, [this] {
+          lost(
+              timeout_error(name_ + " did not connect to this node within RIFFLE_CONNECT_TIMEOUT"));
+        });
+        mesh_.reactor_->wake(&mesh_);  // its streams may be here already
+      }
+    }
+    void start_if_complete() {
+      if (state_ != State::kOpening || !streams_.is_complete()) return;
+      stop_opening();
+      state_ = State::kUp;
+      link_ = Link::create(*mesh_.reactor_, streams_.take(),
+                           {.peer = name_,
+                            .communicator = mesh_.communicator_,
+                            .peer_timeout_ns = mesh_.options_.peer_timeout_ns,
+                            .payload_crc = config().payload_crc},
+                           this);
+      mesh_.sink_->opened(rank_);
+    }
+    void abort() {
+      end();
+      if (link_ != nullptr) std::exchange(link_, nullptr)->abort();
+    }
+    void close() {
+      end();
+      if (link_ != nullptr) std::exchange(link_, nullptr)->close();
+    }
+
+    Result<std::byte*> place(const FrameHeader& header) override {
+      return mesh_.sink_->place(rank_, header);
+    }
+    void arrived(const FrameHeader& header, std::byte* payload) override {
+      mesh_.sink_->arrived(rank_, header, payload);
+    }
+    void sent(std::uint64_t cookie) override { mesh_.sink_->sent(rank_, cookie); }
+    void departed() override { mesh_.sink_->departed(rank_); }
+    void lost(const Status& why) override {
+      end();
+      link_.reset();
+      mesh_.sink_->lost(rank_, why);
+    }
+
+   private:
+    enum class State { kIdle, kOpening, kUp, kOver };
+
+    void connect(std::uint64_t deadline_ns) {
+      const auto streams = static_cast<std::uint16_t>(mesh_.options_.streams);
+      const std::uint64_t session = random_u64();
+      HandleContent to = mesh_.handles_[static_cast<std::size_t>(rank_)];
+      for (std::uint16_t i = 0; i < streams; ++i) {
+        const Hello hello = {.communicator = mesh_.communicator_,
+                             .session = session,
+                             .rank = static_cast<std::uint32_t>(mesh_.rank_),
+                             .stream = i,
+                             .streams = streams};
+        connectors_.push_back(std::make_unique<Connector>(
+            *mesh_.reactor_,
+            ConnectorOptions{
+                .to = to, .hello = hello, .scope_id = mesh_.scope_id_, .deadline_ns = deadline_ns},
+            [this, hello](Result<Fd> socket) {
+              if (!socket) {
+                return lost(Status(socket.status().code(),
+                                   "lost " + name_ + ": " + socket.status().message()));
+              }
+              joined(std::move(*socket), hello);
+            }));
+      }
+    }
+    void stop_opening() {
+      connectors_.clear();
+      mesh_.reactor_->cancel(timer_);
+    }
+    void end() {
+      stop_opening();
+      streams_.clear();
+      state_ = State::kOver;
+    }
+
+    TcpMeshOnReactor& mesh_;
+    const int rank_;
+    const std::string name_;
+    State state_ = State::kIdle;
+    StreamSet streams_;
+    std::vector<std::unique_ptr<Connector>> connectors_;
+    std::uint64_t timer_ = 0;
+    std::shared_ptr<Link> link_;
+  };
+
+  Peer& at(int peer) {
+    RIFFLE_CHECK(peer >= 0 && peer < size() && peer != rank_, "no such peer");
+    return *peers_[static_cast<std::size_t>(peer)];
+  }
+
+  Status admit(const Hello& hello) override {
+    if (hello.rank >= peers_.size() || static_cast<int>(hello.rank) <= rank_) {
+      return remote_error("it says it is node " + std::to_string(hello.rank) + " of " +
+                          std::to_string(peers_.size()) + ", which does not connect to node " +
+                          std::to_string(rank_));
+    }
+    return at(static_cast<int>(hello.rank)).admit(hello);
+  }
+  void joined(Fd socket, const Hello& hello) override {
+    at(static_cast<int>(hello.rank)).joined(std::move(socket), hello);
+  }
+  void on_wake() override {
+    for (const auto& peer : peers_) peer->start_if_complete();
+  }
+
+  const std::shared_ptr<Reactor> reactor_;
+  const std::vector<HandleContent> handles_;
+  const int rank_;
+  const TcpMeshOptions options_;
+  const std::uint32_t scope_id_;
+  const std::uint64_t communicator_;
+  MeshSink* sink_;
+  std::unique_ptr<Acceptor> acceptor_;
+  std::vector<std::unique_ptr<Peer>> peers_;
+};
+
+}  // namespace
+
+std::unique_ptr<TcpMesh> make_tcp_mesh(Reactor& reactor, std::unique_ptr<TcpListener> listener,
+                                       std::vector<HandleContent> handles, int rank,
+                                       const TcpMeshOptions& options, MeshSink* sink) {
+  RIFFLE_CHECK(rank >= 0 && static_cast<std::size_t>(rank) < handles.size(), "rank out of range");
+  return std::make_unique<TcpMeshOnReactor>(reactor, static_cast<BoundListener&>(*listener),
+                                            std::move(handles), rank, options, sink);
+}
+
+}  // namespace riffle

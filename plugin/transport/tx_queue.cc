@@ -1,0 +1,51 @@
+#include "plugin/transport/tx_queue.h"
+
+#include <algorithm>
+
+namespace riffle {
+namespace {
+
+constexpr std::size_t kExpectedFrames = 256;
+
+}  // namespace
+
+TxQueue::TxQueue() {
+  free_.reserve(kExpectedFrames);
+  heap_.reserve(kExpectedFrames);
+  for (std::size_t i = 0; i < kExpectedFrames; ++i) free_.push_back(&pool_.emplace_back());
+}
+
+void TxQueue::push(const FrameHeader& header, std::span<const std::byte> payload,
+                   std::uint64_t cookie, std::uint64_t priority) {
+  if (free_.empty()) free_.push_back(&pool_.emplace_back());
+  TxFrame* const frame = free_.back();
+  free_.pop_back();
+  frame->header = header;
+  frame->payload = payload;
+  frame->cookie = cookie;
+  heap_.push_back({priority, next_order_++, frame});
+  std::push_heap(heap_.begin(), heap_.end());
+}
+
+TxFrame* TxQueue::pop() {
+  if (heap_.empty()) return nullptr;
+  std::pop_heap(heap_.begin(), heap_.end());
+  TxFrame* const frame = heap_.back().frame;
+  heap_.pop_back();
+  return frame;
+}
+
+void TxQueue::recycle(TxFrame* frame) {
+  frame->own_copy.clear();
+  free_.push_back(frame);
+}
+
+void TxQueue::copy_payloads() {
+  for (Entry& e : heap_) {
+    TxFrame& f = *e.frame;
+    f.own_copy.assign(f.payload.begin(), f.payload.end());
+    f.payload = f.own_copy;
+  }
+}
+
+}  // namespace riffle

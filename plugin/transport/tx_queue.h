@@ -1,0 +1,49 @@
+// The frames that wait to be sent on one link: lower priority value first, then the order of
+// pushing. Frames live in a pool that grows to the largest backlog seen; in steady state nothing is
+// allocated.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "plugin/transport/frame.h"
+
+namespace riffle {
+
+struct TxFrame {
+  FrameHeader header;
+  std::span<const std::byte> payload;
+  std::uint64_t cookie = 0;
+  FrameBytes wire{};                // the encoded header, made when a stream takes the frame
+  bool is_own = false;              // heartbeat or goodbye of a stream: nobody waits for its sent()
+  std::vector<std::byte> own_copy;  // the payload, where its owner left before it was sent
+};
+
+class TxQueue {
+ public:
+  TxQueue();
+  void push(const FrameHeader& header, std::span<const std::byte> payload, std::uint64_t cookie,
+            std::uint64_t priority);
+  bool is_empty() const { return heap_.empty(); }
+  TxFrame* pop();  // the next frame, which stays valid until recycle(); null if empty
+  void recycle(TxFrame* frame);
+  void copy_payloads();  // from here on the queued payloads may vanish
+
+ private:
+  struct Entry {
+    std::uint64_t priority, order;
+    TxFrame* frame;
+    bool operator<(const Entry& other) const {  // std heaps keep the largest in front
+      return priority != other.priority ? priority > other.priority : order > other.order;
+    }
+  };
+  std::deque<TxFrame> pool_;
+  std::vector<TxFrame*> free_;
+  std::vector<Entry> heap_;
+  std::uint64_t next_order_ = 0;
+};
+
+}  // namespace riffle
