@@ -1,0 +1,22 @@
+// The subcommands of `riffle`. Each adds itself to the command line and, when chosen, runs and
+// leaves its exit code: 0 done, 1 found a problem or failed, 2 wrong usage.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "topology/base/status.h"
+
+namespace riffle::tools {
+
+inline constexpr int kFailed = 1;
+inline constexpr int kUsage = 2;
+
+void add_cluster(CLI::App& app, int& exit_code);
+
+// Prints the message and returns the exit code that fits its kind.
+int report(const Status& status);
+
+// The folder of the bench profiles.
+std::string profile_folder();
+
+}  // namespace riffle::tools

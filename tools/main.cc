@@ -1,0 +1,39 @@
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+
+#include "plugin/version.h"
+#include "tools/command.h"
+
+namespace riffle::tools {
+
+int report(const Status& status) {
+  if (status) return 0;
+  std::fprintf(stderr, "riffle: %s\n", status.message().c_str());
+  return status.code() == Code::kInvalidArgument ? kUsage : kFailed;
+}
+
+std::string profile_folder() {
+  return std::filesystem::exists(RIFFLE_PROFILES_SOURCE) ? RIFFLE_PROFILES_SOURCE
+                                                         : RIFFLE_PROFILES_INSTALLED;
+}
+
+}  // namespace riffle::tools
+
+int main(int argc, char** argv) {
+  using namespace riffle::tools;
+  CLI::App app{"Riffle: exact all-reduce in groups that avoid the bottleneck, as an NCCL plugin"};
+  app.set_version_flag("--version", std::string("riffle ") + riffle::kVersion);
+  app.require_subcommand(1);
+  int exit_code = 0;
+  add_cluster(app, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : kUsage;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "riffle: %s\n", e.what());
+    return kFailed;
+  }
+  return exit_code;
+}
