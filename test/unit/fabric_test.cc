@@ -82,6 +82,20 @@ TEST(FabricFile, PicksTheNodesOfTheCommunicatorInRankOrder) {
   EXPECT_NE(loaded->notes[0].find("x = 10.0.0.9"), std::string::npos) << loaded->notes[0];
 }
 
+TEST(FabricFile, TheExampleInTheDocsIsRead) {
+  const auto docs = std::filesystem::path(__FILE__).parent_path() / "../../docs/fabric.md";
+  std::ifstream in(docs);
+  ASSERT_TRUE(in.is_open()) << docs;
+  const std::string page((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const std::size_t begin = page.find("```toml\n") + 8;
+  const std::string example = page.substr(begin, page.find("```", begin) - begin);
+  const auto loaded = parse(example, {{"node01"}, {"10.0.0.2"}, {"elsewhere"}});
+  ASSERT_TRUE(loaded.is_ok()) << loaded.status().message();
+  EXPECT_EQ(loaded->fabric.nodes[0].out_kbps, 10'000'000);
+  EXPECT_EQ(loaded->fabric.nodes[1].out_kbps, 2'500'000);
+  EXPECT_EQ(loaded->notes.size(), 1u);
+}
+
 TEST(FabricFile, TheFirstAliasDecides) {
   const auto loaded = parse(kFile, {{"c", "a"}});
   ASSERT_TRUE(loaded.is_ok());

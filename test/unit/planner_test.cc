@@ -142,7 +142,7 @@ TEST(Planner, NearTheBoundOnMostRandomFabrics) {
 TEST(Planner, GridsKeepTheFirstLevelsInsideTheRacks) {
   PlanOptions options;
   options.only = "grid";
-  const Fabric f = racks(4, 3, 400, 200, true);
+  const Fabric f = racks(3, 2, 400, 200, true);
   const auto choice = plan(f, k64MiB, options);
   ASSERT_TRUE(choice.is_ok());
   for (const GroupPlan& lane : choice->plans.lanes) {

@@ -13,8 +13,9 @@ namespace {
 // Differences below this are noise of the model: the simpler family wins.
 constexpr double kTie = 1.001;
 
+// Plans of thousands of nodes are large, so only the chosen one is kept; it is built again.
 struct Proposal {
-  PlanSet plans;
+  Blueprint blueprint;
   Candidate cost;
 };
 
@@ -85,10 +86,9 @@ Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOpt
   std::vector<Proposal> proposals;
   for (const Family& family : families()) {
     if (!options.only.empty() && options.only != family.name) continue;
-    for (const Blueprint& blueprint : family.propose(view)) {
-      PlanSet plans = build(view, blueprint, options);
-      Candidate cost = predict(fabric, plans, bytes);
-      proposals.push_back({std::move(plans), std::move(cost)});
+    for (Blueprint& blueprint : family.propose(view)) {
+      Candidate cost = predict(fabric, build(view, blueprint, options), bytes);
+      proposals.push_back({std::move(blueprint), std::move(cost)});
     }
   }
   if (proposals.empty()) {
@@ -107,7 +107,7 @@ Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOpt
   std::stable_sort(proposals.begin() + 1, proposals.end(), faster);
 
   PlanChoice choice;
-  choice.plans = std::move(proposals.front().plans);
+  choice.plans = build(view, proposals.front().blueprint, options);
   choice.time_us = proposals.front().cost.time_us;
   choice.bound_us = bound_us(fabric, bytes);
   for (Proposal& p : proposals) choice.candidates.push_back(std::move(p.cost));

@@ -28,7 +28,7 @@ struct PlanChoice {
   double time_us = 0;                 // predicted for `bytes`
   double bound_us = 0;                // least time of any exact algorithm (architecture: Bounds)
   std::string reason;                 // one sentence: what was chosen and what limits it
-  std::vector<Candidate> candidates;  // all considered, best first
+  std::vector<Candidate> candidates;  // all considered, the chosen one first
 };
 
 // Least time in microseconds that any exact all-reduce of `bytes` bytes can take on the fabric.
