@@ -1,0 +1,80 @@
+// Chunk: the unit the engine runs, a contiguous part of one operation with its own sequence number
+// and lane. All memory is sized when the plan is installed; running a chunk allocates nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "plugin/collective/operation.h"
+#include "plugin/collective/program.h"
+#include "plugin/collective/range.h"
+
+namespace riffle {
+
+// A shard in elements, and its fragments: what each cell of `cell` elements cuts out of it.
+struct Shard {
+  Range range;
+  std::uint64_t cell = 1;
+
+  std::uint64_t first_cell() const { return range.begin / cell; }
+  int fragments() const {
+    return range.is_empty() ? 0 : static_cast<int>((range.end - 1) / cell - first_cell() + 1);
+  }
+  Range fragment(int i) const {
+    const std::uint64_t begin = (first_cell() + i) * cell;
+    return intersect(range, {begin, begin + cell});
+  }
+  int fragment_at(std::uint64_t element) const {
+    return static_cast<int>(element / cell - first_cell());
+  }
+};
+
+// The state of one local group within one running chunk.
+struct GroupRun {
+  std::vector<std::uint64_t> cuts;       // shard limits in elements, members + 1 values
+  std::vector<std::uint64_t> not_final;  // per own fragment: elements whose sum is not complete
+  // direct: per own fragment, contributions still missing, and where each member's waits.
+  // ring: per fragment of any shard, 1 if our contribution is not ready, and the waiting partial.
+  std::vector<std::int32_t> missing;
+  std::vector<const void*> waiting;
+  std::vector<std::int32_t> first_fragment;  // ring: index of each shard's first fragment
+};
+
+struct Chunk {
+  bool active = false;
+  int index = 0;  // which of the engine's chunks this is
+  std::uint64_t seq = 0;
+  Operation* operation = nullptr;
+  const Program* program = nullptr;
+  const std::byte* send = nullptr;  // element 0 of the chunk
+  std::byte* recv = nullptr;
+  std::uint64_t count = 0;  // elements
+  std::uint64_t cell = 1;   // elements per piece
+  std::size_t element_bytes = 1;
+  std::uint64_t not_final = 0;  // elements
+  int sends = 0;                // frames not yet handed to the network
+  std::vector<GroupRun> runs;   // parallel to program->groups
+
+  Shard shard(int group, int member) const {
+    const GroupRun& run = runs[group];
+    return {{run.cuts[member], run.cuts[member + 1]}, cell};
+  }
+  Shard own_shard(int group) const { return shard(group, program->groups[group].me); }
+  Shard whole() const { return {{0, count}, cell}; }
+
+  std::byte* at_recv(std::uint64_t element) const { return recv + element * element_bytes; }
+  const std::byte* at_send(std::uint64_t element) const { return send + element * element_bytes; }
+  // Our own partial sum of a range before the group runs: the user's data at the top, else what the
+  // parent group left in the receive buffer.
+  const std::byte* own_partial(int group, std::uint64_t element) const {
+    return program->groups[group].parent == kRoot ? at_send(element) : at_recv(element);
+  }
+  bool carries_partials() const { return operation->collective != Collective::kAllGather; }
+  bool gathers() const { return operation->collective != Collective::kReduceScatter; }
+};
+
+// The member whose shard holds the element; members with empty shards are never the answer.
+int member_at(const GroupRun& run, std::uint64_t element);
+
+}  // namespace riffle

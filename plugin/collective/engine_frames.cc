@@ -1,0 +1,242 @@
+// Engine, part 3: frames. What arrives is checked against the plan and given to the pattern of its
+// group; what a pattern wants sent leaves here; the walk between levels is here too.
+#include <algorithm>
+#include <string>
+
+#include "plugin/collective/engine.h"
+#include "plugin/collective/wire.h"
+#include "topology/base/check.h"
+
+namespace riffle {
+namespace {
+
+constexpr std::uint64_t kUrgent = 0;
+// Older chunks first; within a chunk final sums first: somebody is waiting for them.
+std::uint64_t priority_of(std::uint64_t seq, bool is_final) { return 1 + seq * 2 + !is_final; }
+
+int member_of(const LocalGroup& group, int rank) {
+  const auto& members = group.group.members;
+  const auto at = std::find(members.begin(), members.end(), rank);
+  return at == members.end() ? -1 : static_cast<int>(at - members.begin());
+}
+
+Status refuse(int peer, const FrameHeader& header, const std::string& why) {
+  return remote_error(
+      "frame from node " + std::to_string(peer) + " (chunk " + std::to_string(header.seq) +
+      ", level " + std::to_string(level_of(header.key)) + ", group " +
+      std::to_string(index_of(header.key)) + ", offset " + std::to_string(header.offset) + ", " +
+      std::to_string(header.length) + " bytes) refused: " + why);
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------- receiving
+
+Result<std::byte*> Engine::place(int peer, const FrameHeader& header) {
+  if (failed_ || header.type == FrameType::kCredit) return discard_.data();
+  const Chunk& chunk = chunks_[header.seq % chunks_.size()];
+  const bool runs = chunk.active && chunk.seq == header.seq;
+  if (runs) {
+    Result<Target> target = resolve(peer, header, chunk);
+    if (!target) return target.status();
+    if (is_final(header.key)) return chunk.at_recv(target->range.begin);
+  } else if (is_final(header.key)) {
+    return refuse(peer, header, "its chunk is not running here");
+  } else if (header.seq < next_seq_) {
+    return refuse(peer, header, "we are at chunk " + std::to_string(next_seq_) + " already");
+  }
+  return take_slot(peer, header);
+}
+
+// A place for a partial sum, also of a chunk that has not begun here.
+Result<std::byte*> Engine::take_slot(int peer, const FrameHeader& header) {
+  const int level = level_of(header.key);
+  if (level != kBlocksLevel && level >= classes_ - 1) return refuse(peer, header, "no such level");
+  auto& pool = pools_[flow_index(peer, level)];
+  if (!pool) return refuse(peer, header, "the plan has no such exchange");
+  if (header.length > pool->slot_bytes()) {
+    return refuse(peer, header, "at most " + std::to_string(pool->slot_bytes()) + " bytes fit");
+  }
+  std::byte* slot = pool->take();
+  if (slot == nullptr) return refuse(peer, header, "more frames than credits");
+  return slot;
+}
+
+Result<Engine::Target> Engine::resolve(int peer, const FrameHeader& header,
+                                       const Chunk& chunk) const {
+  const Operation& o = *chunk.operation;
+  if (header.flags != frame_flags(o) || header.total != chunk.count) {
+    return refuse(peer, header,
+                  "it belongs to another collective (" + std::to_string(header.total) +
+                      " elements, code " + std::to_string(header.flags) + ") than ours (" +
+                      std::to_string(chunk.count) + ", " + std::to_string(frame_flags(o)) +
+                      "): all nodes must call the same collectives in the same order");
+  }
+  const int group = chunk.program->find(level_of(header.key), index_of(header.key));
+  if (group < 0) return refuse(peer, header, "we are not in that group");
+  const LocalGroup& local = chunk.program->groups[group];
+  const int member = member_of(local, peer);
+  if (member < 0 || member == local.me) return refuse(peer, header, "it is not in that group");
+  const Range span = {chunk.runs[group].cuts.front(), chunk.runs[group].cuts.back()};
+  if (header.offset < span.begin || header.offset >= span.end) {
+    return refuse(peer, header, "offset outside the group's span");
+  }
+  const PatternExecutor& pattern = executor(local.group.pattern);
+  const int owner = is_final(header.key)
+                        ? pattern.shard_of_final(chunk, group, member, header.offset)
+                        : pattern.shard_of_partial(chunk, group, member, header.offset);
+  if (owner < 0) return refuse(peer, header, "that shard does not come this way");
+  const Shard shard = chunk.shard(group, owner);
+  if (header.offset < shard.range.begin || header.offset >= shard.range.end) {
+    return refuse(peer, header, "offset outside the shard");
+  }
+  const Range range = shard.fragment(shard.fragment_at(header.offset));
+  const bool has_payload = is_final(header.key) || chunk.carries_partials();
+  const std::uint64_t bytes = has_payload ? range.size() * chunk.element_bytes : 0;
+  if (header.offset != range.begin || header.length != bytes) {
+    return refuse(peer, header,
+                  "not a fragment: expected offset " + std::to_string(range.begin) + " and " +
+                      std::to_string(bytes) + " bytes");
+  }
+  return Target{group, member, range};
+}
+
+void Engine::arrived(int peer, const FrameHeader& header, std::byte* payload) {
+  if (failed_) return;
+  if (header.type == FrameType::kCredit) return take_credits(peer, header);
+  Chunk& chunk = chunks_[header.seq % chunks_.size()];
+  if (!chunk.active || chunk.seq != header.seq) {
+    early_[header.seq % chunks_.size()].push_back({peer, header, payload});
+    return;
+  }
+  const Result<Target> target = resolve(peer, header, chunk);
+  if (!target) return violation_(peer, target.status());
+  const PatternExecutor& pattern = executor(chunk.program->groups[target->group].group.pattern);
+  if (is_final(header.key)) {
+    pattern.final_arrived(*this, chunk, target->group, target->member, target->range);
+  } else {
+    pattern.partial_arrived(*this, chunk, target->group, target->member, target->range, payload);
+  }
+  finish_if_done(chunk);
+  start_chunks();
+}
+
+void Engine::take_credits(int peer, const FrameHeader& header) {
+  const int level = header.credit_class;
+  auto* flow =
+      level == kBlocksLevel || level < classes_ - 1 ? &flows_[flow_index(peer, level)] : nullptr;
+  if (flow == nullptr || !*flow) {
+    return violation_(peer,
+                      remote_error("node " + std::to_string(peer) + " returned credits for level " +
+                                   std::to_string(level) + ", where the plan has no exchange"));
+  }
+  (*flow)->add_credits(header.credits);
+  pump(peer, level);
+}
+
+// --------------------------------------------------------------------------------------- sending
+
+FrameHeader Engine::header_of(const Chunk& chunk, int level, int index, bool final_sum,
+                              Range range) const {
+  FrameHeader h;
+  h.seq = chunk.seq;
+  h.key = frame_key(level, index, final_sum);
+  h.flags = frame_flags(*chunk.operation);
+  h.offset = range.begin;
+  h.total = chunk.count;
+  const bool has_payload = final_sum || chunk.carries_partials();
+  h.length = has_payload ? static_cast<std::uint32_t>(range.size() * chunk.element_bytes) : 0;
+  return h;
+}
+
+void Engine::send_partial(Chunk& chunk, int group, int member, Range range, const std::byte* data) {
+  const LocalGroup& local = chunk.program->groups[group];
+  const int peer = local.group.members[member];
+  ++chunk.sends;
+  flows_[flow_index(peer, local.level)]->push({chunk.seq, local.index, range, data});
+  pump(peer, local.level);
+}
+
+void Engine::send_final(Chunk& chunk, int group, int member, Range range) {
+  const LocalGroup& local = chunk.program->groups[group];
+  const FrameHeader header = header_of(chunk, local.level, local.index, true, range);
+  ++chunk.sends;
+  mesh_->send(local.group.members[member], header, {chunk.at_recv(range.begin), header.length},
+              static_cast<std::uint64_t>(chunk.index), priority_of(chunk.seq, true));
+}
+
+// Sends what credits and order allow on one flow.
+void Engine::pump(int peer, int level) {
+  Flow& flow = *flows_[flow_index(peer, level)];
+  PartialFrame frame;
+  while (flow.pop(&frame)) {
+    const Chunk& chunk = chunks_[frame.chunk % chunks_.size()];
+    const FrameHeader header = header_of(chunk, level, frame.group_index, false, frame.range);
+    mesh_->send(peer, header, {frame.data, header.length}, static_cast<std::uint64_t>(chunk.index),
+                priority_of(chunk.seq, false));
+  }
+}
+
+void Engine::sent(std::uint64_t cookie) {
+  if (failed_ || cookie >= chunks_.size()) return;
+  Chunk& chunk = chunks_[cookie];
+  RIFFLE_CHECK(chunk.active && chunk.sends > 0, "a frame was sent that nobody queued");
+  --chunk.sends;
+  finish_if_done(chunk);
+  start_chunks();
+}
+
+void Engine::release(Chunk& chunk, int group, int member, const void* slot) {
+  const LocalGroup& local = chunk.program->groups[group];
+  const int peer = local.group.members[member];
+  SlotPool& pool = *pools_[flow_index(peer, local.level)];
+  pool.give_back(slot);
+  const int credits = pool.take_returnable();
+  if (credits == 0) return;
+  FrameHeader header;
+  header.type = FrameType::kCredit;
+  header.credit_class = static_cast<std::uint16_t>(local.level);
+  header.credits = static_cast<std::uint16_t>(credits);
+  mesh_->send(peer, header, {}, kNoCookie, kUrgent);
+}
+
+// ------------------------------------------------------------------------- the walk between levels
+
+void Engine::reduced(Chunk& chunk, int group, Range range) {
+  const int fragment = chunk.own_shard(group).fragment_at(range.begin);
+  chunk.runs[group].not_final[fragment] = range.size();
+  std::uint64_t passed_on = 0;
+  for (const int child : chunk.program->groups[group].children) {
+    const GroupRun& run = chunk.runs[child];
+    const Range part = intersect(range, {run.cuts.front(), run.cuts.back()});
+    if (part.is_empty()) continue;
+    passed_on += part.size();
+    executor(chunk.program->groups[child].group.pattern).own_ready(*this, chunk, child, part);
+  }
+  // What no later level takes is final here.
+  own_elements_final(chunk, group, fragment, range.size() - passed_on);
+}
+
+void Engine::completed(Chunk& chunk, int group, Range range) {
+  const int parent = chunk.program->groups[group].parent;
+  if (parent == kRoot) {
+    RIFFLE_CHECK(range.size() <= chunk.not_final, "more final sums than elements");
+    chunk.not_final -= range.size();
+    return;
+  }
+  own_elements_final(chunk, parent, chunk.own_shard(parent).fragment_at(range.begin), range.size());
+}
+
+void Engine::own_elements_final(Chunk& chunk, int group, int fragment, std::uint64_t elements) {
+  std::uint64_t& left = chunk.runs[group].not_final[fragment];
+  RIFFLE_CHECK(elements <= left, "more final sums than elements");
+  left -= elements;
+  if (elements == 0 || left > 0) return;
+  const Range range = chunk.own_shard(group).fragment(fragment);
+  if (chunk.gathers()) {
+    executor(chunk.program->groups[group].group.pattern).gather(*this, chunk, group, range);
+  }
+  completed(chunk, group, range);
+}
+
+}  // namespace riffle

@@ -1,0 +1,38 @@
+// Operation: one collective call from the moment NCCL posts it until NCCL has seen it done.
+//
+// Filled by NCCL's progress thread, then owned by the engine's thread until `state` leaves kRunning
+// (release), after which the poster may read `error` (acquire) and recycle it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "plugin/collective/types.h"
+
+namespace riffle {
+
+enum class Collective : std::uint8_t { kAllReduce = 0, kReduceScatter = 1, kAllGather = 2 };
+
+struct Operation {
+  enum class State : int { kFree, kRunning, kDone, kFailed };
+
+  Collective collective = Collective::kAllReduce;
+  DataType type = DataType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  // Address of element 0 of the whole vector. For reduce-scatter `recv`, and for all-gather `send`,
+  // are shifted so that only the own block's part is valid memory.
+  const std::byte* send = nullptr;
+  std::byte* recv = nullptr;
+  std::uint64_t count = 0;   // elements of the whole vector (window)
+  std::uint64_t block = 0;   // reduce-scatter, all-gather: elements per node in the whole vector
+  std::uint64_t window = 0;  // ... and its element at which our `count` elements begin
+
+  std::atomic<State> state{State::kFree};
+
+  // Engine thread only.
+  std::uint64_t next_element = 0;  // first element not yet in a chunk
+  int running_chunks = 0;
+};
+
+}  // namespace riffle

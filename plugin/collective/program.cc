@@ -1,0 +1,85 @@
+#include "plugin/collective/program.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace riffle {
+namespace {
+
+Share own_begin(const LocalGroup& g) { return g.group.cuts[g.me]; }
+Share own_end(const LocalGroup& g) { return g.group.cuts[g.me + 1]; }
+
+// The latest earlier group whose own shard overlaps the span of `g`.
+int parent_of(const std::vector<LocalGroup>& groups, const LocalGroup& g) {
+  for (int i = static_cast<int>(groups.size()) - 1; i >= 0; --i) {
+    if (groups[i].level >= g.level) continue;
+    if (own_begin(groups[i]) < g.group.end() && g.group.begin() < own_end(groups[i])) return i;
+  }
+  return kRoot;
+}
+
+std::uint64_t shard_bytes_bound(Share begin, Share end, std::size_t chunk_bytes) {
+  const auto share = static_cast<std::uint64_t>(end - begin);
+  const auto exact = static_cast<std::uint64_t>(
+      (static_cast<unsigned __int128>(share) * chunk_bytes) / kShareUnits);
+  return std::min<std::uint64_t>(chunk_bytes, exact + 2 * kGrainBytes);
+}
+
+}  // namespace
+
+int Program::find(int level, int index) const {
+  const auto at = std::lower_bound(groups.begin(), groups.end(), std::pair(level, index),
+                                   [](const LocalGroup& g, const std::pair<int, int>& key) {
+                                     return std::pair(g.level, g.index) < key;
+                                   });
+  if (at == groups.end() || at->level != level || at->index != index) return -1;
+  return static_cast<int>(at - groups.begin());
+}
+
+Result<Program> compile(const GroupPlan& plan, int rank) {
+  Program program;
+  program.levels = static_cast<int>(plan.levels.size());
+  for (int level = 0; level < program.levels; ++level) {
+    const auto& groups = plan.levels[level].groups;
+    for (int index = 0; index < static_cast<int>(groups.size()); ++index) {
+      const Group& group = groups[index];
+      const auto me = std::find(group.members.begin(), group.members.end(), rank);
+      if (me == group.members.end() || group.begin() == group.end()) continue;
+      if (group.members.size() == 1) continue;  // keeps what it has
+      LocalGroup local;
+      local.group = group;
+      local.level = level;
+      local.index = index;
+      local.me = static_cast<int>(me - group.members.begin());
+      local.parent = parent_of(program.groups, local);
+      const int self = static_cast<int>(program.groups.size());
+      if (local.parent == kRoot) {
+        program.root_children.push_back(self);
+      } else {
+        LocalGroup& parent = program.groups[local.parent];
+        if (group.begin() < own_begin(parent) || own_end(parent) < group.end()) {
+          return invalid_argument("plan: group " + std::to_string(index) + " of level " +
+                                  std::to_string(level) + " spans more than one shard of node " +
+                                  std::to_string(rank));
+        }
+        parent.children.push_back(self);
+      }
+      program.groups.push_back(std::move(local));
+    }
+  }
+  return program;
+}
+
+std::size_t max_fragments(Share begin, Share end, std::size_t chunk_bytes,
+                          std::size_t piece_bytes) {
+  if (begin == end) return 0;
+  return shard_bytes_bound(begin, end, chunk_bytes) / piece_bytes + 2;
+}
+
+std::size_t max_fragment_bytes(Share begin, Share end, std::size_t chunk_bytes,
+                               std::size_t piece_bytes) {
+  return std::min<std::uint64_t>(piece_bytes, shard_bytes_bound(begin, end, chunk_bytes));
+}
+
+}  // namespace riffle
