@@ -1,9 +1,9 @@
 // COLLNET, free of versions: one communicator per NCCL coll object. plugin/entry translates every
 // table version into these calls; collective/ implements them.
 //
-// Threads: listen, connect, fence and close come from NCCL's proxy service thread, the operations and
-// test from its progress thread, both possibly at once on one object. No call but connect waits for
-// the network; fence waits at most 100 ms for the library's own thread.
+// Threads: listen, connect, fence and close come from NCCL's proxy service thread, the operations
+// and test from its progress thread, both possibly at once on one object. No call but connect waits
+// for the network; fence waits at most 100 ms for the library's own thread.
 #pragma once
 
 #include <cstddef>

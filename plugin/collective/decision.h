@@ -1,0 +1,30 @@
+// Node 0's decision when a communicator connects: may these nodes work together, on which fabric,
+// by which plan, and is it better than NCCL's own ring? And every node's report that it is based
+// on.
+//
+// Pure but for the fabric file and the short measurement of this machine in own_report().
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plugin/collective/messages.h"
+#include "topology/fabric/fabric.h"
+#include "topology/plan/planner.h"
+
+namespace riffle {
+
+// This node's report. `rank` is its place in the communicator, `device` its network device, `job`
+// the key under which the processes of this node published their knobs (policy/agreement.h).
+NodeReport own_report(int rank, int device, const std::string& job);
+
+// Checks versions and knobs, reads the fabric, plans.
+Verdict decide(const std::vector<NodeReport>& reports);
+
+// True if all-reduces by `choice` beat NCCL's ring over the same network on these nodes, counting
+// that we reduce on processors (slowest node: reduce_mbps, copy_mbps) and NCCL on GPUs.
+// RIFFLE_COLLNET=auto steps aside where it is false. `why` gets one sentence.
+bool is_worth_it(const Fabric& fabric, const PlanChoice& choice,
+                 const std::vector<NodeReport>& reports, std::string* why);
+
+}  // namespace riffle

@@ -1,0 +1,47 @@
+// What nodes tell each other while they connect. Encoded little-endian and self-delimiting;
+// decoding checks every length and never reads past the end.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "topology/base/status.h"
+
+namespace riffle {
+
+// One node's facts, gathered at node 0.
+struct NodeReport {
+  std::int32_t rank = 0;
+  std::string host;                  // for messages
+  std::vector<std::string> aliases;  // names it may have in a fabric file: host name, addresses
+  std::string version;               // of the plugin
+  std::string knobs;                 // decision_knobs()
+  std::string problem;               // not empty: this node cannot take part, and why
+  std::int64_t rate_kbps = 0;        // of its device
+  std::int64_t reduce_mbps = 0;      // megabytes of operands reduced per second, measured
+  std::int64_t copy_mbps = 0;        // megabytes copied per second, measured
+};
+
+// Node 0's decision for everybody.
+struct Verdict {
+  std::string problem;              // not empty: nobody connects, and why
+  std::string reason;               // of the plan, for the log
+  std::vector<std::string> hosts;   // of all nodes in rank order, for messages
+  std::vector<std::uint8_t> plans;  // encoded PlanSet
+  std::uint64_t digest = 0;         // of the plans, as node 0 sees them
+};
+
+// The agreement at the end: does this subtree (upwards), do all (downwards) have every link?
+struct Agreement {
+  std::string problem;
+};
+
+std::vector<std::uint8_t> encode(const std::vector<NodeReport>& reports);
+std::vector<std::uint8_t> encode(const Verdict& verdict);
+std::vector<std::uint8_t> encode(const Agreement& agreement);
+Result<std::vector<NodeReport>> decode_reports(const std::vector<std::uint8_t>& bytes);
+Result<Verdict> decode_verdict(const std::vector<std::uint8_t>& bytes);
+Result<Agreement> decode_agreement(const std::vector<std::uint8_t>& bytes);
+
+}  // namespace riffle
