@@ -20,9 +20,8 @@ int parent_of(const std::vector<LocalGroup>& groups, const LocalGroup& g) {
 }
 
 std::uint64_t shard_bytes_bound(Share begin, Share end, std::size_t chunk_bytes) {
-  const auto share = static_cast<std::uint64_t>(end - begin);
-  const auto exact = static_cast<std::uint64_t>(
-      (static_cast<unsigned __int128>(share) * chunk_bytes) / kShareUnits);
+  // Chunks are far below 2^34 bytes, so the product fits.
+  const std::uint64_t exact = std::uint64_t{end - begin} * chunk_bytes / kShareUnits;
   return std::min<std::uint64_t>(chunk_bytes, exact + 2 * kGrainBytes);
 }
 

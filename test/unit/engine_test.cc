@@ -60,8 +60,8 @@ class Case {
  public:
   explicit Case(std::uint64_t seed) : random_(seed), nodes_(2 + below(15)) {
     plans_ = testing::RandomPlans(random_()).plans(nodes_);
-    options_.piece_bytes = 64u << below(5);
-    options_.chunk_bytes = options_.piece_bytes * (1 + below(9));
+    options_.piece_bytes = 64u << below(4);
+    options_.chunk_bytes = options_.piece_bytes * (1 + below(5));
     options_.window_bytes = 1u << (6 + below(8));
     options_.max_chunks = 1 + below(12);
     options_.max_operations = 8;
@@ -100,7 +100,7 @@ class Case {
                                    chunk,
                                    chunk + 1,
                                    3 * chunk + 7,
-                                   static_cast<std::uint64_t>(1 + below(2000))};
+                                   static_cast<std::uint64_t>(1 + below(500))};
     c.count = sizes[below(9)];
     c.block = c.window = 0;
     if (c.collective != Collective::kAllReduce) {
@@ -229,8 +229,9 @@ class Case {
     const double value = testing::decode(got, c.type);
     const bool exact = c.op == ReduceOp::kMax || c.op == ReduceOp::kMin;
     const bool wide = c.type == DataType::kFloat32 || c.type == DataType::kFloat64;
-    const int steps =
-        wide || c.collective == Collective::kReduceScatter ? nodes_ : roundings(plans_);
+    // Absolute errors of a sum add up along one path; relative errors of a product over all
+    // operands.
+    const int steps = wide || c.op == ReduceOp::kProd ? nodes_ : roundings(plans_);
     const double unit = testing::rounding_unit(c.type) * (1 + 1e-2);
     const double limit =
         exact ? 0 : magnitude * (std::pow(1 + unit, steps) - 1) + steps * testing::smallest(c.type);
