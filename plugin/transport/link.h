@@ -51,6 +51,8 @@ class Link final : public std::enable_shared_from_this<Link>,
   // As Mesh::send. Sends nothing itself: the link's own turn comes soon.
   void send(const FrameHeader& header, std::span<const std::byte> payload, std::uint64_t cookie,
             std::uint64_t priority);
+  // Sends now what can be sent, for owners that allow callbacks within this call.
+  void flush() { on_wake(); }
   void close();
   void abort();
 

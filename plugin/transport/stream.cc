@@ -9,6 +9,23 @@
 #include <cstring>
 
 namespace riffle {
+namespace {
+
+// Copies in increasing order of addresses by aligned words. NCCL's low-latency protocols poll
+// memory while it fills: a flag must not become visible before the data in front of it, which
+// memcpy does not promise.
+void copy_forward(std::byte* to, const std::byte* from, std::size_t size) {
+  const auto step = [&](auto word) {
+    std::memcpy(&word, from, sizeof word);
+    *reinterpret_cast<volatile decltype(word)*>(to) = word;
+    to += sizeof word, from += sizeof word, size -= sizeof word;
+  };
+  while (size > 0 && reinterpret_cast<std::uintptr_t>(to) % 8 != 0) step(std::uint8_t{});
+  while (size >= 8) step(std::uint64_t{});
+  while (size > 0) step(std::uint8_t{});
+}
+
+}  // namespace
 
 Stream::Stream(Reactor& reactor, Host& host, Fd socket)
     : reactor_(reactor), host_(host), socket_(std::move(socket)), staging_(kStagingBytes) {
@@ -177,7 +194,7 @@ Status Stream::digest_staging() {
   while (host_.is_up() && !discarding_) {
     if (in_payload_) {
       const std::size_t size = std::min<std::size_t>(staged_ - at, header_.length - payload_have_);
-      if (size > 0) std::memcpy(payload_ + payload_have_, staging_.data() + at, size);
+      copy_forward(payload_ + payload_have_, staging_.data() + at, size);
       payload_have_ += size;
       at += size;
       if (payload_have_ < header_.length) break;

@@ -1,0 +1,49 @@
+// Connecting: a connect() that is under way. NCCL calls connect() again and again with the same
+// handle; the handle's scratch bytes hold a number under which the attempt is kept here, so that a
+// mangled blob never becomes a pointer. Attempts that NCCL gave up asking for are dropped after
+// RIFFLE_CONNECT_TIMEOUT.
+//
+// Threads: poll on the caller's; the rest on the reactor's.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "plugin/transport/connector.h"
+#include "plugin/transport/net_send.h"
+#include "plugin/transport/stream_set.h"
+
+namespace riffle::net {
+
+class Connecting {
+ public:
+  // Null: not connected yet.
+  static Result<SendConnection*> poll(int device, Handle* handle);
+
+  ~Connecting();
+
+ private:
+  Connecting(const HandleContent& to, std::uint32_t scope_id);
+  static Result<std::shared_ptr<Connecting>> find_or_begin(int device, Handle* handle);
+  static void forget(Handle* handle);
+
+  void begin();
+  void joined(std::uint16_t stream, Result<Fd> socket);
+
+  const HandleContent to_;
+  const std::uint32_t scope_id_;
+  const std::uint64_t deadline_ns_;
+  const std::uint64_t session_;
+  const int streams_count_;
+  const std::shared_ptr<Reactor> reactor_;
+  const std::uint32_t generation_;
+  std::vector<std::unique_ptr<Connector>> connectors_;
+  StreamSet streams_;
+  Status failure_;
+  std::unique_ptr<SendConnection> connection_;
+  std::atomic<bool> is_over_{false};  // publishes failure_ or connection_
+  std::uint64_t last_asked_ns_ = 0;   // guarded by the table's lock
+};
+
+}  // namespace riffle::net

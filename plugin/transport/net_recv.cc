@@ -1,0 +1,89 @@
+#include "plugin/transport/net_recv.h"
+
+#include "plugin/transport/net_limits.h"
+
+namespace riffle::net {
+namespace {
+
+std::byte nowhere;  // the place of frames without payload
+
+}  // namespace
+
+RecvConnection::RecvConnection(Reactor& reactor) : Connection(reactor), posted_(kMaxPosted) {
+  unannounced_.reserve(kMaxRequests);
+}
+
+void RecvConnection::start(Request& request) { unannounced_.push_back(&request); }
+
+void RecvConnection::stop() {
+  unannounced_.clear();
+  posted_.assign(kMaxPosted, {});
+}
+
+// Announces what there is room for. Room runs out only while an old receive of another tag is still
+// open; everything behind it then waits for its turn.
+void RecvConnection::run() {
+  while (!unannounced_.empty()) {
+    Request& request = *unannounced_.front();
+    for (; next_message_ < request.count; ++next_message_) {
+      Posted& slot = posted_[next_id_ % kMaxPosted];
+      if (slot.request != nullptr) return;
+      Message& m = request.messages[static_cast<std::size_t>(next_message_)];
+      m.id = next_id_++;
+      slot = {.request = &request, .message = next_message_, .id = m.id};
+      link().send({.type = FrameType::kPosted,
+                   .seq = m.id,
+                   .total = m.size,
+                   .key = static_cast<std::uint32_t>(m.tag)},
+                  {}, 0, 0);
+    }
+    next_message_ = 0;
+    unannounced_.erase(unannounced_.begin());
+  }
+}
+
+RecvConnection::Posted* RecvConnection::find(std::uint64_t id) {
+  Posted& slot = posted_[id % kMaxPosted];
+  return slot.request != nullptr && slot.id == id ? &slot : nullptr;
+}
+
+Result<std::byte*> RecvConnection::place(const FrameHeader& header) {
+  if (header.type != FrameType::kData) return Connection::place(header);
+  Posted* const posted = find(header.seq);
+  if (posted == nullptr) {
+    return remote_error("it sent data for receive " + std::to_string(header.seq) +
+                        ", which is not open");
+  }
+  Message& m = posted->request->messages[static_cast<std::size_t>(posted->message)];
+  if (header.total > m.size) {
+    return remote_error("it sent a message of " + std::to_string(header.total) + " bytes where " +
+                        std::to_string(m.size) + " bytes were posted to receive");
+  }
+  if (m.has_begun && header.total != m.total) return remote_error("it changed a message's size");
+  if (header.offset > header.total || header.length > header.total - header.offset ||
+      (header.length == 0 && header.total != 0)) {
+    return remote_error("it sent " + std::to_string(header.length) + " bytes at offset " +
+                        std::to_string(header.offset) + " of a message of " +
+                        std::to_string(header.total));
+  }
+  m.has_begun = true;
+  m.total = header.total;
+  return header.length == 0 ? &nowhere : m.data + header.offset;
+}
+
+void RecvConnection::arrived(const FrameHeader& header, std::byte* payload) {
+  if (header.type != FrameType::kData) return Connection::arrived(header, payload);
+  // Of several frames on their way into one receive, a surplus one finds it closed meanwhile.
+  Posted* const posted = find(header.seq);
+  if (posted == nullptr) return fail(remote_error("a message arrived twice"));
+  Request& request = *posted->request;
+  Message& m = request.messages[static_cast<std::size_t>(posted->message)];
+  m.done += header.length;
+  if (m.done > m.total) return fail(remote_error("a message arrived longer than it said"));
+  if (m.done < m.total) return;
+  posted->request = nullptr;
+  if (--request.pending == 0) complete(request);
+  if (!unannounced_.empty()) run();
+}
+
+}  // namespace riffle::net
