@@ -146,7 +146,9 @@ class Communicator::Impl {
     return status;
   }
 
-  Layout layout() const { return {ranks(), options_.channels, options_.buffer_bytes}; }
+  Layout layout() const {
+    return {ranks(), options_.channels, options_.buffer_bytes, options_.release};
+  }
 
   PluginLibrary& library_;
   Bootstrap& bootstrap_;

@@ -24,7 +24,8 @@ namespace riffle::host {
 struct Options {
   int channels = 2;
   std::size_t buffer_bytes = std::size_t{4} << 20;  // NCCL_BUFFSIZE
-  bool collnet = true;                              // NCCL_COLLNET_ENABLE
+  Release release = Release::k2_30;
+  bool collnet = true;          // NCCL_COLLNET_ENABLE
   bool point_to_point = false;  // connect every pair for send and receive (NCCL does it on demand)
   std::optional<Algorithm> algorithm;  // NCCL_ALGO for all-reduce; none: cost model and tuner
   bool poison_tail = false;            // collnet_link.h

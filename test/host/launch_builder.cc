@@ -5,8 +5,6 @@
 namespace riffle::host {
 namespace {
 
-constexpr std::size_t kMessageChunkBytes = 128 << 10;  // NCCL_P2P_NET_CHUNKSIZE
-
 std::vector<Primitive> ring_primitives(const Scheduled& s, const Part& part, RingPlace place) {
   const Collective& c = s.what;
   const std::size_t element = size_of(c.type);
@@ -50,14 +48,15 @@ Program LaunchBuilder::program_for(const Collective& c, Steps steps) const {
 // The proxies move as many chunks as the program says, so the two cannot disagree.
 void LaunchBuilder::add_program(int channel, Way way, Program program,
                                 std::vector<NetLink*> receives, std::vector<NetLink*> sends,
-                                std::size_t capacity) {
+                                std::optional<std::size_t> capacity_limit) {
   auto count = [&](bool Primitive::*direction) {
     return static_cast<std::uint64_t>(
         std::count_if(program.primitives.begin(), program.primitives.end(),
                       [&](const Primitive& p) { return p.*direction; }));
   };
   const auto chunk = static_cast<std::uint64_t>(program.steps.chunk);
-  if (capacity == 0) capacity = program.step_bytes * static_cast<std::size_t>(program.steps.slice);
+  const std::size_t capacity =
+      capacity_limit.value_or(program.step_bytes * static_cast<std::size_t>(program.steps.slice));
   const std::uint64_t received = count(&Primitive::receive), sent = count(&Primitive::send);
   for (NetLink* link : receives) {
     program.receives.push_back(&link->fifo());
@@ -144,23 +143,23 @@ void LaunchBuilder::add(const Scheduled& s) {
 
 void LaunchBuilder::add_message(const Collective& m) {
   const bool sending = m.function == Function::kSend;
-  // Spread over the channels in parts that are multiples of 4 KiB, as far as they go.
-  const auto channels = static_cast<std::size_t>(layout_.channels);
-  const std::size_t share = round_up((m.count + channels - 1) / channels, 4096);
-  for (std::size_t c = 0; c < channels; ++c) {
-    const std::size_t begin = std::min(m.count, c * share);
-    const std::size_t count = std::min(share, m.count - begin);
-    if (count == 0 && c != 0) break;
+  const MessageCut cut = cut_message(m.count, layout_);
+  const int distance = (sending ? m.root - rank_ : rank_ - m.root) + layout_.ranks;
+  const int first = message_channel(distance % layout_.ranks, layout_);
+  for (int part = 0; part < cut.channels; ++part) {
+    const int channel = (first + part) & (message_channels(layout_.channels) - 1);
+    const std::size_t begin = std::min(m.count, static_cast<std::size_t>(part) * cut.part_bytes);
+    const std::size_t count = std::min(cut.part_bytes, m.count - begin);
     Program p = program_for(m, {1, 1});
-    p.primitives = stream({begin, count, kMessageChunkBytes}, sending);
-    const Endpoint at{static_cast<int>(c), m.root, Use::kPointToPoint};
+    p.step_bytes = kMessageStepBytes;
+    p.primitives = stream({begin, count, cut.chunk_bytes}, sending);
+    const Endpoint at{channel, m.root, Use::kPointToPoint};
     std::vector<NetLink*> receives, sends;
     if (sending)
       sends.push_back(&net_.send_link(at));
     else
       receives.push_back(&net_.receive_link(at));
-    add_program(static_cast<int>(c), Way::kMessages, std::move(p), receives, sends,
-                std::min(count, kMessageChunkBytes));
+    add_program(channel, Way::kMessages, std::move(p), receives, sends, cut.capacity_bytes);
   }
 }
 

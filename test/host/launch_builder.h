@@ -3,9 +3,11 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "test/host/message_cut.h"
 #include "test/host/net_fabric.h"
 #include "test/host/progress_thread.h"
 #include "test/host/schedule.h"
@@ -31,7 +33,7 @@ class LaunchBuilder {
   void add_tree(const Scheduled& s, int channel, const Part& part);
   void add_collnet(const Scheduled& s);
   void add_program(int channel, Way way, Program program, std::vector<NetLink*> receives,
-                   std::vector<NetLink*> sends, std::size_t capacity = 0);
+                   std::vector<NetLink*> sends, std::optional<std::size_t> capacity_limit = {});
   Program program_for(const Collective& c, Steps steps) const;
 
   NetFabric& net_;
@@ -39,7 +41,6 @@ class LaunchBuilder {
   int rank_;
   Layout layout_;
   std::map<std::pair<int, Way>, std::vector<Program>> lanes_;
-  std::vector<Lane> message_lanes_;
   Launch launch_;
 };
 

@@ -9,7 +9,11 @@
 namespace riffle::host {
 namespace {
 
-constexpr std::size_t kMinTrafficPerChannel = 16 << 10;
+// The least traffic worth a channel.
+std::size_t min_traffic(const Layout& layout) {
+  return layout.release == Release::k2_28 ? 16 << 10 : 32 << 10;
+}
+
 constexpr std::size_t kGrain = 512;  // chunks of the Simple protocol are multiples of it
 
 constexpr std::size_t div_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
@@ -86,11 +90,13 @@ std::vector<Task> ordered(std::vector<Collective> group, const Layout& layout,
   std::stable_sort(all.begin(), all.end(), [](const Task& a, const Task& b) {
     return size_bin(a.traffic) > size_bin(b.traffic);
   });
+  // NCCL's kernels have one operator for minimum and maximum.
+  auto kernel_op = [](Op op) { return op == Op::kMin ? Op::kMax : op; };
   using Key = std::tuple<Function, Op, DataType>;
   std::vector<Key> order;
   std::map<Key, std::vector<Task>> bins;
   for (Task& t : all) {
-    const Key key{t.what.function, t.what.op, t.what.type};
+    const Key key{t.what.function, kernel_op(t.what.op), t.what.type};
     if (bins.find(key) == bins.end()) order.push_back(key);
     bins[key].insert(bins[key].begin(), t);
   }
@@ -114,6 +120,13 @@ std::size_t collnet_chunk_bytes(std::size_t bytes, int channels, const Layout& l
   return chunk / kGrain * kGrain;
 }
 
+std::size_t traffic_per_channel(std::size_t sum, int channels, const Layout& layout) {
+  if (channels == 0) return 0;
+  const std::size_t share = sum / static_cast<std::size_t>(channels);
+  return layout.release == Release::k2_28 ? std::max(min_traffic(layout), share)
+                                          : round_up(share, 16);
+}
+
 // Hands cells (the least amount worth a channel) to channels one after another, so that all
 // channels of the group carry the same traffic; a collective may start on the channel where the
 // last one ended.
@@ -125,7 +138,7 @@ class CellPacker {
   Scheduled place(const Task& t, const Layout& layout) {
     const std::size_t element = size_of(t.what.type);
     const std::size_t per_byte = traffic_per_byte(t.what.function, layout.ranks);
-    const std::size_t cell_bytes = div_up(div_up(kMinTrafficPerChannel, per_byte), 16) * 16;
+    const std::size_t cell_bytes = div_up(div_up(min_traffic(layout), per_byte), 16) * 16;
     const std::size_t cell_count = cell_bytes / element;
     const std::size_t cell_traffic = cell_bytes * per_byte;
     const std::size_t cells = div_up(t.what.count * element, cell_bytes);
@@ -220,13 +233,10 @@ std::vector<Scheduled> schedule(std::vector<Collective> group, const Layout& lay
   int channels = 0;
   for (const Task& t : tasks) {
     if (t.algorithm == Algorithm::kCollNetChain) continue;
-    traffic_sum += std::max(kMinTrafficPerChannel, t.traffic);
+    traffic_sum += std::max(min_traffic(layout), t.traffic);
     channels = std::min(layout.channels, channels + t.channels_max);
   }
-  CellPacker packer(channels == 0 ? 0
-                                  : std::max(kMinTrafficPerChannel,
-                                             traffic_sum / static_cast<std::size_t>(channels)),
-                    layout.channels);
+  CellPacker packer(traffic_per_channel(traffic_sum, channels, layout), layout.channels);
   std::vector<Scheduled> out;
   for (const Task& t : tasks) {
     if (t.algorithm != Algorithm::kCollNetChain) {
