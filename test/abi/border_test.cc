@@ -101,12 +101,9 @@ TYPED_TEST(NetBorder, TurnsEveryFailureIntoACode) {
 
   char handle[128] = {}, data[64] = {};
   void *listener = nullptr, *send = nullptr, *recv = nullptr, *request = nullptr;
-  const auto open = [&] {
-    ASSERT_EQ(drive::listen(net, context, 0, handle, &listener), 0);
-    ASSERT_EQ(drive::connect(net, context, 0, handle, &send), 0);
-    ASSERT_EQ(drive::accept(net, listener, &recv), 0);
-  };
-  open();
+  ASSERT_EQ(drive::listen(net, context, 0, handle, &listener), 0);
+  ASSERT_EQ(drive::connect(net, context, 0, handle, &send), 0);
+  ASSERT_EQ(drive::accept(net, listener, &recv), 0);
   this->expect_codes_and_null(
       "NET connect", [&](void** out) { return drive::connect(net, context, 0, handle, out); });
   this->expect_codes_and_null("NET accept",
@@ -128,10 +125,15 @@ TYPED_TEST(NetBorder, TurnsEveryFailureIntoACode) {
       [&] { ASSERT_EQ(net.regMr(send, data, sizeof data, abi::kPtrHost, &mhandle), 0); });
   // A close that fails still ends the object.
   this->expect_codes("NET closeListen", kThrowsOnly, [&] { return net.closeListen(listener); });
+  void* doomed = nullptr;
   this->expect_codes(
-      "NET closeSend", kThrowsOnly, [&] { return net.closeSend(send); }, open);
+      "NET closeSend", kThrowsOnly, [&] { return net.closeSend(doomed); },
+      [&] { ASSERT_EQ(drive::connect(net, context, 0, handle, &doomed), 0); });
   this->expect_codes(
-      "NET closeRecv", kThrowsOnly, [&] { return net.closeRecv(recv); }, open);
+      "NET closeRecv", kThrowsOnly, [&] { return net.closeRecv(doomed); },
+      [&] { ASSERT_EQ(drive::accept(net, listener, &doomed), 0); });
+  EXPECT_EQ(net.closeSend(send), 0);
+  EXPECT_EQ(net.closeRecv(recv), 0);
   EXPECT_EQ(drive::finalize(net, context), 0);
 }
 
@@ -150,11 +152,8 @@ TYPED_TEST(CollNetBorder, TurnsEveryFailureIntoACode) {
   char handle[128] = {}, data[64] = {};
   void *listener = nullptr, *coll = nullptr, *request = nullptr;
   void* handles[2] = {handle, handle};
-  const auto open = [&] {
-    ASSERT_EQ(drive::listen(table, context, 0, handle, &listener), 0);
-    ASSERT_EQ(table.connect(handles, 2, 0, listener, &coll), 0);
-  };
-  open();
+  ASSERT_EQ(drive::listen(table, context, 0, handle, &listener), 0);
+  ASSERT_EQ(table.connect(handles, 2, 0, listener, &coll), 0);
   this->expect_codes_and_null(
       "COLLNET connect", [&](void** out) { return table.connect(handles, 2, 0, listener, out); });
   this->expect_codes_and_null("COLLNET iallreduce", [&](void** out) {
@@ -176,8 +175,11 @@ TYPED_TEST(CollNetBorder, TurnsEveryFailureIntoACode) {
       [&] { ASSERT_EQ(table.regMr(coll, data, sizeof data, abi::kPtrHost, &mhandle), 0); });
   this->expect_codes("COLLNET closeListen", kThrowsOnly,
                      [&] { return table.closeListen(listener); });
+  void* doomed = nullptr;
   this->expect_codes(
-      "COLLNET closeColl", kThrowsOnly, [&] { return table.closeColl(coll); }, open);
+      "COLLNET closeColl", kThrowsOnly, [&] { return table.closeColl(doomed); },
+      [&] { ASSERT_EQ(table.connect(handles, 2, 0, listener, &doomed), 0); });
+  EXPECT_EQ(table.closeColl(coll), 0);
   EXPECT_EQ(drive::finalize(table, context), 0);
 }
 
