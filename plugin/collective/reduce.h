@@ -1,11 +1,11 @@
 // Reduction kernels: dst[i] = src[0][i] op src[1][i] op ... op src[n-1][i], in that order.
 //
-// The order is part of the contract: the same operands in the same order give the same bits on every
-// machine and instruction set (vectors run along i, never across operands). float16, bfloat16 and
-// float8 accumulate in float32 over all n operands and are rounded to nearest even once. Integer
-// sums and products wrap. NaN: sum and prod propagate; max and min follow NCCL (NaN wins over a number);
-// every NaN result is the format's one quiet NaN. In max and min -0 is less than +0.
-// float8 e4m3 saturates to +-448 as NVIDIA's conversion does; e5m2 saturates to +-57344.
+// The order is part of the contract: the same operands in the same order give the same bits on
+// every machine and instruction set (vectors run along i, never across operands). float16, bfloat16
+// and float8 accumulate in float32 over all n operands and are rounded to nearest even once.
+// Integer sums and products wrap. NaN: sum and prod propagate; max and min follow NCCL (NaN wins
+// over a number); every NaN result is the format's one quiet NaN. In max and min -0 is less than
+// +0. float8 e4m3 saturates to +-448 as NVIDIA's conversion does; e5m2 saturates to +-57344.
 //
 // dst may be the same address as any one operand; partial overlap is not allowed. No alignment is
 // required. Runs in any thread and under any rounding or flushing mode of it, allocates nothing. An
@@ -21,7 +21,7 @@ namespace riffle {
 
 enum class Isa { kPortable, kAvx2, kAvx512 };
 
-Isa best_isa();                       // of this machine, RIFFLE_ISA may lower it
+Isa best_isa();  // of this machine, RIFFLE_ISA may lower it
 const char* name_of(Isa isa);
 bool is_available(Isa isa);
 

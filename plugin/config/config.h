@@ -1,8 +1,9 @@
 // The settings of this process: every knob of knobs.def with its value and where it came from.
 //
-// Sources in order: environment RIFFLE_*, then the file $RIFFLE_CONF_FILE, else ~/.riffle.conf, then
-// /etc/riffle.conf (lines KEY=VALUE, # comments). A bad value is reported once with knob, value,
-// source and accepted range, and the default holds. Read once on first use; constant afterwards.
+// Sources in order: environment RIFFLE_*, then the file $RIFFLE_CONF_FILE, else ~/.riffle.conf,
+// then /etc/riffle.conf (lines KEY=VALUE, # comments). A bad value is reported once with knob,
+// value, source and accepted range, and the default holds. Read once on first use; constant
+// afterwards.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +28,14 @@ const Config& config();
 
 // One knob as text, for `riffle config`, the docs table, the man page and digests.
 struct KnobInfo {
-  std::string name;           // e.g. "RIFFLE_STREAMS"
-  std::string type;           // "integer", "switch", "choice", "text"
+  std::string name;  // e.g. "RIFFLE_STREAMS"
+  std::string type;  // "integer", "switch", "choice", "text"
   std::string default_value;
-  std::string range;          // e.g. "1..16", "auto|on|off"
-  std::string help;           // one sentence
-  std::string value;          // in force
-  std::string source;         // "default", "environment" or a file and line
-  bool in_digest = false;     // must be equal on all nodes of a communicator
+  std::string range;       // e.g. "1..16", "auto|on|off"
+  std::string help;        // one sentence
+  std::string value;       // in force
+  std::string source;      // "default", "environment" or a file and line
+  bool in_digest = false;  // must be equal on all nodes of a communicator
 };
 std::vector<KnobInfo> knobs();
 

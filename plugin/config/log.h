@@ -1,5 +1,6 @@
-// Log lines: one per decision, nothing per message. They go to NCCL's own logger once a plugin table
-// was initialised with one, to stderr before. Printf-free: build the string first. Any thread.
+// Log lines: one per decision, nothing per message. They go to NCCL's own logger once a plugin
+// table was initialised with one, to stderr before. Printf-free: build the string first. Any
+// thread.
 #pragma once
 
 #include <string>

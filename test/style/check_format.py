@@ -1,0 +1,11 @@
+#!/usr/bin/env python3
+"""Every source file is laid out as .clang-format says."""
+import subprocess
+import sys
+
+from sources import ROOT, sources
+
+files = sources(".cc", ".h", ".c")
+assert files, "no sources found"
+sys.exit(subprocess.run(["clang-format", "--dry-run", "-Werror", *map(str, files)],
+                        cwd=ROOT, check=False).returncode)
