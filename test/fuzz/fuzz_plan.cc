@@ -1,0 +1,36 @@
+// Plans from the wire: whatever decodes is valid, prints, and encodes to bytes that decode to the
+// same.
+#include "test/fuzz/target.h"
+#include "topology/plan/group_plan.h"
+
+namespace riffle::fuzz {
+
+std::vector<Bytes> seeds() {
+  constexpr Share kAll = kShareUnits;
+  constexpr Share kHalf = kShareUnits / 2;
+  const GroupPlan alone{1, {}};
+  const GroupPlan ring{3, {{{{Pattern::kRing, {2, 0, 1}, {0, 5, kHalf, kAll}}}}}};
+  const GroupPlan grid{
+      4,
+      {{{{Pattern::kDirect, {0, 1}, {0, kHalf, kAll}}, {Pattern::kRing, {2, 3}, {0, kHalf, kAll}}}},
+       {{{Pattern::kDirect, {0, 2}, {0, 7, kHalf}},
+         {Pattern::kDirect, {3, 1}, {kHalf, kAll, kAll}}}}}};
+  return {encode(PlanSet{{alone}, "alone"}), encode(PlanSet{{ring, ring}, "ring"}),
+          encode(PlanSet{{grid}, "grid"})};
+}
+
+void try_input(std::span<const std::uint8_t> input) {
+  const Result<PlanSet> plans = decode_plan_set(input.data(), input.size());
+  if (!plans) {
+    require(!plans.status().message().empty(), "refused without a reason");
+    return;
+  }
+  const Status valid = validate(*plans);
+  require(valid.is_ok(), "decoded, yet invalid: " + valid.message());
+  const Bytes again = encode(*plans);
+  const Result<PlanSet> twice = decode_plan_set(again.data(), again.size());
+  require(twice.is_ok() && *twice == *plans, "does not survive another trip over the wire");
+  require(!to_json(*plans).empty(), "does not print");
+}
+
+}  // namespace riffle::fuzz
