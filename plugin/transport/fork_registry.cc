@@ -37,12 +37,15 @@ Registry& registry() {
 
 }  // namespace
 
-void add(int fd) {
+int open(const std::function<int()>& make) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
+  const int fd = make();
+  if (fd < 0) return fd;
   const auto index = static_cast<std::size_t>(fd);
   if (r.open.size() <= index) r.open.resize(index + 64);
   r.open[index] = true;
+  return fd;
 }
 
 void close(int fd) {

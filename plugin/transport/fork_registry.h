@@ -4,10 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 namespace riffle::fork_registry {
 
-void add(int fd);
+// Runs `make` and remembers the descriptor it returns (if not negative) as one step, so that no
+// fork falls in between.
+int open(const std::function<int()>& make);
 // Closes `fd` and forgets it as one step, so that no fork sees a number that was reused.
 void close(int fd);
 

@@ -45,9 +45,9 @@ void guarded(F&& f) {
   guarded(std::forward<F>(f), [](const Status&) {});
 }
 
-Fd require(int fd, const char* what) {
-  if (fd < 0) throw std::system_error(errno, std::generic_category(), what);
-  return Fd(fd);
+Fd require(Fd fd, const char* what) {
+  if (!fd.is_open()) throw std::system_error(errno, std::generic_category(), what);
+  return fd;
 }
 
 }  // namespace
@@ -61,8 +61,9 @@ std::uint64_t Reactor::now_ns() {
 
 ReactorThread::ReactorThread()
     : generation_(fork_registry::generation()),
-      epoll_(require(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
-      wake_event_(require(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")) {
+      epoll_(require(Fd::make([] { return ::epoll_create1(EPOLL_CLOEXEC); }), "epoll_create1")),
+      wake_event_(
+          require(Fd::make([] { return ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }), "eventfd")) {
   pending_.reserve(kExpectedHandlers);
   woken_.reserve(kExpectedHandlers);
   epoll_event event{};
@@ -124,6 +125,7 @@ void ReactorThread::wake(WakeHandler* handler) {
 }
 
 void ReactorThread::forget(WakeHandler* handler) {
+  if (!is_of_this_process()) return;
   const std::lock_guard lock(mutex_);
   std::erase(pending_, handler);
   for (WakeHandler*& h : woken_) {

@@ -30,16 +30,15 @@ void tune(int fd) {
 }
 
 Result<Fd> tcp_socket(int family) {
-  const int fd = ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
-  if (fd < 0) return system_error("cannot create a socket: " + errno_text(errno));
-  return Fd(fd);
+  Fd fd = Fd::make(
+      [&] { return ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP); });
+  if (!fd.is_open()) return system_error("cannot create a socket: " + errno_text(errno));
+  return fd;
 }
 
 }  // namespace
 
-Fd::Fd(int fd) : fd_(fd) {
-  if (fd_ >= 0) fork_registry::add(fd_);
-}
+Fd Fd::make(const std::function<int()>& make) { return Fd(fork_registry::open(make)); }
 
 Fd& Fd::operator=(Fd&& other) noexcept {
   if (this != &other) {
@@ -153,10 +152,11 @@ Status connect_outcome(int fd) {
 }
 
 Fd accept_from(int listener, int* error) {
-  const int fd = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  *error = fd < 0 ? errno : 0;
-  if (fd >= 0) tune(fd);
-  return Fd(fd);
+  Fd fd =
+      Fd::make([&] { return ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); });
+  *error = fd.is_open() ? 0 : errno;
+  if (fd.is_open()) tune(fd.get());
+  return fd;
 }
 
 }  // namespace riffle

@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -16,7 +17,8 @@ namespace riffle {
 class Fd {
  public:
   Fd() = default;
-  explicit Fd(int fd);
+  // The descriptor that `make` returns; closed, with errno as `make` left it, if negative.
+  static Fd make(const std::function<int()>& make);
   Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Fd& operator=(Fd&& other) noexcept;
   ~Fd() { reset(); }
@@ -25,6 +27,7 @@ class Fd {
   bool is_open() const { return fd_ >= 0; }
 
  private:
+  explicit Fd(int fd) : fd_(fd) {}
   int fd_ = -1;
 };
 
