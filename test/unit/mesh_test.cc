@@ -181,14 +181,16 @@ TEST(Mesh, DifferentStreamCountsNameTheKnob) {
 
 TEST(Mesh, CreatingAndDestroyingLeavesNothingBehind) {
   start_mesh(2, {.streams = 2}).clear();
-  ASSERT_TRUE(eventually([] { return threads() == 1; }, 7000));
+  ASSERT_TRUE(eventually([] { return reactor_threads() == 0; }, 7000));
   const std::size_t before = open_descriptors();
   for (int i = 0; i < 200; ++i) {
     auto nodes = start_mesh(2, {.streams = 2});
     if (i % 2) nodes[static_cast<std::size_t>(i / 2 % 2)]->abort();
   }
-  EXPECT_TRUE(eventually([&] { return threads() == 1 && open_descriptors() == before; }, 7000))
-      << threads() << " threads, " << open_descriptors() << " descriptors, before " << before;
+  EXPECT_TRUE(
+      eventually([&] { return reactor_threads() == 0 && open_descriptors() == before; }, 7000))
+      << reactor_threads() << " threads, " << open_descriptors() << " descriptors, before "
+      << before;
 }
 
 }  // namespace

@@ -267,7 +267,7 @@ TEST(Net, TheFenceStopsTransfersInThatMemoryOnly) {
 
 TEST(Net, AListenerThatNeverAcceptedLeavesNothing) {
   { Pair warm_up; }
-  ASSERT_TRUE(eventually([] { return threads() == 1; }, 7000));
+  ASSERT_TRUE(eventually([] { return reactor_threads() == 0; }, 7000));
   const std::size_t before = open_descriptors();
   for (int i = 0; i < 50; ++i) {
     Handle handle;
@@ -282,8 +282,10 @@ TEST(Net, AListenerThatNeverAcceptedLeavesNothing) {
     close(listener);
     if (sender != nullptr) close(sender);
   }
-  EXPECT_TRUE(eventually([&] { return threads() == 1 && open_descriptors() == before; }, 7000))
-      << threads() << " threads, " << open_descriptors() << " descriptors, before " << before;
+  EXPECT_TRUE(
+      eventually([&] { return reactor_threads() == 0 && open_descriptors() == before; }, 7000))
+      << reactor_threads() << " threads, " << open_descriptors() << " descriptors, before "
+      << before;
 }
 
 TEST(Net, ForeignHandlesAndWrongDevicesAreRefused) {
@@ -297,7 +299,7 @@ TEST(Net, ForeignHandlesAndWrongDevicesAreRefused) {
 
 TEST(Net, TwoHundredPairsLeaveNothingBehind) {
   { Pair warm_up; }
-  ASSERT_TRUE(eventually([] { return threads() == 1; }, 7000));
+  ASSERT_TRUE(eventually([] { return reactor_threads() == 0; }, 7000));
   const std::size_t before = open_descriptors();
   for (int i = 0; i < 200; ++i) {
     Pair pair;
@@ -307,8 +309,10 @@ TEST(Net, TwoHundredPairsLeaveNothingBehind) {
     wait(r);
     EXPECT_EQ(got, i);
   }
-  EXPECT_TRUE(eventually([&] { return threads() == 1 && open_descriptors() == before; }, 7000))
-      << threads() << " threads, " << open_descriptors() << " descriptors, before " << before;
+  EXPECT_TRUE(
+      eventually([&] { return reactor_threads() == 0 && open_descriptors() == before; }, 7000))
+      << reactor_threads() << " threads, " << open_descriptors() << " descriptors, before "
+      << before;
 }
 
 }  // namespace
