@@ -61,7 +61,10 @@ void Link::close() {
     stream->start_discarding();
   }
   drain_timer_ = reactor_->call_at(Reactor::now_ns() + kDrainNs, [this] { shut_down(); });
-  reactor_->wake(this);
+  // At once, not in our next turn: the process may be about to end.
+  const std::shared_ptr<Link> self = keep_alive_;
+  write_all();
+  settle();
 }
 
 void Link::abort() {
