@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "plugin/transport/congestion.h"
 #include "plugin/transport/fork_registry.h"
 
 namespace riffle {
@@ -27,6 +28,7 @@ void set_option(int fd, int level, int option, int value) {
 void tune(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsentBytes);
+  choose_congestion_control(fd);
 }
 
 Result<Fd> tcp_socket(int family) {
