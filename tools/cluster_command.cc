@@ -23,8 +23,8 @@ struct Options {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher) _exit(kFailed);
   if (Status s = cluster.enter(node); !s) _exit(report(s));
-  setenv("RIFFLE_NODE", std::to_string(node).c_str(), 1);
-  setenv("RIFFLE_NODES", std::to_string(cluster.size()).c_str(), 1);
+  setenv("RANK", std::to_string(node).c_str(), 1);
+  setenv("WORLD_SIZE", std::to_string(cluster.size()).c_str(), 1);
   std::vector<char*> args;
   for (const std::string& a : command) args.push_back(const_cast<char*>(a.c_str()));
   args.push_back(nullptr);
@@ -63,7 +63,8 @@ void add_cluster(CLI::App& app, int& exit_code) {
       ->required();
   sub->add_option("command", options->command, "Command and its arguments, after --")->required();
   sub->footer(
-      "The command sees RIFFLE_NODE, RIFFLE_NODES, host name node<r> and address 10.77.0.<r+1>.\n"
+      "The command sees RANK and WORLD_SIZE as under torchrun, host name node<r> and address\n"
+      "10.77.0.<r+1>.\n"
       "Example: riffle cluster --profile uniform8 -- sh -c 'hostname; ip -brief address'");
   sub->callback([options, &exit_code] { exit_code = run(*options); });
 }
