@@ -142,6 +142,7 @@ int CollNetLink::offer(std::size_t group, bool* moved) {
   if (r != kSuccess || request == nullptr) return r;
   g.requests[g.posted % kSteps] = request;
   ++g.posted;
+  ++calls_;
   next_group_ = (next_group_ + 1) % groups_.size();
   *moved = true;
   return kSuccess;

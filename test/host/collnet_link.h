@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <vector>
@@ -54,6 +55,7 @@ class CollNetLink {
   int detach();
 
   int outstanding() const;
+  std::uint64_t calls() const { return calls_.load(); }  // accepted so far; from any thread
 
  private:
   struct Group {
@@ -83,6 +85,7 @@ class CollNetLink {
   std::uint64_t step_ = 0, base_ = 0;
   std::vector<Group> groups_;
   std::size_t next_group_ = 0;  // the cursor of posting
+  std::atomic<std::uint64_t> calls_{0};
 };
 
 }  // namespace riffle::host

@@ -1,5 +1,7 @@
 #include "test/host/communicator.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -23,6 +25,9 @@ class Communicator::Impl {
     if (options_.buffer_bytes % (kSteps * 4096) != 0 || options_.buffer_bytes == 0) {
       return invalid_argument("buffer_bytes = " + std::to_string(options_.buffer_bytes) +
                               ": a multiple of 8 slots of 4 KiB is needed");
+    }
+    if (options_.comm_id == 0) {
+      if (Status s = draw_comm_id(); !s) return s;
     }
     if (Status s = set_up_net(); !s) return s;
     if (options_.collnet && library_.collnet() != nullptr) {
@@ -160,6 +165,14 @@ class Communicator::Impl {
   std::vector<Collective> group_;
 
  private:
+  // As ncclGetUniqueId: no two jobs on a machine may look like one to the plugin.
+  Status draw_comm_id() {
+    std::uint64_t id = 0;
+    if (getrandom(&id, sizeof id, 0) != sizeof id) return system_error("getrandom failed");
+    options_.comm_id = id | 1;
+    return bootstrap_.broadcast(&options_.comm_id, sizeof options_.comm_id, 0);
+  }
+
   Status set_up_net() {
     NetTable& net = library_.net();
     if (const int r = net.init(options_.comm_id, &net_context_); r != kSuccess) {
@@ -322,5 +335,8 @@ Algorithm Communicator::choice(std::size_t bytes, DataType type, Op op) {
                        bytes, 1, &ignored);
 }
 int Communicator::outstanding() const { return impl_->progress_->collnet_outstanding(); }
+std::uint64_t Communicator::collnet_calls() const {
+  return impl_->collnet_ == nullptr ? 0 : impl_->collnet_->calls();
+}
 
 }  // namespace riffle::host

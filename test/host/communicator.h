@@ -31,7 +31,7 @@ struct Options {
   bool poison_tail = false;            // collnet_link.h
   int idle_sleep_us = 30;
   int deadline_ms = 60000;
-  std::uint64_t comm_id = 0x5eed;  // the same on all ranks
+  std::uint64_t comm_id = 0;  // the same on all ranks; 0: rank 0 draws one for all
 };
 
 class Communicator {
@@ -62,7 +62,8 @@ class Communicator {
   bool has_collnet() const;
   // What an all-reduce of this size would run on, asked in the way of a real one.
   Algorithm choice(std::size_t bytes, DataType type = DataType::kFloat32, Op op = Op::kSum);
-  int outstanding() const;  // CollNet requests not yet complete; a snapshot
+  int outstanding() const;              // CollNet requests not yet complete; a snapshot
+  std::uint64_t collnet_calls() const;  // iallreduce calls that the plugin has accepted so far
 
  private:
   class Impl;
