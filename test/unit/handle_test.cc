@@ -1,0 +1,71 @@
+// The blob that NCCL's bootstrap carries.
+#include "plugin/transport/handle.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "plugin/version.h"
+
+namespace riffle {
+namespace {
+
+HandleContent example(std::size_t endpoints) {
+  HandleContent c;
+  c.communicator = 0x0123456789abcdef;
+  c.comm_id = 77;
+  c.plugin_version = kPluginVersion;
+  std::iota(c.secret.begin(), c.secret.end(), std::uint8_t{1});
+  for (std::size_t i = 0; i < endpoints; ++i) {
+    Endpoint e;
+    std::iota(e.address.begin(), e.address.end(), static_cast<std::uint8_t>(16 * i));
+    e.port = static_cast<std::uint16_t>(40000 + i);
+    e.is_ipv6 = i % 2 == 1;
+    c.endpoints.push_back(e);
+  }
+  return c;
+}
+
+TEST(Handle, ComesBackAsItWas) {
+  for (const std::size_t endpoints : {1, 2, 3}) {
+    const HandleContent in = example(endpoints);
+    Handle handle = encode(in);
+    for (std::size_t i = 120; i < 128; ++i) {
+      EXPECT_EQ(handle.bytes[i], 0);  // no attempt to connect is under way
+      handle.bytes[i] = 0xee;         // scratch of the connecting side
+    }
+    const auto out = decode(handle);
+    ASSERT_TRUE(out) << out.status().message();
+    EXPECT_EQ(out->communicator, in.communicator);
+    EXPECT_EQ(out->comm_id, in.comm_id);
+    EXPECT_EQ(out->plugin_version, in.plugin_version);
+    EXPECT_EQ(out->secret, in.secret);
+    ASSERT_EQ(out->endpoints.size(), endpoints);
+    for (std::size_t i = 0; i < endpoints; ++i) {
+      EXPECT_EQ(out->endpoints[i].address, in.endpoints[i].address);
+      EXPECT_EQ(out->endpoints[i].port, in.endpoints[i].port);
+      EXPECT_EQ(out->endpoints[i].is_ipv6, in.endpoints[i].is_ipv6);
+    }
+  }
+}
+
+TEST(Handle, AnotherVersionIsRefusedNamingBoth) {
+  HandleContent other = example(1);
+  other.plugin_version = 3 << 16 | 14 << 8 | 15;
+  const std::string message = decode(encode(other)).status().message();
+  EXPECT_NE(message.find("3.14.15"), std::string::npos) << message;
+  EXPECT_NE(message.find(kVersion), std::string::npos) << message;
+}
+
+TEST(Handle, ForeignAndMangledBlobsAreRefused) {
+  EXPECT_NE(decode(Handle{}).status().message().find("not one of Riffle"), std::string::npos);
+  const Handle good = encode(example(3));
+  for (std::size_t bit = 0; bit < 8 * 100; ++bit) {
+    Handle bad = good;
+    bad.bytes[bit / 8] = static_cast<std::uint8_t>(bad.bytes[bit / 8] ^ 1u << bit % 8);
+    EXPECT_FALSE(decode(bad)) << bit;
+  }
+}
+
+}  // namespace
+}  // namespace riffle

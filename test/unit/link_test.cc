@@ -1,0 +1,253 @@
+// One link, with the test itself as the peer at the other end of the sockets: what a peer may send,
+// in which portions, and what costs it the connection.
+#include "plugin/transport/link.h"
+
+#include <sys/socket.h>
+
+#include "test/unit/transport_harness.h"
+
+namespace riffle {
+namespace {
+
+constexpr std::uint64_t kCommunicator = 0xc0ffee;
+
+struct Recorder : LinkSink {
+  Result<std::byte*> place(const FrameHeader& header) override {
+    room.assign(header.length + 1u, std::byte{0});
+    return room.data();
+  }
+  void arrived(const FrameHeader& header, std::byte* payload) override {
+    const std::lock_guard lock(mutex);
+    frames.push_back({reinterpret_cast<char*>(payload), header.length});
+  }
+  void sent(std::uint64_t) override { ++sent_count; }
+  void departed() override { has_departed = true; }
+  void lost(const Status& why) override {
+    const std::lock_guard lock(mutex);
+    EXPECT_TRUE(error.empty());
+    error = why.message();
+  }
+  std::string error_now() {
+    const std::lock_guard lock(mutex);
+    return error;
+  }
+  std::size_t count() {
+    const std::lock_guard lock(mutex);
+    return frames.size();
+  }
+  std::vector<std::byte> room;
+  std::mutex mutex;
+  std::vector<std::string> frames;
+  std::string error;
+  std::atomic<bool> has_departed{false};
+  std::atomic<int> sent_count{0};
+};
+
+class LinkTest : public testing::Test {
+ protected:
+  void start(std::size_t streams, LinkOptions options = {}) {
+    options.peer = "the test";
+    options.communicator = kCommunicator;
+    std::vector<Fd> near;
+    for (std::size_t i = 0; i < streams; ++i) {
+      int ends[2];
+      ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+      near.push_back(Fd::make([&] { return ends[0]; }));
+      far_.push_back(Fd::make([&] { return ends[1]; }));
+    }
+    reactor_->run_and_wait(
+        [&] { link_ = Link::create(*reactor_, std::move(near), options, &sink_); });
+  }
+  ~LinkTest() override {
+    reactor_->run_and_wait([&] {
+      if (link_ != nullptr) link_->abort();
+      link_.reset();
+    });
+  }
+  void write(const void* data, std::size_t size, std::size_t stream = 0) {
+    ASSERT_EQ(::send(far_[stream].get(), data, size, MSG_NOSIGNAL), static_cast<ssize_t>(size));
+  }
+  void write_frame(FrameHeader header, const std::string& payload, std::size_t stream = 0) {
+    header.communicator = kCommunicator;
+    header.length = static_cast<std::uint32_t>(payload.size());
+    const FrameBytes bytes = encode(header);
+    const std::string wire(bytes.begin(), bytes.end());
+    write((wire + payload).data(), wire.size() + payload.size(), stream);
+  }
+  // Whole frames that the link sent on one stream, heartbeats left out.
+  std::vector<FrameHeader> read_frames(std::size_t stream, std::size_t count) {
+    std::vector<FrameHeader> frames;
+    std::string& bytes = unread_[stream];
+    EXPECT_TRUE(eventually([&] {
+      char buffer[4096];
+      const ssize_t n = ::recv(far_[stream].get(), buffer, sizeof buffer, 0);
+      if (n > 0) bytes.append(buffer, static_cast<std::size_t>(n));
+      while (bytes.size() >= kFrameHeaderBytes) {
+        FrameBytes header;
+        std::copy_n(bytes.begin(), header.size(), header.begin());
+        const auto decoded = decode(header);
+        EXPECT_TRUE(decoded);
+        if (bytes.size() < kFrameHeaderBytes + decoded->length) break;
+        bytes.erase(0, kFrameHeaderBytes + decoded->length);
+        if (decoded->type != FrameType::kHeartbeat) frames.push_back(*decoded);
+      }
+      return frames.size() >= count;
+    }));
+    return frames;
+  }
+  void expect_lost(const std::string& reason) {
+    EXPECT_TRUE(eventually([&] { return !sink_.error_now().empty(); }));
+    EXPECT_NE(sink_.error_now().find(reason), std::string::npos) << sink_.error_now();
+    EXPECT_NE(sink_.error_now().find("the test"), std::string::npos) << sink_.error_now();
+    char byte;  // our end hears the end, too
+    EXPECT_TRUE(eventually([&] { return ::recv(far_[0].get(), &byte, 1, 0) == 0; }));
+  }
+
+  std::shared_ptr<Reactor> reactor_ = Reactor::acquire();
+  Recorder sink_;
+  std::vector<Fd> far_;
+  std::map<std::size_t, std::string> unread_;  // by stream
+  std::shared_ptr<Link> link_;
+};
+
+TEST_F(LinkTest, FramesArriveWhateverPortionsTheyComeIn) {
+  start(1);
+  std::string wire;
+  const std::vector<std::string> payloads = {
+      "", "a", std::string(70, 'b'), std::string(20'000, 'c'), "", "tail"};
+  for (const auto& p : payloads) {
+    const FrameBytes header =
+        encode({.communicator = kCommunicator, .length = static_cast<std::uint32_t>(p.size())});
+    wire.append(reinterpret_cast<const char*>(header.data()), header.size());
+    wire += p;
+  }
+  for (const std::size_t portion : {1, 63, 64, 65, 1000, 30'000}) {
+    sink_.frames.clear();
+    for (std::size_t at = 0; at < wire.size(); at += portion) {
+      write(&wire[at], std::min(portion, wire.size() - at));
+      if (portion > 1 || at < 200) reactor_->run_and_wait([] {});  // lets it read
+      if (portion == 1 && at % 64 == 0) reactor_->run_and_wait([] {});
+    }
+    EXPECT_TRUE(eventually([&] { return sink_.count() == payloads.size(); }));
+    EXPECT_EQ(sink_.frames, payloads);
+  }
+}
+
+TEST_F(LinkTest, AFrameOfAnotherCommunicatorCostsTheConnection) {
+  start(2);
+  const FrameBytes bytes = encode({.communicator = 1, .length = 0});
+  write(bytes.data(), bytes.size());
+  expect_lost("another communicator");
+}
+
+TEST_F(LinkTest, ADamagedHeaderCostsTheConnection) {
+  start(2);
+  FrameBytes bytes = encode({.communicator = kCommunicator, .length = 5});
+  bytes[20] ^= 1;
+  write(bytes.data(), bytes.size());
+  expect_lost("CRC32C");
+}
+
+TEST_F(LinkTest, AnOversizedFrameCostsTheConnection) {
+  start(1);
+  const FrameBytes bytes = encode({.communicator = kCommunicator, .length = kMaxFramePayload + 1});
+  write(bytes.data(), bytes.size());
+  expect_lost("at most 4194304");
+}
+
+TEST_F(LinkTest, ATruncatedFrameIsALostPeer) {
+  start(1);
+  write_frame({}, "whole");
+  const FrameBytes bytes = encode({.communicator = kCommunicator, .length = 100});
+  write(bytes.data(), bytes.size());
+  write("half", 4);
+  ::shutdown(far_[0].get(), SHUT_WR);
+  expect_lost("without a goodbye");
+  EXPECT_EQ(sink_.count(), 1u);
+}
+
+TEST_F(LinkTest, ADamagedPayloadIsNoticedIfAskedFor) {
+  start(1, {.payload_crc = true});
+  write_frame({.payload_crc = crc32c("good", 4)}, "good");
+  EXPECT_TRUE(eventually([&] { return sink_.count() == 1; }));
+  write_frame({.payload_crc = crc32c("good", 4)}, "bad!");
+  expect_lost("payload damaged");
+}
+
+TEST_F(LinkTest, FramesAfterAGoodbyeAreABreachOfProtocol) {
+  start(1);
+  write_frame({.type = FrameType::kGoodbye}, "");
+  write_frame({}, "surprise");
+  expect_lost("after its goodbye");
+}
+
+TEST_F(LinkTest, DepartedOnceEveryStreamSaidGoodbyeAndResetsAreNoErrorThen) {
+  start(3);
+  for (std::size_t i : {0, 2}) write_frame({.type = FrameType::kGoodbye}, "", i);
+  write_frame({}, "still here", 1);
+  EXPECT_TRUE(eventually([&] { return sink_.count() == 1; }));
+  EXPECT_FALSE(sink_.has_departed);
+  write_frame({.type = FrameType::kGoodbye}, "", 1);
+  EXPECT_TRUE(eventually([&] { return sink_.has_departed.load(); }));
+  far_.clear();  // from now on sending breaks
+  const std::vector<std::byte> payload(1000);
+  reactor_->run_and_wait([&] {
+    for (int i = 0; i < 10; ++i) link_->send({.length = 1000}, payload, 0, 0);
+  });
+  EXPECT_TRUE(eventually([&] { return sink_.sent_count.load() == 10; }));
+  EXPECT_EQ(sink_.error_now(), "");
+}
+
+TEST_F(LinkTest, CloseSendsWhatIsQueuedThenGoodbyeThenTheEnd) {
+  start(2);
+  std::vector<std::byte> payload(300, std::byte{7});
+  reactor_->run_and_wait([&] {
+    for (std::uint64_t i = 0; i < 40; ++i) link_->send({.seq = i, .length = 300}, payload, 0, 0);
+    link_->close();
+    link_.reset();
+    payload.assign(300, std::byte{0});
+  });
+  std::size_t data_frames = 0;
+  for (std::size_t stream : {0, 1}) {
+    std::vector<FrameHeader> all;
+    EXPECT_TRUE(eventually([&] {
+      const auto more = read_frames(stream, 1);
+      all.insert(all.end(), more.begin(), more.end());
+      return all.back().type == FrameType::kGoodbye;
+    }));
+    data_frames += all.size() - 1;
+    char byte;
+    EXPECT_TRUE(eventually([&] { return ::recv(far_[stream].get(), &byte, 1, 0) == 0; }));
+  }
+  EXPECT_EQ(data_frames, 40u);
+}
+
+TEST_F(LinkTest, AStreamThatIsStuckDoesNotStopTheOthers) {
+  start(2);
+  // Nobody reads stream 0; everything that it did not take already goes through stream 1.
+  const std::vector<std::byte> payload(64 << 10);
+  constexpr std::size_t kFrames = 100;
+  reactor_->run_and_wait([&] {
+    for (std::size_t i = 0; i < kFrames; ++i) {
+      link_->send({.seq = i, .length = 64 << 10}, payload, 0, 0);
+    }
+  });
+  const auto through = read_frames(1, 80);
+  EXPECT_GE(through.size(), 80u);
+  EXPECT_GE(sink_.sent_count.load(), 80);
+}
+
+TEST_F(LinkTest, SilenceIsALostPeerAndHeartbeatsAreSent) {
+  start(1, {.peer_timeout_ns = 200'000'000});
+  expect_lost("no sign of life for 0.2 s");
+}
+
+TEST_F(LinkTest, AnExceptionOfTheOwnerCostsOnlyThisLink) {
+  start(1);
+  reactor_->run_and_wait([&] {
+    EXPECT_THROW(link_->send({.length = 1}, {}, 0, 0), InvariantBroken);  // a lying header
+  });
+}
+
+}  // namespace
+}  // namespace riffle

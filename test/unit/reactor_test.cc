@@ -1,0 +1,158 @@
+// The progress thread: wakes, timers, descriptors, exceptions, its own life.
+#include "plugin/transport/reactor.h"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <stdexcept>
+
+#include "test/unit/transport_harness.h"
+
+namespace riffle {
+namespace {
+
+struct CountingWake : Reactor::WakeHandler {
+  void on_wake() override {
+    ++wakes;
+    if (throws) throw std::runtime_error("from a test");
+  }
+  void on_failure(const Status& why) override { failure = why.message(); }
+  std::atomic<int> wakes{0};
+  bool throws = false;
+  std::string failure;
+};
+
+TEST(Reactor, AWakeIsNeverLost) {
+  const auto reactor = Reactor::acquire();
+  CountingWake handler;
+  std::atomic<std::uint64_t> produced{0};
+  struct Consumer : Reactor::WakeHandler {
+    void on_wake() override { seen = source->load(); }
+    std::atomic<std::uint64_t>* source;
+    std::atomic<std::uint64_t> seen{0};
+  } consumer;
+  consumer.source = &produced;
+  std::vector<std::thread> producers;
+  for (int t = 0; t < 4; ++t) {
+    producers.emplace_back([&] {
+      for (int i = 0; i < 20'000; ++i) {
+        produced.fetch_add(1);
+        reactor->wake(&consumer);
+      }
+    });
+  }
+  for (auto& p : producers) p.join();
+  EXPECT_TRUE(eventually([&] { return consumer.seen.load() == 80'000; }));
+  reactor->run_and_wait([&] { reactor->forget(&consumer); });
+}
+
+TEST(Reactor, SeveralWakesCountAsOneAndAForgottenOneAsNone) {
+  const auto reactor = Reactor::acquire();
+  CountingWake a, b;
+  reactor->run_and_wait([&] {
+    for (int i = 0; i < 10; ++i) reactor->wake(&a);
+    reactor->wake(&b);
+    reactor->forget(&b);
+  });
+  EXPECT_TRUE(eventually([&] { return a.wakes.load() == 1; }));
+  reactor->run_and_wait([] {});
+  reactor->run_and_wait([] {});
+  EXPECT_EQ(a.wakes.load(), 1);
+  EXPECT_EQ(b.wakes.load(), 0);
+}
+
+TEST(Reactor, TimersRunInOrderAndOnlyIfNotCancelled) {
+  const auto reactor = Reactor::acquire();
+  std::vector<int> order;
+  std::atomic<bool> done{false};
+  const std::uint64_t start = Reactor::now_ns();
+  reactor->run_and_wait([&] {
+    reactor->call_at(start + 30'000'000, [&] { done = true; });
+    reactor->call_at(start + 20'000'000, [&] { order.push_back(2); });
+    const std::uint64_t cancelled =
+        reactor->call_at(start + 15'000'000, [&] { order.push_back(99); });
+    reactor->call_at(start + 10'000'000, [&order, &reactor, cancelled] {
+      order.push_back(1);
+      reactor->cancel(cancelled);
+    });
+  });
+  EXPECT_TRUE(eventually([&] { return done.load(); }));
+  EXPECT_GE(Reactor::now_ns() - start, 30'000'000u);
+  EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+TEST(Reactor, ReadyDescriptorsReachTheirHandlerUntilRemoved) {
+  const auto reactor = Reactor::acquire();
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  struct Reader : Reactor::FdHandler {
+    void on_ready(std::uint32_t) override {
+      char c;
+      if (::read(fd, &c, 1) == 1) ++count;
+    }
+    int fd;
+    std::atomic<int> count{0};
+  } reader;
+  reader.fd = pipe[0];
+  reactor->run_and_wait([&] { reactor->add(pipe[0], EPOLLIN, &reader); });
+  (void)!::write(pipe[1], "ab", 2);
+  EXPECT_TRUE(eventually([&] { return reader.count.load() == 2; }));
+  reactor->run_and_wait([&] { reactor->remove(pipe[0]); });
+  (void)!::write(pipe[1], "c", 1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(reader.count.load(), 2);
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+}
+
+TEST(Reactor, AnExceptionReachesItsHandlerAndNobodyElse) {
+  const auto reactor = Reactor::acquire();
+  CountingWake bad, good;
+  bad.throws = true;
+  reactor->run_and_wait([&] {
+    reactor->wake(&bad);
+    reactor->wake(&good);
+  });
+  EXPECT_TRUE(eventually([&] { return good.wakes.load() == 1; }));
+  reactor->run_and_wait([&] { EXPECT_NE(bad.failure.find("from a test"), std::string::npos); });
+  reactor->run_and_wait([] { throw std::runtime_error("also from a test"); });
+  reactor->run([] { throw std::runtime_error("and again"); });
+  reactor->run_and_wait([] {});  // it lives
+}
+
+TEST(Reactor, NoSignalIsHandledOnItsThread) {
+  const auto reactor = Reactor::acquire();
+  sigset_t blocked;
+  reactor->run_and_wait([&] { ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked); });
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGCHLD}) {
+    EXPECT_EQ(::sigismember(&blocked, number), 1) << number;
+  }
+}
+
+TEST(Reactor, AThousandLivesLeaveNothingBehind) {
+  Reactor::acquire().reset();
+  ASSERT_TRUE(eventually([] { return reactor_threads() == 0; }));
+  const std::size_t before = open_descriptors();
+  for (int i = 0; i < 1000; ++i) {
+    auto reactor = Reactor::acquire();
+    if (i % 2 == 0) {
+      reactor->run([] {});
+      continue;
+    }
+    // The last holder may be the thread itself: it ends once its turn is over.
+    Reactor* const raw = reactor.get();
+    raw->run([last = std::move(reactor)] {});
+  }
+  EXPECT_TRUE(eventually([&] { return reactor_threads() == 0 && open_descriptors() == before; }));
+}
+
+TEST(Reactor, AHolderKeepsTheOneThread) {
+  const auto a = Reactor::acquire();
+  const auto b = Reactor::acquire();
+  EXPECT_EQ(a, b);  // RIFFLE_THREADS is 1
+  EXPECT_EQ(reactor_threads(), 1u);
+}
+
+}  // namespace
+}  // namespace riffle
