@@ -9,6 +9,7 @@
 
 #include "test/cluster/cluster.h"
 #include "tools/command.h"
+#include "tools/locate.h"
 
 namespace riffle::tools {
 namespace {

@@ -11,12 +11,10 @@ namespace riffle::tools {
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
 
+void add_bench(CLI::App& app, int& exit_code);
 void add_cluster(CLI::App& app, int& exit_code);
 
 // Prints the message and returns the exit code that fits its kind.
 int report(const Status& status);
-
-// The folder of the bench profiles.
-std::string profile_folder();
 
 }  // namespace riffle::tools

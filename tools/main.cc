@@ -1,6 +1,5 @@
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 
 #include "plugin/version.h"
 #include "tools/command.h"
@@ -13,11 +12,6 @@ int report(const Status& status) {
   return status.code() == Code::kInvalidArgument ? kUsage : kFailed;
 }
 
-std::string profile_folder() {
-  return std::filesystem::exists(RIFFLE_PROFILES_SOURCE) ? RIFFLE_PROFILES_SOURCE
-                                                         : RIFFLE_PROFILES_INSTALLED;
-}
-
 }  // namespace riffle::tools
 
 int main(int argc, char** argv) {
@@ -26,6 +20,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("riffle ") + riffle::kVersion);
   app.require_subcommand(1);
   int exit_code = 0;
+#ifdef RIFFLE_BENCH
+  add_bench(app, exit_code);
+#endif
   add_cluster(app, exit_code);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,46 @@
+// One row of the bench: one peer, one size, several all-reduces, each checked.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/harness/control.h"
+#include "bench/peers/peer.h"
+#include "test/host/reduction.h"
+
+namespace riffle::bench {
+
+struct Question {
+  std::size_t bytes = 0;
+  DataType type = DataType::kFloat32;
+  host::Op op = host::Op::kSum;
+  int iters = 5;
+  int warmup = 1;
+};
+
+struct Row {
+  std::string profile, peer, variant;  // variant: which of the competing peers it was
+  Question question;
+  double time_us = 0;       // median over the iterations; slowest rank's end minus first's start
+  double bound_us = 0;      // 0: no bound (links without rate)
+  std::size_t wrong = 0;    // elements, over all ranks and iterations
+  double cpu_load = 0;      // of the whole machine while the all-reduces ran, 0..1
+  double cpu_s_per_gb = 0;  // CPU seconds of all workers per GB reduced and node
+  double sent_per_byte =
+      -1;  // bytes on the wire that the busiest node sent per buffer byte; -1: unknown
+  bool off_wire = false;  // some node sent or received less than any exact all-reduce must
+  int ranks = 0;
+
+  double algbw_gbs() const { return static_cast<double>(question.bytes) / time_us / 1e3; }
+  double busbw_gbs() const { return algbw_gbs() * 2 * (ranks - 1) / ranks; }
+  double x_bound() const { return bound_us > 0 ? time_us / bound_us : 0; }
+  bool cpu_bound() const { return cpu_load > 0.8; }
+};
+
+// Asks the workers behind the hub. `progress` is told after every iteration.
+Result<Row> measure(ControlHub& hub, const Site& site, const Question& question,
+                    const std::function<void(int done)>& progress);
+
+}  // namespace riffle::bench

@@ -1,0 +1,90 @@
+#include "bench/harness/report.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace riffle::bench {
+namespace {
+
+template <class... Args>
+std::string format(const char* pattern, Args... args) {
+  char line[512];
+  std::snprintf(line, sizeof line, pattern, args...);
+  return line;
+}
+
+// nccl-tests print how many digits they need; the widths are theirs.
+constexpr char kHead[] = "#%10s %12s %12s %8s %6s %4s %10s %7s %7s %7s %10s %8s %5s %6s\n";
+
+}  // namespace
+
+std::string table_head(const cluster::Profile& profile, bool emulated) {
+  std::string text = "# " + profile.name + ": " + profile.about + "\n";
+  if (!emulated) {
+    text += "# No namespaces here: all processes on loopback, no rates, hence no bound.\n";
+  } else if (profile.shaped()) {
+    text +=
+        "# bound: no exact all-reduce can be faster; it counts what an ideal TCP flow carries as\n"
+        "# payload at MTU 1500, 1448/1514 of a link's rate. time: median, slowest rank.\n";
+  } else {
+    text += "# Links without rate: no bound. time: median, slowest rank.\n";
+  }
+  text +=
+      "# cpu: of the whole machine, whose processors all nodes share. tx/S: bytes that the "
+      "busiest\n"
+      "# node put on the wire per byte of the buffer.\n#\n";
+  text += format(kHead, "peer", "size", "count", "type", "redop", "root", "time", "algbw", "busbw",
+                 "#wrong", "bound", "x bound", "cpu", "tx/S");
+  return text + format(kHead, "", "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "",
+                       "(us)", "", "(%)", "");
+}
+
+std::string table_line(const Row& row) {
+  const Question& q = row.question;
+  std::string text =
+      format(" %10s %12zu %12zu %8s %6s %4d %10.1f %7.4f %7.4f %7zu ", row.peer.c_str(), q.bytes,
+             q.bytes / size_of(q.type), name_of(q.type), name_of(static_cast<ReduceOp>(q.op)), -1,
+             row.time_us, row.algbw_gbs(), row.busbw_gbs(), row.wrong);
+  text += row.bound_us > 0 ? format("%10.1f %8.3f ", row.bound_us, row.x_bound())
+                           : format("%10s %8s ", "-", "-");
+  text += format("%5.0f ", 100 * row.cpu_load);
+  text += row.sent_per_byte >= 0 ? format("%6.2f", row.sent_per_byte) : format("%6s", "-");
+  if (row.variant != row.peer) text += "  " + row.variant;
+  if (row.cpu_bound()) text += "  CPU-bound";
+  if (row.off_wire) text += "  OFF THE WIRE: some bytes did not cross the network";
+  if (row.wrong > 0) text += "  WRONG RESULT";
+  return text + "\n";
+}
+
+std::string to_json(const std::vector<Row>& rows) {
+  nlohmann::json array = nlohmann::json::array();
+  for (const Row& row : rows) {
+    nlohmann::json item = {{"profile", row.profile},
+                           {"peer", row.peer},
+                           {"variant", row.variant},
+                           {"bytes", row.question.bytes},
+                           {"dtype", name_of(row.question.type)},
+                           {"redop", name_of(static_cast<ReduceOp>(row.question.op))},
+                           {"iters", row.question.iters},
+                           {"time_us", row.time_us},
+                           {"algbw_gbs", row.algbw_gbs()},
+                           {"busbw_gbs", row.busbw_gbs()},
+                           {"wrong", row.wrong},
+                           {"bound_us", nullptr},
+                           {"x_bound", nullptr},
+                           {"cpu_load", row.cpu_load},
+                           {"cpu_bound", row.cpu_bound()},
+                           {"cpu_s_per_gb", row.cpu_s_per_gb},
+                           {"sent_per_byte", nullptr},
+                           {"off_wire", row.off_wire}};
+    if (row.bound_us > 0) {
+      item["bound_us"] = row.bound_us;
+      item["x_bound"] = row.x_bound();
+    }
+    if (row.sent_per_byte >= 0) item["sent_per_byte"] = row.sent_per_byte;
+    array.push_back(std::move(item));
+  }
+  return array.dump(2) + "\n";
+}
+
+}  // namespace riffle::bench

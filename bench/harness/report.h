@@ -1,0 +1,15 @@
+// The bench's rows for people (nccl-tests' columns) and for programs (JSON).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/harness/measure.h"
+
+namespace riffle::bench {
+
+std::string table_head(const cluster::Profile& profile, bool emulated);
+std::string table_line(const Row& row);
+std::string to_json(const std::vector<Row>& rows);
+
+}  // namespace riffle::bench

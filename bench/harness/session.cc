@@ -1,0 +1,139 @@
+#include "bench/harness/session.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+
+#include "topology/fabric/fabric_file.h"
+
+namespace riffle::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kStartDeadlineMs = 60000;
+constexpr int kEndDeadlineMs = 10000;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::open(const cluster::Profile& profile,
+                                               const SessionOptions& options) {
+  std::string folder = (std::filesystem::temp_directory_path() / "riffle-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) return system_error("cannot make a folder " + folder);
+  auto hub = ControlHub::open(folder + "/control");
+  if (!hub) return hub.status();
+  std::unique_ptr<Session> session(new Session(profile, std::move(hub.value())));
+  session->site_ = {nullptr, profile.size(), folder,           folder + "/control",
+                    "",      options.plugin, options.programs, options.peer_timeout_s};
+  const Status allowed = cluster::namespaces_allowed();
+  if (!allowed && !options.allow_loopback) return allowed;
+  if (!allowed) return session;
+  auto cluster = cluster::Cluster::create(profile);
+  if (!cluster) return cluster.status();
+  session->cluster_ = std::move(cluster.value());
+  session->site_.cluster = session->cluster_.get();
+  if (profile.shaped()) {
+    session->site_.fabric = folder + "/fabric.toml";
+    std::ofstream file(session->site_.fabric);
+    file << to_toml(fabric_of(profile));
+    if (!file.flush()) return system_error("cannot write " + session->site_.fabric);
+  }
+  return session;
+}
+
+Session::~Session() {
+  end();
+  std::error_code ignored;
+  std::filesystem::remove_all(site_.folder, ignored);
+}
+
+Status Session::explain(const Status& status) const {
+  std::ifstream log(site_.folder + "/" + peer_ + ".log");
+  std::deque<std::string> last;
+  for (std::string line; std::getline(log, line);) {
+    last.push_back(line);
+    if (last.size() > 12) last.pop_front();
+  }
+  std::string message = peer_ + ": " + status.message();
+  for (const std::string& line : last) message += "\n    " + line;
+  return {status.code(), message};
+}
+
+Status Session::begin(const Peer& peer) {
+  end();
+  if (!peer.missing.empty()) return invalid_argument(peer.name + ": " + peer.missing);
+  peer_ = peer.name;
+  title_ = peer.title;
+  const auto pid = start(peer, site_, site_.folder + "/" + peer.name + ".log");
+  if (!pid) return pid.status();
+  supervisor_ = pid.value();
+  const Status up = hub_.accept_all(site_.ranks, supervisor_, kStartDeadlineMs);
+  return up ? up : explain(up);
+}
+
+Result<Row> Session::ask(const Question& question, const std::function<void(int done)>& progress) {
+  auto row = measure(hub_, site_, question, progress);
+  if (!row) return explain(row.status());
+  row->profile = profile_.name;
+  row->peer = title_;
+  row->variant = peer_;
+  return row;
+}
+
+Result<Loss> Session::lose(const Question& question, const std::string& kind) {
+  const int victim = profile_.fault.node;
+  if (Status s = hub_.tell_all("op " + std::to_string(question.bytes) + " " +
+                               std::to_string(static_cast<int>(question.type)) + " " +
+                               std::to_string(static_cast<int>(question.op)) + " 1 1");
+      !s) {
+    return explain(s);
+  }
+  if (auto ready = hub_.hear_all(kStartDeadlineMs); !ready) return explain(ready.status());
+  if (Status s = hub_.tell_all("go"); !s) return explain(s);
+  usleep(static_cast<useconds_t>(profile_.fault.after_ms) * 1000);
+  const auto start = Clock::now();
+  kill(hub_.pid_of(victim), kind == "kill" ? SIGKILL : SIGSTOP);
+  Loss loss;
+  loss.kind = kind;
+  const int deadline_ms = (site_.peer_timeout_s + 20) * 1000;
+  for (int rank = 0; rank < site_.ranks; ++rank) {
+    if (rank == victim) continue;
+    ++loss.survivors;
+    const int left_ms = deadline_ms - static_cast<int>(seconds_since(start) * 1000);
+    const auto answer = hub_.hear(rank, std::max(left_ms, 0));
+    if (!answer || answer->rfind("error ", 0) != 0) continue;
+    ++loss.with_error;
+    loss.last_error_s = seconds_since(start);
+    if (loss.first_message.empty()) loss.first_message = answer->substr(6);
+  }
+  kill(hub_.pid_of(victim), SIGKILL);  // also a stopped one
+  return loss;
+}
+
+void Session::end() {
+  if (supervisor_ == 0) return;
+  (void)hub_.tell_all("quit");
+  hub_.drop();
+  const auto start = Clock::now();
+  while (waitpid(supervisor_, nullptr, WNOHANG) == 0) {
+    if (seconds_since(start) * 1000 > kEndDeadlineMs) {
+      kill(-supervisor_, SIGKILL);  // its process group
+      waitpid(supervisor_, nullptr, 0);
+      break;
+    }
+    usleep(2000);
+  }
+  supervisor_ = 0;
+}
+
+}  // namespace riffle::bench

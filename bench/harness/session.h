@@ -1,0 +1,61 @@
+// A whole bench: the emulated cluster of a profile (or loopback where namespaces are not allowed),
+// and one peer after the other on it. The creating thread must outlive the session.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/harness/measure.h"
+#include "bench/peers/peer.h"
+#include "test/cluster/cluster.h"
+
+namespace riffle::bench {
+
+struct SessionOptions {
+  std::string plugin;    // the shared object
+  std::string programs;  // folder of the peers' programs
+  bool allow_loopback = false;
+  int peer_timeout_s = 60;
+};
+
+// What one node of a peer saw after another was killed or stopped.
+struct Loss {
+  std::string kind;
+  double last_error_s = 0;  // until the last survivor had an error
+  int survivors = 0, with_error = 0;
+  std::string first_message;
+};
+
+class Session {
+ public:
+  static Result<std::unique_ptr<Session>> open(const cluster::Profile& profile,
+                                               const SessionOptions& options);
+  ~Session();
+  Session(const Session&) = delete;
+
+  const Site& site() const { return site_; }
+  const cluster::Profile& profile() const { return profile_; }
+
+  // Starts the peer's workers; one peer at a time.
+  Status begin(const Peer& peer);
+  Result<Row> ask(const Question& question, const std::function<void(int done)>& progress);
+  // Does the profile's fault to the running peer in the middle of an all-reduce.
+  Result<Loss> lose(const Question& question, const std::string& kind);
+  void end();
+
+ private:
+  Session(cluster::Profile profile, ControlHub hub)
+      : profile_(std::move(profile)), hub_(std::move(hub)) {}
+  Status explain(const Status& status) const;  // adds the last lines of the peer's log
+
+  cluster::Profile profile_;
+  ControlHub hub_;
+  std::unique_ptr<cluster::Cluster> cluster_;
+  Site site_;
+  std::string peer_, title_;
+  pid_t supervisor_ = 0;
+};
+
+}  // namespace riffle::bench

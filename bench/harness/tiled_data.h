@@ -1,0 +1,27 @@
+// Data whose exact reduction every process knows without talking to another: one tile of small
+// integers, repeated. The tile's length is a prime, so that a shard in the wrong place shows.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "test/host/reduction.h"
+
+namespace riffle::bench {
+
+class TiledData {
+ public:
+  TiledData(DataType type, host::Op op, int rank, int ranks, unsigned salt);
+
+  void fill(void* data, std::size_t count) const;                // this rank's contribution
+  std::size_t wrong(const void* data, std::size_t count) const;  // elements that are not the result
+
+ private:
+  DataType type_;
+  host::Op op_;
+  int ranks_;
+  unsigned salt_;
+  std::vector<std::byte> mine_, result_;
+};
+
+}  // namespace riffle::bench

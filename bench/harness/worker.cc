@@ -1,0 +1,126 @@
+#include "bench/harness/worker.h"
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <sstream>
+#include <vector>
+
+#include "bench/harness/tiled_data.h"
+
+namespace riffle::bench {
+namespace {
+
+struct Order {
+  std::size_t bytes = 0;
+  int type = 0, op = 0, repeats = 1;
+  unsigned salt = 0;
+  bool operator==(const Order&) const = default;
+};
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+std::int64_t cpu_us() {
+  rusage use{};
+  getrusage(RUSAGE_SELF, &use);
+  return (use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1'000'000LL + use.ru_utime.tv_usec +
+         use.ru_stime.tv_usec;
+}
+
+// The buffers of one order and what must come out.
+class Task {
+ public:
+  Task(const Order& order, AllReducer& library, int rank, int ranks)
+      : order_(order),
+        library_(library),
+        type_(static_cast<DataType>(order.type)),
+        data_(type_, static_cast<host::Op>(order.op), rank, ranks, order.salt),
+        send_(library.in_place() ? 0 : order.bytes),
+        receive_(order.bytes) {
+    work_ = {library.in_place() ? receive_.data() : send_.data(), receive_.data(),
+             order.bytes / size_of(type_), type_, static_cast<host::Op>(order.op)};
+  }
+  Status prepare() { return library_.prepare(work_); }
+  bool is(const Order& order) const { return order == order_; }
+
+  void fill() {
+    std::memset(receive_.data(), 0xff, receive_.size());  // the last result must not count again
+    data_.fill(const_cast<void*>(work_.send), work_.count);
+  }
+  Status run() { return library_.run(work_); }
+  std::size_t wrong() const { return data_.wrong(receive_.data(), work_.count); }
+
+  // Several runs in a row: in place the numbers would grow, so they run on zeros.
+  void fill_zeros() { std::memset(const_cast<void*>(work_.send), 0, order_.bytes); }
+  std::size_t not_zero() const {
+    std::size_t n = 0;
+    for (std::byte b : receive_) n += b != std::byte{0};
+    return n;
+  }
+
+ private:
+  Order order_;
+  AllReducer& library_;
+  DataType type_;
+  TiledData data_;
+  std::vector<std::byte> send_, receive_;
+  Work work_;
+};
+
+// One order: everything but the runs themselves happens outside the measured time.
+Status carry_out(const Order& order, ControlLine& line, Task& task) {
+  std::size_t wrong = 0;
+  task.fill();
+  if (order.repeats > 1) {
+    if (Status s = task.run(); !s) return s;
+    wrong = task.wrong();
+    task.fill_zeros();
+  }
+  if (Status s = line.tell("ready"); !s) return s;
+  if (line.hear() != "go") return remote_error("the bench is gone");
+  const std::int64_t cpu_before = cpu_us();
+  const std::int64_t start_ns = now_ns();
+  for (int i = 0; i < order.repeats; ++i) {
+    if (Status s = task.run(); !s) return s;
+  }
+  const std::int64_t end_ns = now_ns();
+  const std::int64_t cpu_spent = cpu_us() - cpu_before;
+  wrong += order.repeats > 1 ? task.not_zero() : task.wrong();
+  std::ostringstream done;
+  done << "done " << start_ns << ' ' << end_ns << ' ' << cpu_spent << ' ' << wrong;
+  return line.tell(done.str());
+}
+
+}  // namespace
+
+Status serve(ControlLine& line, AllReducer& library, int rank, int ranks) {
+  std::unique_ptr<Task> task;
+  while (true) {
+    std::istringstream message(line.hear());
+    std::string word;
+    message >> word;
+    if (word == "quit" || word.empty()) return Status::ok();
+    Order order;
+    message >> order.bytes >> order.type >> order.op >> order.repeats >> order.salt;
+    if (word != "op" || !message) return internal_error("unknown order: " + message.str());
+    Status status;
+    if (!task || !task->is(order)) {
+      task.reset();
+      task = std::make_unique<Task>(order, library, rank, ranks);
+      status = task->prepare();
+    }
+    if (status) status = carry_out(order, line, *task);
+    if (!status) {
+      (void)line.tell("error " + status.message());
+      return status;
+    }
+  }
+}
+
+}  // namespace riffle::bench

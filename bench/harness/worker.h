@@ -1,0 +1,34 @@
+// A measured process: does what the hub says (control.h) with one library's all-reduce.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "bench/harness/control.h"
+#include "test/host/reduction.h"
+#include "topology/base/status.h"
+
+namespace riffle::bench {
+
+struct Work {
+  const void* send = nullptr;  // equal to receive for a library that reduces in place
+  void* receive = nullptr;
+  std::size_t count = 0;
+  DataType type = DataType::kFloat32;
+  host::Op op = host::Op::kSum;
+};
+
+// One library's all-reduce, on the caller's thread.
+class AllReducer {
+ public:
+  virtual ~AllReducer() = default;
+  virtual bool in_place() const { return false; }
+  // Before the first run of this work and whenever it changes; not timed.
+  virtual Status prepare(const Work&) { return Status::ok(); }
+  virtual Status run(const Work& work) = 0;  // returns when receive holds the result
+};
+
+// Serves until the hub quits. A failure of the library is told to the hub and returned.
+Status serve(ControlLine& line, AllReducer& library, int rank, int ranks);
+
+}  // namespace riffle::bench

@@ -1,0 +1,92 @@
+// Open MPI over TCP between namespaces: mpirun runs on node0 and reaches the other nodes through a
+// launch agent that, in place of ssh, enters the namespaces of the node it is given.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "bench/peers/peer.h"
+#include "test/cluster/command.h"
+
+namespace riffle::bench {
+namespace {
+
+Status write_agent(const std::string& path, const cluster::Cluster& cluster) {
+  std::ofstream script(path);
+  script << "#!/bin/sh\nnode=$1\nshift\ncase $node in\n";
+  for (int n = 0; n < cluster.size(); ++n) {
+    script << "  node" << n << ") pid=" << cluster.holders()[static_cast<std::size_t>(n)]
+           << " ;;\n";
+  }
+  script << "  *) echo \"no such node: $node\" >&2; exit 1 ;;\nesac\n"
+         << "exec nsenter --target $pid --net --uts"
+         << (cluster.in_user_namespace() ? " --user --preserve-credentials" : "")
+         << " sh -c \"$*\"\n";
+  script.close();
+  if (!script || chmod(path.c_str(), 0700) != 0) return system_error("cannot write " + path);
+  return Status::ok();
+}
+
+// TCP alone: no shared memory, no other network, so that every byte takes the shaped links.
+std::vector<std::string> command(const Site& site, const std::string& agent) {
+  std::vector<std::string> args = {"mpirun", "--allow-run-as-root", "-np",
+                                   std::to_string(site.ranks)};
+  auto set = [&](const std::string& key, const std::string& value) {
+    args.insert(args.end(), {"--mca", key, value});
+  };
+  set("pml", "ob1");
+  set("btl", "tcp,self");
+  set("coll", "^sm");
+  set("mpi_yield_when_idle", "1");
+  set("orte_tmpdir_base", site.folder);
+  const std::string interface = site.cluster ? "eth0" : "lo";
+  set("btl_tcp_if_include", interface);
+  set("oob_tcp_if_include", interface);
+  set("hwloc_base_binding_policy", "none");
+  set("rmaps_base_oversubscribe", "1");
+  if (site.cluster) {
+    std::string hosts;
+    for (int n = 0; n < site.ranks; ++n) {
+      hosts += (n ? ",node" : "node") + std::to_string(n) + ":1";
+    }
+    args.insert(args.end(), {"--host", hosts, "--map-by", "node"});
+    set("plm", "rsh");
+    set("plm_rsh_agent", agent);
+    set("plm_rsh_no_tree_spawn", "1");
+    set("orte_keep_fqdn_hostnames", "1");
+  }
+  args.insert(args.end(), {site.programs + "/riffle_bench_mpi", site.control});
+  return args;
+}
+
+}  // namespace
+
+Peer openmpi_peer(const std::string& programs) {
+  Peer peer;
+  peer.name = peer.title = "openmpi";
+  if (!std::filesystem::exists(programs + "/riffle_bench_mpi")) {
+    peer.missing = "riffle_bench_mpi was not built: apt install libopenmpi-dev, then build again";
+  } else if (!cluster::run_command({"mpirun", "--version"})) {
+    peer.missing = "there is no mpirun: apt install openmpi-bin";
+  }
+  peer.supervise = [](const Site& site) {
+    const std::string agent = site.folder + "/mpi-agent";
+    Status status = site.cluster ? write_agent(agent, *site.cluster) : Status::ok();
+    if (status) status = site.enter(0);
+    if (!status) {
+      dprintf(2, "%s\n", status.message().c_str());
+      return 1;
+    }
+    std::vector<std::string> text = command(site, agent);
+    std::vector<char*> args;
+    for (std::string& a : text) args.push_back(a.data());
+    args.push_back(nullptr);
+    execvp(args[0], args.data());
+    dprintf(2, "cannot run mpirun\n");
+    return 1;
+  };
+  return peer;
+}
+
+}  // namespace riffle::bench

@@ -1,0 +1,234 @@
+// `riffle bench`: riffle beside other libraries on an emulated cluster.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include "bench/harness/report.h"
+#include "bench/harness/session.h"
+#include "tools/command.h"
+#include "tools/locate.h"
+
+namespace riffle::tools {
+namespace {
+
+using bench::Peer;
+using bench::Question;
+using bench::Row;
+using bench::Session;
+
+struct Options {
+  std::string profile;
+  std::vector<std::string> peers;
+  std::vector<std::string> sizes = {"16M"};
+  std::string type = "float", op = "sum";
+  int iters = 5, warmup = 1;
+  int peer_timeout_s = 0;  // 0: 60, and 3 where a fault is measured
+  std::string json, plugin;
+  bool loopback = false;
+};
+
+Result<std::size_t> parse_size(const std::string& text, std::size_t element) {
+  std::size_t used = 0;
+  unsigned long long value = 0;
+  try {
+    value = std::stoull(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  const std::string unit = text.substr(used);
+  const int shift = unit == "" ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
+  if (used == 0 || text[0] == '-' || shift < 0 || value == 0 || value > (8ULL << 30) >> shift ||
+      (value << shift) % element != 0) {
+    return invalid_argument("--sizes " + text +
+                            ": accepted are 1 to 8G bytes, with K, M or G, in " +
+                            "whole elements of " + std::to_string(element) + " bytes");
+  }
+  return static_cast<std::size_t>(value << shift);
+}
+
+Result<std::vector<Question>> questions(const Options& options) {
+  Question question;
+  bool known_type = false, known_op = false;
+  std::string types, ops;
+  for (int t = 0; t < kDataTypes; ++t) {
+    const auto type = static_cast<DataType>(t);
+    types += std::string(t ? ", " : "") + name_of(type);
+    if (options.type == name_of(type)) {
+      question.type = type;
+      known_type = true;
+    }
+  }
+  for (int o = 0; o < kReduceOps; ++o) {
+    const auto op = static_cast<ReduceOp>(o);
+    ops += std::string(o ? ", " : "") + name_of(op);
+    if (options.op == name_of(op)) {
+      question.op = static_cast<host::Op>(op);
+      known_op = true;
+    }
+  }
+  if (!known_type) return invalid_argument("--dtype " + options.type + ": accepted are " + types);
+  if (!known_op) return invalid_argument("--redop " + options.op + ": accepted are " + ops);
+  if (question.op == host::Op::kProd && size_of(question.type) < 4) {
+    return invalid_argument("--redop prod needs a type of 4 or 8 bytes to be checked exactly");
+  }
+  question.iters = options.iters;
+  question.warmup = options.warmup;
+  std::vector<Question> all;
+  for (const std::string& size : options.sizes) {
+    const auto bytes = parse_size(size, size_of(question.type));
+    if (!bytes) return bytes.status();
+    question.bytes = bytes.value();
+    all.push_back(question);
+  }
+  return all;
+}
+
+// Shown on a terminal only; the table itself goes to stdout.
+class Progress {
+ public:
+  void show(const std::string& text) const {
+    if (shown_) std::fprintf(stderr, "\r\033[K%s", text.c_str());
+  }
+
+ private:
+  bool shown_ = isatty(2);
+};
+
+struct Findings {
+  std::vector<Row> rows;
+  bool failed = false;
+};
+
+// All rows of the peers that compete under one title; the fastest of each size is kept.
+void run_title(Session& session, const std::vector<Peer>& peers, const std::vector<Question>& all,
+               Findings& findings) {
+  const Progress progress;
+  std::vector<std::optional<Row>> best(all.size());
+  for (const Peer& peer : peers) {
+    progress.show(peer.name + ": starting " + std::to_string(session.site().ranks) + " processes");
+    Status status = session.begin(peer);
+    for (std::size_t i = 0; status && i < all.size(); ++i) {
+      const auto row = session.ask(all[i], [&](int done) {
+        progress.show(peer.name + ": " + std::to_string(all[i].bytes) + " bytes, " +
+                      std::to_string(done) + " of " + std::to_string(all[i].warmup + all[i].iters));
+      });
+      status = row.status();
+      if (!row) break;
+      findings.failed |= row->wrong > 0 || row->off_wire;
+      if (!best[i] || row->time_us < best[i]->time_us) best[i] = row.value();
+    }
+    session.end();
+    progress.show("");
+    if (status) continue;
+    std::fprintf(stderr, "riffle bench: %s\n", status.message().c_str());
+    findings.failed |= peer.missing.empty();
+  }
+  for (const auto& row : best) {
+    if (!row) continue;
+    std::fputs(table_line(*row).c_str(), stdout);
+    findings.rows.push_back(*row);
+  }
+  std::fflush(stdout);
+}
+
+Status run_losses(Session& session, const std::vector<Peer>& peers, const Question& question) {
+  for (const Peer& peer : peers) {
+    if (peer.name != "riffle" && peer.name != "nccl-ring") continue;  // the others just abort
+    for (const std::string& kind : session.profile().fault.kinds) {
+      if (Status s = session.begin(peer); !s) return s;
+      const auto loss = session.lose(question, kind);
+      session.end();
+      if (!loss) return loss.status();
+      std::printf(
+          "# %s: node %d %s in mid-collective: %d of %d survivors had an error, the last "
+          "after %.2f s (RIFFLE_PEER_TIMEOUT=%d)\n#   %s\n",
+          peer.name.c_str(), session.profile().fault.node, kind == "kill" ? "killed" : "stopped",
+          loss->with_error, loss->survivors, loss->last_error_s, session.site().peer_timeout_s,
+          loss->first_message.c_str());
+      std::fflush(stdout);
+      if (loss->with_error != loss->survivors) return remote_error("some survivor had no error");
+    }
+  }
+  return Status::ok();
+}
+
+int run(const Options& options) {
+  const auto profile = cluster::load_profile(options.profile, profile_folder());
+  if (!profile) return report(profile.status());
+  const auto all = questions(options);
+  if (!all) return report(all.status());
+  const bool fault = profile->fault.node >= 0;
+  bench::SessionOptions session_options;
+  session_options.plugin = options.plugin.empty() ? plugin_file() : options.plugin;
+  session_options.programs = peer_program_folder();
+  session_options.allow_loopback = options.loopback;
+  session_options.peer_timeout_s = options.peer_timeout_s ? options.peer_timeout_s : fault ? 3 : 60;
+  if (session_options.plugin.empty()) {
+    return report(system_error("libnccl-net-riffle.so is not beside this command; give --plugin"));
+  }
+  auto session = Session::open(profile.value(), session_options);
+  if (!session) return report(session.status());
+  std::vector<std::string> names = {"riffle"};
+  for (const std::string& name : options.peers) {
+    if (name != "riffle") names.push_back(name);
+  }
+  const auto peers = find_peers(names, session.value()->site());
+  if (!peers) return report(peers.status());
+
+  std::fputs(bench::table_head(profile.value(), session.value()->site().cluster != nullptr).c_str(),
+             stdout);
+  Findings findings;
+  for (std::size_t i = 0; i < peers->size();) {
+    std::vector<Peer> competing;
+    const std::string title = peers.value()[i].title;
+    for (; i < peers->size() && peers.value()[i].title == title; ++i) {
+      competing.push_back(peers.value()[i]);
+    }
+    run_title(*session.value(), competing, all.value(), findings);
+  }
+  Status status;
+  if (fault) status = run_losses(*session.value(), peers.value(), all->front());
+  if (!options.json.empty()) {
+    std::ofstream file(options.json);
+    file << bench::to_json(findings.rows);
+    if (!file.flush()) return report(system_error("cannot write " + options.json));
+  }
+  if (!status) return report(status);
+  return findings.failed ? kFailed : 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& exit_code) {
+  auto o = std::make_shared<Options>();
+  CLI::App* sub =
+      app.add_subcommand("bench", "All-reduce beside other libraries on an emulated cluster");
+  sub->add_option("--profile", o->profile, "Name in bench/profiles, or a TOML file")->required();
+  sub->add_option("--peers", o->peers, "nccl-ring, gloo, openmpi; riffle always runs")
+      ->delimiter(',');
+  sub->add_option("--sizes", o->sizes, "Bytes per buffer, with K, M or G")->delimiter(',');
+  sub->add_option("--dtype", o->type, "Element type, nccl-tests' names")->capture_default_str();
+  sub->add_option("--redop", o->op, "sum, prod, max, min")->capture_default_str();
+  sub->add_option("--iters", o->iters, "Measured all-reduces per row")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  sub->add_option("--warmup", o->warmup, "All-reduces before them")->check(CLI::Range(0, 1000));
+  sub->add_option("--json", o->json, "File for the rows as JSON");
+  sub->add_option("--plugin", o->plugin,
+                  "The shared object; by default the one beside this command");
+  sub->add_option("--peer-timeout", o->peer_timeout_s, "RIFFLE_PEER_TIMEOUT in seconds")
+      ->check(CLI::Range(1, 86400));
+  sub->add_flag("--loopback", o->loopback,
+                "Where namespaces are not allowed: run on loopback, without rates");
+  sub->footer(
+      "Every result is compared with the exact sum. Exit code 0: all right; 1: a wrong result, or "
+      "a\n"
+      "peer failed; 2: wrong usage.\n"
+      "Example: riffle bench --profile racks8 --peers nccl-ring,gloo,openmpi --sizes 16M,32M");
+  sub->callback([o, &exit_code] { exit_code = run(*o); });
+}
+
+}  // namespace riffle::tools
