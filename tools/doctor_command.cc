@@ -1,6 +1,7 @@
 // `riffle doctor`: would NCCL find, load and use Riffle in this environment?
 #include <dlfcn.h>
 #include <link.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include <cstdio>

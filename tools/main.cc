@@ -23,6 +23,10 @@ int main(int argc, char** argv) {
 #ifdef RIFFLE_BENCH
   add_bench(app, exit_code);
 #endif
+  add_plan(app, exit_code);
+  add_env(app, exit_code);
+  add_doctor(app, exit_code);
+  add_config(app, exit_code);
   add_cluster(app, exit_code);
   try {
     app.parse(argc, argv);
