@@ -27,7 +27,7 @@ Status Listener::admit(const Hello& hello) {
   if (ready_.load(std::memory_order_relaxed) != nullptr) {
     return remote_error("this listener has its one connection already");
   }
-  return check_streams(hello, 0);
+  return check_streams(hello);
 }
 
 void Listener::joined(Fd socket, const Hello& hello) {

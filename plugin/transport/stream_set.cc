@@ -2,14 +2,10 @@
 
 namespace riffle {
 
-Status check_streams(const Hello& hello, int streams) {
+Status check_streams(const Hello& hello) {
   if (hello.streams < 1 || hello.streams > kMaxStreams || hello.stream >= hello.streams) {
     return remote_error("it names stream " + std::to_string(hello.stream) + " of " +
                         std::to_string(hello.streams));
-  }
-  if (streams != 0 && hello.streams != streams) {
-    return remote_error("it uses " + std::to_string(hello.streams) + " streams, this node " +
-                        std::to_string(streams) + ": set RIFFLE_STREAMS alike on all nodes");
   }
   return Status::ok();
 }

@@ -10,8 +10,10 @@ namespace riffle {
 
 inline constexpr int kMaxStreams = 16;
 
-// ok iff `hello` names one of `streams` streams (0: any sensible number).
-Status check_streams(const Hello& hello, int streams);
+// ok iff `hello` names one of a sensible number of streams. The connector's number counts: nodes
+// whose RIFFLE_STREAMS differ must connect, so that all of them learn from the comparison of knobs
+// which one differs and where.
+Status check_streams(const Hello& hello);
 
 class StreamSet {
  public:

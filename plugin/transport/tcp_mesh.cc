@@ -78,7 +78,7 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
       if (state_ == State::kUp || state_ == State::kOver) {
         return remote_error(name_ + " is already connected or lost");
       }
-      return check_streams(hello, mesh_.options_.streams);
+      return check_streams(hello);
     }
     void joined(Fd socket, const Hello& hello) {
       streams_.add(std::move(socket), hello);

@@ -24,7 +24,7 @@ class TcpListener {
 };
 
 struct TcpMeshOptions {
-  int streams = 2;  // per peer, 1..16, alike on all nodes
+  int streams = 2;  // to each peer of a lower rank, 1..16; the others connect with theirs
   std::uint64_t peer_timeout_ns = 60'000'000'000;
   std::uint64_t connect_timeout_ns = 60'000'000'000;
 };

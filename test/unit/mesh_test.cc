@@ -169,14 +169,14 @@ TEST(Mesh, ANodeThatNeverComesIsLostAfterTheConnectTimeout) {
   }
 }
 
-TEST(Mesh, DifferentStreamCountsNameTheKnob) {
+// Nodes with different RIFFLE_STREAMS connect: the comparison of knobs is to name the culprit.
+TEST(Mesh, DifferentStreamCountsConnect) {
   Listeners all(2);
   Node a, b;
-  testing::internal::CaptureStderr();
   a.start(std::move(all.listeners[0]), all.handles, 0, {.streams = 2});
   b.start(std::move(all.listeners[1]), all.handles, 1, {.streams = 4});
-  EXPECT_TRUE(b.sink.wait([](auto& s) { return s.lost_.count(0) == 1; }));
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("RIFFLE_STREAMS"), std::string::npos);
+  EXPECT_TRUE(a.sink.wait([](auto& s) { return s.opened_.size() == 1; }));
+  EXPECT_TRUE(b.sink.wait([](auto& s) { return s.opened_.size() == 1; }));
 }
 
 TEST(Mesh, CreatingAndDestroyingLeavesNothingBehind) {
