@@ -1,5 +1,7 @@
 #include "test/host/bootstrap.h"
 
+#include <sys/random.h>
+
 #include <cstring>
 #include <utility>
 
@@ -85,6 +87,14 @@ Status Bootstrap::note(const std::string& text) {
     return system_error("bootstrap: the launcher does not read");
   }
   return Status::ok();
+}
+
+Result<std::uint64_t> draw_id(Bootstrap& bootstrap) {
+  std::uint64_t id = 0;
+  if (getrandom(&id, sizeof id, 0) != sizeof id) return system_error("getrandom failed");
+  id |= 1;  // not 0, which means "none"
+  if (Status s = bootstrap.broadcast(&id, sizeof id, 0); !s) return s;
+  return id;
 }
 
 }  // namespace riffle::host

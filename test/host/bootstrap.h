@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -45,5 +46,9 @@ class Bootstrap {
   std::vector<int> members_;  // global ranks
   int rank_;
 };
+
+// A number that no other job on this machine has, the same on all ranks of the group: what NCCL
+// makes of its unique id.
+Result<std::uint64_t> draw_id(Bootstrap& bootstrap);
 
 }  // namespace riffle::host

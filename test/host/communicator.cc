@@ -1,7 +1,5 @@
 #include "test/host/communicator.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -27,7 +25,9 @@ class Communicator::Impl {
                               ": a multiple of 8 slots of 4 KiB is needed");
     }
     if (options_.comm_id == 0) {
-      if (Status s = draw_comm_id(); !s) return s;
+      auto id = draw_id(bootstrap_);
+      if (!id) return id.status();
+      options_.comm_id = *id;
     }
     if (Status s = set_up_net(); !s) return s;
     if (options_.collnet && library_.collnet() != nullptr) {
@@ -165,14 +165,6 @@ class Communicator::Impl {
   std::vector<Collective> group_;
 
  private:
-  // As ncclGetUniqueId: no two jobs on a machine may look like one to the plugin.
-  Status draw_comm_id() {
-    std::uint64_t id = 0;
-    if (getrandom(&id, sizeof id, 0) != sizeof id) return system_error("getrandom failed");
-    options_.comm_id = id | 1;
-    return bootstrap_.broadcast(&options_.comm_id, sizeof options_.comm_id, 0);
-  }
-
   Status set_up_net() {
     NetTable& net = library_.net();
     if (const int r = net.init(options_.comm_id, &net_context_); r != kSuccess) {

@@ -91,7 +91,7 @@ void expect_error_after(int signal_number, Algorithm algorithm) {
     if (notes.size() == kRanks - 1) kill(pids[kVictim], SIGKILL);
   };
   const auto exits = launch(launch_options, [&](Bootstrap& b) -> Status {
-    setenv("RIFFLE_SOCKET_IFNAME", "lo", 0);
+    set_plugin_environment();
     setenv("RIFFLE_PEER_TIMEOUT", "3", 1);
     auto library = PluginLibrary::load(plugin_path(), {});
     if (!library) return library.status();
@@ -148,16 +148,15 @@ TEST(Lifetime, CommunicatorsCanBeMadeAgain) {
   LaunchOptions launch_options;
   launch_options.ranks = 3;
   const Status status = all_succeeded(launch(launch_options, [&](Bootstrap& b) -> Status {
-    setenv("RIFFLE_SOCKET_IFNAME", "lo", 0);
-    for (std::uint64_t round = 0; round < 5; ++round) {
+    set_plugin_environment();
+    for (unsigned round = 0; round < 5; ++round) {
       // Loaded and closed each time, as NCCL 2.28 does with the last communicator.
       auto library = PluginLibrary::load(plugin_path(), {});
       if (!library) return library.status();
       Options options;
-      options.comm_id = 100 + round;
       auto comm = Communicator::create(**library, b, options);
       if (!comm) return comm.status();
-      if (Status s = check_sum(**comm, b, 70001, static_cast<unsigned>(round)); !s) return s;
+      if (Status s = check_sum(**comm, b, 70001, round); !s) return s;
       if (Status s = (*comm)->destroy(); !s) return s;
     }
     return Status::ok();
@@ -170,7 +169,7 @@ TEST(SeveralCommunicators, RunSideBySide) {
   LaunchOptions launch_options;
   launch_options.ranks = 4;
   const Status status = all_succeeded(launch(launch_options, [&](Bootstrap& b) -> Status {
-    setenv("RIFFLE_SOCKET_IFNAME", "lo", 0);
+    set_plugin_environment();
     auto library = PluginLibrary::load(plugin_path(), {});
     if (!library) return library.status();
     auto half = b.split(b.rank() % 2);
@@ -179,7 +178,6 @@ TEST(SeveralCommunicators, RunSideBySide) {
     options.algorithm = Algorithm::kCollNetChain;
     auto whole_comm = Communicator::create(**library, b, options);
     if (!whole_comm) return whole_comm.status();
-    options.comm_id = 200 + static_cast<std::uint64_t>(b.rank() % 2);
     auto half_comm = Communicator::create(**library, **half, options);
     if (!half_comm) return half_comm.status();
     constexpr std::size_t kCount = 2000003;

@@ -88,10 +88,16 @@ class ReplayObjects {
       return failed_ || transfers_[object] >= wanted;
     }) && !failed_;
   }
-  void fail() {
+  // Ends all waits; the first cause is kept.
+  void fail(Status cause) {
     std::scoped_lock lock(mutex_);
+    if (!failed_) cause_ = std::move(cause);
     failed_ = true;
     changed_.notify_all();
+  }
+  Status status() {
+    std::scoped_lock lock(mutex_);
+    return cause_;
   }
   bool failed() {
     std::scoped_lock lock(mutex_);
@@ -107,6 +113,7 @@ class ReplayObjects {
   std::map<std::string, std::vector<void*>> handles_;
   std::map<std::string, int> transfers_;
   bool failed_ = false;
+  Status cause_;
 };
 
 }  // namespace riffle::host

@@ -42,7 +42,7 @@ TEST_P(TraceReplay, IsServedRightly) {
   options.ranks = nodes;
   options.deadline_ms = 60000;
   const Status status = all_succeeded(launch(options, [&](Bootstrap& bootstrap) -> Status {
-    setenv("RIFFLE_SOCKET_IFNAME", "lo", 0);
+    set_plugin_environment();
     auto library = PluginLibrary::load(plugin_path(), {});
     if (!library) return library.status();
     const std::size_t which = per_node == 1 ? static_cast<std::size_t>(bootstrap.rank() % 2) : 0;
