@@ -88,7 +88,7 @@ Status Stream::write() {
     const ssize_t n = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
     if (n < 0) {
       if (errno == EINTR) continue;
-      if (errno != EAGAIN) return on_broken("sending", errno);
+      if (errno != EAGAIN) return hear_out(errno);
       writable_ = false;
       return Status::ok();
     }
@@ -99,6 +99,15 @@ Status Stream::write() {
     release_sent(static_cast<std::size_t>(n));
   }
   return Status::ok();
+}
+
+// The peer is gone, but what it sent before it went may say why (another node's fault): read that
+// first, so that the first cause is the one that is reported.
+Status Stream::hear_out(int error) {
+  writable_ = false;
+  readable_ = true;
+  if (Status s = read(~std::size_t{0}); !s) return s;
+  return host_.is_up() ? on_broken("sending", error) : Status::ok();
 }
 
 void Stream::release_sent(std::size_t bytes) {

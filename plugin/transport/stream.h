@@ -72,6 +72,7 @@ class Stream final : public Reactor::FdHandler {
   static constexpr std::size_t kStagingBytes = 4 << 10;
 
   void take_frames();
+  Status hear_out(int error);
   void release_sent(std::size_t bytes);
   Status on_broken(const char* doing, int error);
   Status discard();

@@ -1,0 +1,252 @@
+// Nodes as processes, one of them killed or stopped at the worst moments: every survivor gets one
+// error that names the culprit, in time, and nobody hangs.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "plugin/collective/coll_service.h"
+#include "plugin/config/config.h"
+
+namespace riffle {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr int kNodes = 4;
+constexpr int kTimeoutS = 2;  // RIFFLE_PEER_TIMEOUT
+constexpr std::size_t kCount = 1 << 20;
+
+// What the processes of one case share.
+struct Shared {
+  Handle handles[kNodes];
+  std::atomic<int> listening, connected, rounds[kNodes], errors[kNodes];
+  char message[kNodes][512];
+};
+
+class FaultsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    void* at =
+        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(at, MAP_FAILED);
+    shared_ = new (at) Shared();
+    setenv("RIFFLE_SOCKET_IFNAME", "=lo", 1);
+    setenv("RIFFLE_COLLNET", "on", 1);
+    setenv("RIFFLE_LOG", "warn", 1);
+    setenv("RIFFLE_PEER_TIMEOUT", std::to_string(kTimeoutS).c_str(), 1);
+    setenv("RIFFLE_CONNECT_TIMEOUT", std::to_string(kTimeoutS).c_str(), 1);
+    reload_config();
+  }
+  void TearDown() override {
+    for (const pid_t p : pids_) {
+      kill(p, SIGKILL);
+      waitpid(p, nullptr, 0);
+    }
+    munmap(shared_, sizeof(Shared));
+  }
+
+  void start(const std::function<void(int)>& node) {
+    for (int r = 0; r < kNodes; ++r) {
+      const pid_t pid = fork();
+      ASSERT_GE(pid, 0);
+      if (pid == 0) {
+        node(r);
+        _exit(0);
+      }
+      pids_.push_back(pid);
+    }
+  }
+
+  coll::Communicator* connect(int rank, const std::function<void()>& before_connect = {}) {
+    Result<coll::Listener*> l = coll::listen(0, 0, &shared_->handles[rank]);
+    if (!l) return give_up(rank, l.status().message());
+    ++shared_->listening;
+    while (shared_->listening < kNodes) std::this_thread::sleep_for(1ms);
+    if (before_connect) before_connect();
+    std::vector<const Handle*> handles;
+    for (const Handle& h : shared_->handles) handles.push_back(&h);
+    Result<coll::Communicator*> c = coll::connect(handles, rank, *l);
+    coll::close(*l);
+    if (!c) return give_up(rank, c.status().message());
+    ++shared_->connected;
+    return *c;
+  }
+
+  coll::Communicator* give_up(int rank, const std::string& why) {
+    std::strncpy(shared_->message[rank], why.c_str(), sizeof shared_->message[rank] - 1);
+    ++shared_->errors[rank];
+    return nullptr;
+  }
+
+  // All-reduces without end until one fails.
+  void work(int rank, coll::Communicator* c) {
+    std::vector<float> data(kCount, 1);
+    while (true) {
+      Result<coll::Request*> q =
+          coll::all_reduce(c, data.data(), data.data(), kCount, DataType::kFloat32, ReduceOp::kMax);
+      if (!q) return (void)give_up(rank, q.status().message());
+      while (true) {
+        const Result<bool> done = coll::test(*q, nullptr);
+        if (!done) return (void)give_up(rank, done.status().message());
+        if (*done) break;
+        std::this_thread::sleep_for(50us);
+      }
+      ++shared_->rounds[rank];
+    }
+  }
+
+  // Waits until every survivor has exactly one error; the time it took.
+  Clock::duration wait_for_errors(int culprit, Clock::duration limit) {
+    const auto begin = Clock::now();
+    while (Clock::now() - begin < limit) {
+      int have = 0;
+      for (int r = 0; r < kNodes; ++r) have += r != culprit && shared_->errors[r] == 1;
+      if (have == kNodes - (culprit >= 0)) return Clock::now() - begin;
+      std::this_thread::sleep_for(5ms);
+    }
+    return limit;
+  }
+
+  void expect_named(int culprit) {
+    for (int r = 0; r < kNodes; ++r) {
+      if (r == culprit) continue;
+      EXPECT_EQ(shared_->errors[r], 1) << "node " << r;
+      const std::string text = shared_->message[r];
+      EXPECT_NE(text.find("node " + std::to_string(culprit)), std::string::npos)
+          << "node " << r << ": " << text;
+    }
+  }
+
+  void wait_for_rounds(int n) {
+    const auto deadline = Clock::now() + 20s;
+    for (int r = 0; r < kNodes; ++r) {
+      while (shared_->rounds[r] < n && Clock::now() < deadline) std::this_thread::sleep_for(1ms);
+      ASSERT_GE(shared_->rounds[r], n) << "node " << r << ": " << shared_->message[r];
+    }
+  }
+
+  static constexpr auto kLimit = std::chrono::seconds(kTimeoutS + 1);
+  Shared* shared_ = nullptr;
+  std::vector<pid_t> pids_;
+};
+
+TEST_F(FaultsTest, KilledInMidCollective) {
+  start([&](int r) {
+    if (coll::Communicator* c = connect(r)) work(r, c);
+  });
+  wait_for_rounds(3);
+  kill(pids_[2], SIGKILL);
+  EXPECT_LT(wait_for_errors(2, 2 * kLimit), kLimit);
+  expect_named(2);
+}
+
+TEST_F(FaultsTest, StoppedInMidCollective) {
+  start([&](int r) {
+    if (coll::Communicator* c = connect(r)) work(r, c);
+  });
+  wait_for_rounds(3);
+  kill(pids_[1], SIGSTOP);
+  EXPECT_LT(wait_for_errors(1, 2 * kLimit), kLimit);
+  expect_named(1);
+}
+
+TEST_F(FaultsTest, KilledWhileItsForkedChildLivesOn) {
+  start([&](int r) {
+    coll::Communicator* c = connect(r);
+    if (c == nullptr) return;
+    if (r == 3 && fork() == 0) {  // a data loader: inherits everything, knows nothing
+      std::this_thread::sleep_for(10s);
+      _exit(0);
+    }
+    work(r, c);
+  });
+  wait_for_rounds(2);
+  kill(pids_[3], SIGKILL);
+  EXPECT_LT(wait_for_errors(3, 2 * kLimit), kLimit);
+  expect_named(3);
+}
+
+TEST_F(FaultsTest, KilledBeforeConnect) {
+  start([&](int r) {
+    connect(r, [&] {
+      if (r == 2) raise(SIGKILL);
+    });
+  });
+  EXPECT_LT(wait_for_errors(2, 2 * kLimit), kLimit);
+  for (int r = 0; r < kNodes; ++r) {
+    if (r == 2) continue;
+    EXPECT_NE(std::string(shared_->message[r]), "");
+  }
+}
+
+TEST_F(FaultsTest, StoppedBeforeConnect) {
+  start([&](int r) {
+    connect(r, [&] {
+      if (r == 1) raise(SIGSTOP);
+    });
+  });
+  EXPECT_LT(wait_for_errors(1, 2 * kLimit), kLimit);
+}
+
+TEST_F(FaultsTest, KilledInsteadOfClosing) {
+  start([&](int r) {
+    coll::Communicator* c = connect(r);
+    if (c == nullptr) return;
+    while (shared_->connected < kNodes) std::this_thread::sleep_for(1ms);
+    if (r == 0) raise(SIGKILL);
+    std::this_thread::sleep_for(300ms);
+    coll::close(c);  // must neither hang nor crash
+    ++shared_->rounds[r];
+  });
+  for (int r = 0; r < kNodes; ++r) {
+    int status = 0;
+    ASSERT_EQ(waitpid(pids_[r], &status, 0), pids_[r]);
+    if (r != 0) {
+      EXPECT_TRUE(WIFEXITED(status));
+      EXPECT_EQ(shared_->rounds[r], 1);
+    }
+  }
+  pids_.clear();
+}
+
+TEST_F(FaultsTest, DifferentKnobsAreAnAgreedFailureThatNamesHostAndKnob) {
+  start([&](int r) {
+    if (r == 2) {
+      setenv("RIFFLE_CHUNK_BYTES", "512K", 1);
+      reload_config();
+    }
+    connect(r);
+  });
+  wait_for_errors(-1, kLimit);
+  for (int r = 0; r < kNodes; ++r) {
+    const std::string text = shared_->message[r];
+    EXPECT_NE(text.find("RIFFLE_CHUNK_BYTES"), std::string::npos) << text;
+    EXPECT_EQ(text, shared_->message[0]);
+  }
+}
+
+TEST_F(FaultsTest, AMissingFabricFileIsAnAgreedFailureThatNamesIt) {
+  setenv("RIFFLE_FABRIC", "/nonexistent/fabric.toml", 1);
+  reload_config();
+  start([&](int r) { connect(r); });
+  wait_for_errors(-1, kLimit);
+  unsetenv("RIFFLE_FABRIC");
+  for (int r = 0; r < kNodes; ++r) {
+    EXPECT_NE(std::string(shared_->message[r]).find("/nonexistent/fabric.toml"), std::string::npos)
+        << shared_->message[r];
+  }
+}
+
+}  // namespace
+}  // namespace riffle
