@@ -251,18 +251,23 @@ TYPED_TEST(TunerTable, LeavesChunkSizesAlone) {
   }
 }
 
-// The switch is read from the environment once per process, so this needs a process of its own.
+// The switch is read from the environment once per process, so this needs a fresh process, which
+// the "threadsafe" style starts.
 TYPED_TEST(TunerTable, SwitchedOffItAvoidsCollNetAtEverySize) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto avoids_collnet = [&] {
     ::setenv("RIFFLE_COLLNET", "off", 1);
     void* context = this->start(4);
+    bool is_avoided = false;
     if constexpr (TestFixture::kHasCosts) {
       Table offered, avoided;
       offered.set(kChain, kSimple, 500);
-      return this->bend(context, kAllReduce, 1 << 30, offered) == avoided;
+      is_avoided = this->bend(context, kAllReduce, 1 << 30, offered) == avoided;
     } else {
-      return this->name(context, kAllReduce, 1 << 30, 1) == std::array{-1, -1};
+      is_avoided = this->name(context, kAllReduce, 1 << 30, 1) == std::array{-1, -1};
     }
+    this->end(context);
+    return is_avoided;
   };
   EXPECT_EXIT(std::exit(avoids_collnet() ? 0 : 1), testing::ExitedWithCode(0), "");
 }
