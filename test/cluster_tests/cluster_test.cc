@@ -1,0 +1,244 @@
+// Emulated clusters are what they say (names, rates, counters) and leave nothing behind.
+#include "test/cluster/cluster.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <set>
+
+#include "test/cluster/network.h"
+
+namespace riffle::cluster {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class ClusterTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (Status s = namespaces_allowed(); !s) GTEST_SKIP() << s.message();
+  }
+};
+
+// Runs `body` on a node in a child; it writes its answer to the descriptor it is given.
+std::pair<pid_t, int> run_on(const Cluster& cluster, int node,
+                             const std::function<int(int out)>& body) {
+  int fds[2];
+  EXPECT_EQ(pipe(fds), 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(30);
+    close(fds[0]);
+    _exit(cluster.enter(node) ? body(fds[1]) : 99);
+  }
+  close(fds[1]);
+  return {pid, fds[0]};
+}
+
+template <class T>
+T answer_of(std::pair<pid_t, int> child) {
+  T answer{};
+  EXPECT_EQ(read(child.second, &answer, sizeof answer), static_cast<ssize_t>(sizeof answer));
+  close(child.second);
+  int status = 0;
+  waitpid(child.first, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+  return answer;
+}
+
+sockaddr_in endpoint(int node) {
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  a.sin_port = htons(4711);
+  inet_pton(AF_INET, address_of(node).c_str(), &a.sin_addr);
+  return a;
+}
+
+// Takes `bytes` from one connection; the seconds from the first byte to the last.
+int receive(int out, int node, std::size_t bytes) {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  const sockaddr_in self = endpoint(node);
+  if (bind(listener, reinterpret_cast<const sockaddr*>(&self), sizeof self) != 0) return 2;
+  listen(listener, 1);
+  const int fd = accept(listener, nullptr, nullptr);
+  std::vector<char> buffer(1 << 18);
+  std::size_t got = 0;
+  Clock::time_point start;
+  while (got < bytes) {
+    const ssize_t n = read(fd, buffer.data(), buffer.size());
+    if (n <= 0) return 3;
+    if (got == 0) start = Clock::now();
+    got += static_cast<std::size_t>(n);
+  }
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return write(out, &seconds, sizeof seconds) == sizeof seconds ? 0 : 4;
+}
+
+int send_all(int out, int to, std::size_t bytes) {
+  const sockaddr_in peer = endpoint(to);
+  int fd = -1;
+  for (int tries = 0; tries < 200; ++tries) {
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(fd, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) == 0) break;
+    close(fd);
+    usleep(20000);
+  }
+  const std::vector<char> data(1 << 18);
+  for (std::size_t sent = 0; sent < bytes;) {
+    const ssize_t n = write(fd, data.data(), std::min(data.size(), bytes - sent));
+    if (n <= 0) return 2;
+    sent += static_cast<std::size_t>(n);
+  }
+  const double done = 1;
+  return write(out, &done, sizeof done) == sizeof done ? 0 : 3;
+}
+
+// Payload of a bare TCP loop from one node to another as a share of what a link of `kbps` allows.
+double share_of_rate(const Cluster& cluster, int from, int to, std::int64_t kbps,
+                     std::size_t bytes) {
+  const auto receiver = run_on(cluster, to, [&](int out) { return receive(out, to, bytes); });
+  const auto sender = run_on(cluster, from, [&](int out) { return send_all(out, to, bytes); });
+  const double seconds = answer_of<double>(receiver);
+  answer_of<double>(sender);
+  const double ideal = static_cast<double>(kbps) * 1000 / 8 * kPayloadBytes / kFrameBytes;
+  const double share = static_cast<double>(bytes) / seconds / ideal;
+  std::printf("node%d -> node%d: %.4f of the payload rate of %lld Mbit/s\n", from, to, share,
+              static_cast<long long>(kbps / 1000));
+  return share;
+}
+
+Profile small_racks() {
+  Profile profile = even_profile(4, 120'000);
+  profile.racks = {{"left", 60'000}, {"right", 60'000}};
+  profile.rack_of = {0, 0, 1, 1};
+  profile.rate_kbps[1] = 40'000;
+  return profile;
+}
+
+TEST_F(ClusterTest, NodesHaveTheirNames) {
+  const auto cluster = Cluster::create(even_profile(3, 0));
+  ASSERT_TRUE(cluster) << cluster.status().message();
+  for (int n = 0; n < 3; ++n) {
+    const auto name = answer_of<std::array<char, 8>>(run_on(*cluster.value(), n, [](int out) {
+      std::array<char, 8> name{};
+      gethostname(name.data(), name.size());
+      return write(out, name.data(), name.size()) == 8 ? 0 : 1;
+    }));
+    EXPECT_EQ(std::string(name.data()), "node" + std::to_string(n));
+  }
+}
+
+TEST_F(ClusterTest, RatesAreWithinThreePercent) {
+  const auto cluster = Cluster::create(small_racks());
+  ASSERT_TRUE(cluster) << cluster.status().message();
+  constexpr std::size_t kBytes = 8 << 20;
+  EXPECT_NEAR(share_of_rate(*cluster.value(), 2, 3, 120'000, kBytes), 1.0, 0.03);  // a node's link
+  EXPECT_NEAR(share_of_rate(*cluster.value(), 0, 1, 40'000, kBytes), 1.0, 0.03);   // slow receiver
+  EXPECT_NEAR(share_of_rate(*cluster.value(), 1, 0, 40'000, kBytes), 1.0, 0.03);   // slow sender
+  EXPECT_NEAR(share_of_rate(*cluster.value(), 0, 2, 60'000, kBytes), 1.0, 0.03);   // an uplink
+}
+
+TEST_F(ClusterTest, CountersCountTheWire) {
+  const auto cluster = Cluster::create(even_profile(2, 0));
+  ASSERT_TRUE(cluster) << cluster.status().message();
+  constexpr std::size_t kBytes = 4 << 20;
+  const auto before = cluster.value()->wire_bytes(0);
+  ASSERT_TRUE(before) << before.status().message();
+  const auto receiver =
+      run_on(*cluster.value(), 1, [&](int out) { return receive(out, 1, kBytes); });
+  answer_of<double>(run_on(*cluster.value(), 0, [&](int out) { return send_all(out, 1, kBytes); }));
+  answer_of<double>(receiver);
+  const auto after = cluster.value()->wire_bytes(0);
+  ASSERT_TRUE(after);
+  EXPECT_GE(after->sent - before->sent, static_cast<std::int64_t>(kBytes));
+  EXPECT_LT(after->received - before->received, static_cast<std::int64_t>(kBytes / 4));
+}
+
+// Namespaces (by inode) that some process still is in.
+std::set<ino_t> live_network_namespaces() {
+  std::set<ino_t> live;
+  DIR* proc = opendir("/proc");
+  while (const dirent* entry = readdir(proc)) {
+    struct stat info;
+    const std::string path = std::string("/proc/") + entry->d_name + "/ns/net";
+    if (stat(path.c_str(), &info) == 0) live.insert(info.st_ino);
+  }
+  closedir(proc);
+  return live;
+}
+
+// A launcher in a child makes a cluster, tells its namespaces and then ends by `signal`.
+void expect_nothing_left_after(int signal) {
+  int fds[2];
+  ASSERT_EQ(pipe(fds), 0);
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    close(fds[0]);
+    const auto cluster = Cluster::create(even_profile(3, 10'000));
+    if (!cluster) _exit(1);
+    std::array<ino_t, 3> inodes{};
+    for (std::size_t n = 0; n < inodes.size(); ++n) {
+      struct stat info {};
+      stat(("/proc/" + std::to_string(cluster.value()->holders()[n]) + "/ns/net").c_str(), &info);
+      inodes[n] = info.st_ino;
+    }
+    if (write(fds[1], inodes.data(), sizeof inodes) != sizeof inodes) _exit(1);
+    while (true) pause();
+  }
+  close(fds[1]);
+  std::array<ino_t, 3> inodes{};
+  ASSERT_EQ(read(fds[0], inodes.data(), sizeof inodes), static_cast<ssize_t>(sizeof inodes));
+  close(fds[0]);
+  for (ino_t inode : inodes) ASSERT_TRUE(live_network_namespaces().contains(inode));
+  kill(launcher, signal);
+  waitpid(launcher, nullptr, 0);
+  const auto deadline = Clock::now() + std::chrono::seconds(5);
+  bool any = true;
+  while (any && Clock::now() < deadline) {
+    usleep(20000);
+    const auto live = live_network_namespaces();
+    any = false;
+    for (ino_t inode : inodes) any |= live.contains(inode);
+  }
+  EXPECT_FALSE(any) << "namespaces outlived their launcher, ended by signal " << signal;
+}
+
+TEST_F(ClusterTest, NothingIsLeftAfterInterrupt) { expect_nothing_left_after(SIGINT); }
+TEST_F(ClusterTest, NothingIsLeftAfterKill) { expect_nothing_left_after(SIGKILL); }
+TEST_F(ClusterTest, NothingIsLeftAfterAbort) { expect_nothing_left_after(SIGABRT); }
+
+// What a user without any right gets, tried by giving up all of ours.
+TEST_F(ClusterTest, WorksInAUserNamespace) {
+  if (geteuid() != 0) GTEST_SKIP() << "not root: the other tests do this already";
+  const pid_t pid = fork();
+  if (pid == 0) {
+    if (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0) _exit(1);
+    if (!namespaces_allowed()) _exit(77);
+    const auto cluster = Cluster::create(small_racks());
+    if (!cluster) std::fprintf(stderr, "%s\n", cluster.status().message().c_str());
+    if (!cluster || !cluster.value()->in_user_namespace()) _exit(2);
+    const pid_t on_node = fork();
+    if (on_node == 0) _exit(cluster.value()->enter(2) ? 0 : 3);
+    int status = 0;
+    waitpid(on_node, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 4);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "user namespaces are not allowed here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace
+}  // namespace riffle::cluster

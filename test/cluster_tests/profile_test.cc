@@ -1,0 +1,67 @@
+#include "test/cluster/profile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace riffle::cluster {
+namespace {
+
+TEST(ProfileTest, EveryShippedProfileIsRightAndPlannable) {
+  const auto names = profile_names(PROFILES);
+  ASSERT_GE(names.size(), 9u);
+  for (const std::string& name : names) {
+    const auto profile = load_profile(name, PROFILES);
+    ASSERT_TRUE(profile) << profile.status().message();
+    EXPECT_EQ(profile->name, name);
+    if (profile->shaped()) EXPECT_TRUE(validate(fabric_of(profile.value()))) << name;
+  }
+}
+
+TEST(ProfileTest, RacksInterleaveRanks) {
+  const auto profile = load_profile("racks8", PROFILES);
+  ASSERT_TRUE(profile) << profile.status().message();
+  EXPECT_EQ(profile->rack_of, (std::vector<int>{0, 1, 0, 1, 0, 1, 0, 1}));
+  const Fabric fabric = fabric_of(profile.value());
+  EXPECT_EQ(fabric.racks[1].up_kbps, 200'000);
+  EXPECT_EQ(fabric.nodes[5].in_kbps, 400'000);
+}
+
+struct Wrong {
+  const char* text;
+  const char* named;  // what the message must name
+};
+
+TEST(ProfileTest, FaultsNameFileAndCulprit) {
+  const Wrong cases[] = {
+      {"nodes = 4", "about"},
+      {"about = \"x\"\nnodes = 1", "nodes must be a whole number from 2 to 200"},
+      {"about = \"x\"\nnodes = 4\nrate_mpbs = 4", "unknown key \"rate_mpbs\""},
+      {"about = \"x\"\nnodes = 4\n[[exception]]\nnodes = [4]\nrate_mbps = 1",
+       "node 4 does not exist"},
+      {"about = \"x\"\nnodes = 2\n[[rack]]\nname = \"a\"\nnodes = [0]", "node 1 is in no rack"},
+      {"about = \"x\"\nnodes = 2\n[[rack]]\nname = \"a\"\nnodes = [0, 1, 1]",
+       "node 1 is in two racks"},
+      {"about = \"x\"\nnodes = 2\n[fault]\nnode = 1\nafter_ms = 1\nkinds = [\"melt\"]",
+       "kinds accepts"},
+      {"about = ", "not TOML"},
+  };
+  for (const Wrong& c : cases) {
+    const auto profile = parse_profile(c.text, "some/file.toml");
+    ASSERT_FALSE(profile) << c.text;
+    EXPECT_NE(profile.status().message().find("some/file.toml"), std::string::npos)
+        << profile.status().message();
+    EXPECT_NE(profile.status().message().find(c.named), std::string::npos)
+        << profile.status().message();
+  }
+}
+
+TEST(ProfileTest, UnknownNameListsTheKnownOnes) {
+  const auto profile = load_profile("uniform9", PROFILES);
+  ASSERT_FALSE(profile);
+  EXPECT_NE(profile.status().message().find("uniform8"), std::string::npos)
+      << profile.status().message();
+}
+
+}  // namespace
+}  // namespace riffle::cluster
