@@ -19,7 +19,7 @@ namespace riffle {
 namespace {
 
 // A file that is still empty after this time belongs to a process that died while writing it.
-constexpr std::time_t kUnfinishedAge_s = 60;
+constexpr std::time_t kUnfinishedAgeSeconds = 60;
 constexpr std::size_t kMaxBytes = 64 << 10;
 
 class OwnFiles;
@@ -119,7 +119,7 @@ std::string read_or_remove(const std::string& path) {
   if (is_locked(fd)) {
     content = read_all(fd);
   } else if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-             (info.st_size > 0 || ::time(nullptr) - info.st_mtime > kUnfinishedAge_s)) {
+             (info.st_size > 0 || ::time(nullptr) - info.st_mtime > kUnfinishedAgeSeconds)) {
     ::unlink(path.c_str());
   }
   ::close(fd);

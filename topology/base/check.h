@@ -1,6 +1,6 @@
 // RIFFLE_CHECK: an assertion that stays in release builds. It throws InvariantBroken, which the C
-// border (plugin/entry) and the reactor thread turn into an error of the one communicator concerned:
-// a bug of ours must not abort somebody's training job.
+// border (plugin/entry) and the reactor thread turn into an error of the one communicator
+// concerned: a bug of ours must not abort somebody's training job.
 #pragma once
 
 #include <stdexcept>
@@ -21,9 +21,9 @@ class InvariantBroken : public std::logic_error {
 
 }  // namespace riffle
 
-#define RIFFLE_CHECK(condition, why)                                        \
-  do {                                                                      \
-    if (!(condition)) [[unlikely]] {                                        \
-      ::riffle::invariant_broken(__FILE__, __LINE__, #condition, (why));    \
-    }                                                                       \
+#define RIFFLE_CHECK(condition, why)                                     \
+  do {                                                                   \
+    if (!(condition)) [[unlikely]] {                                     \
+      ::riffle::invariant_broken(__FILE__, __LINE__, #condition, (why)); \
+    }                                                                    \
   } while (false)

@@ -48,8 +48,8 @@ inline Status internal_error(std::string m) { return {Code::kInternal, std::move
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                 // NOLINT: implicit on purpose
-  Result(Status error) : status_(std::move(error)) {            // NOLINT: implicit on purpose
+  Result(T value) : value_(std::move(value)) {}       // NOLINT: implicit on purpose
+  Result(Status error) : status_(std::move(error)) {  // NOLINT: implicit on purpose
     RIFFLE_CHECK(!status_.is_ok(), "a Result without a value needs an error");
   }
   bool is_ok() const { return value_.has_value(); }

@@ -36,7 +36,7 @@ class Section {
   std::optional<std::string> text(const char* key) {
     const toml::node* node = table_.get(key);
     if (node == nullptr) return {};
-    const auto value = node->value_exact<std::string>();
+    auto value = node->value_exact<std::string>();
     if (value && !value->empty() && value->size() <= 255) return value;
     fail(*node, std::string(key) + " must be a text of 1..255 bytes in quotes");
     return {};

@@ -42,7 +42,7 @@ std::vector<Share> cuts_of(std::span<const double> weights, Share begin, Share e
   double sum = 0;
   for (double w : weights) {
     sum += w;
-    const auto steps = static_cast<Share>(sum / total * span / grain + 0.5);
+    const auto steps = static_cast<Share>(std::llround(sum / total * span / grain));
     cuts.push_back(sum >= total ? end : std::min(begin + steps * grain, end));
   }
   return cuts;
