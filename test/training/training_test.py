@@ -2,7 +2,6 @@
 process that has the whole batch. Then spoils a sum on purpose: the comparison must notice."""
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -10,12 +9,10 @@ import tempfile
 import time
 import unittest
 
-import numpy as np
-
 import digits
+import results
 
 WORKERS = 8
-WIDTHS = (64, 256, 256, 10)
 LIMIT = 1e-4  # of any weight against the training of one process
 OPTIONS = None
 
@@ -26,7 +23,7 @@ def train(folder, steps, fault=""):
                        RIFFLE_COLLNET="on")
     command = ["/usr/bin/python3", os.path.join(os.path.dirname(__file__), "worker.py"),
                "--library", OPTIONS.library, "--plugin", OPTIONS.plugin, "--output", folder,
-               "--widths", ",".join(map(str, WIDTHS)), "--steps", str(steps), "--fault", fault]
+               "--steps", str(steps), "--fault", fault]
     workers = [subprocess.Popen(command, env=dict(environment, RANK=str(rank)),
                                 stdout=subprocess.DEVNULL) for rank in range(WORKERS)]
     deadline = time.monotonic() + 100
@@ -37,21 +34,7 @@ def train(folder, steps, fault=""):
             worker.kill()
     if any(codes):
         raise AssertionError(f"exit codes of the workers: {codes}")
-    weights = []
-    for rank in range(WORKERS):
-        with np.load(os.path.join(folder, f"weights{rank}.npz")) as file:
-            weights.append([file[name] for name in file.files])
-    with open(os.path.join(folder, "course.json")) as file:
-        return weights, json.load(file)
-
-
-def identical(weights):
-    """Every worker has the bits of worker 0."""
-    return all(a.tobytes() == b.tobytes() for w in weights for a, b in zip(w, weights[0]))
-
-
-def distance(weights, reference):
-    return max(float(np.abs(a - b).max()) for a, b in zip(weights, reference))
+    return results.weights(folder, WORKERS), results.course(folder)
 
 
 class Training(unittest.TestCase):
@@ -63,26 +46,27 @@ class Training(unittest.TestCase):
     def test_same_model_as_one_process(self):
         steps = 200
         weights, course = train(self.folder, steps)
-        reference = digits.train_alone(WIDTHS, steps)
-        apart = distance(weights[0], reference.parameters)
+        reference = digits.train_alone(steps)
+        apart = results.distance(weights[0], reference.parameters)
         accuracy = course["course"][-1]["accuracy"]
         print(f"{course['collnet_calls']} iallreduce calls, {len(course['bucket_bytes'])} buckets; "
               f"largest difference to one process {apart:.2g}; accuracy {accuracy:.4f}")
         self.assertGreaterEqual(course["collnet_calls"], steps * len(course["bucket_bytes"]))
-        self.assertTrue(identical(weights))
+        self.assertTrue(results.identical(weights))
         self.assertLess(apart, LIMIT)
         self.assertGreaterEqual(accuracy, 0.95)
 
     def test_one_lost_contribution_is_seen(self):
         """A single one of 20 sums lacks one worker."""
         weights, _ = train(self.folder, 20, "lost")
-        self.assertTrue(identical(weights))
-        self.assertGreater(distance(weights[0], digits.train_alone(WIDTHS, 20).parameters), LIMIT)
+        self.assertTrue(results.identical(weights))
+        reference = digits.train_alone(20)
+        self.assertGreater(results.distance(weights[0], reference.parameters), LIMIT)
 
     def test_one_wrong_bit_is_seen(self):
         """One worker has one other bit in the result of one sum."""
         weights, _ = train(self.folder, 20, "bit")
-        self.assertFalse(identical(weights))
+        self.assertFalse(results.identical(weights))
 
 
 if __name__ == "__main__":

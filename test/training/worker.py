@@ -21,7 +21,6 @@ def arguments():
     parser.add_argument("--plugin", required=True, help="libnccl-net-riffle.so")
     parser.add_argument("--output", required=True, help="folder, the same for all workers")
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--widths", default="64,256,256,10", help="of the network's layers")
     parser.add_argument("--bucket-bytes", type=int, default=128 << 10)
     parser.add_argument("--algorithm", default="", help="what NCCL_ALGO would force")
     parser.add_argument("--fault", choices=("", "lost", "bit"), default="",
@@ -33,7 +32,7 @@ def main():
     options = arguments()
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     images, test_images, labels, test_labels = digits.load()
-    network = digits.Network([int(w) for w in options.widths.split(",")])
+    network = digits.Network()
     optimizer = digits.Momentum(network.parameters)
     buckets = Buckets(network.parameters, options.bucket_bytes)
     trainer = Trainer(options.library, options.plugin, os.path.join(options.output, "rendezvous"),
