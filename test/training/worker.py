@@ -1,5 +1,5 @@
-"""One worker of a data-parallel training. Its rank is RANK of WORLD_SIZE, as set by torchrun
-and `riffle cluster`; it leaves its weights in <output>/weights<rank>.npz, rank 0 also the course of the
+"""One worker of a data-parallel training. Its rank is RANK of WORLD_SIZE, as set by torchrun and
+`riffle cluster`; it leaves its weights in <output>/weights<rank>.npz, rank 0 also the course of the
 training in <output>/course.json."""
 
 import argparse

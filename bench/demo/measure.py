@@ -1,0 +1,181 @@
+"""Everything that the demo measures, as plain dictionaries."""
+
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+
+import digits
+import resnet50
+import results
+from network import Network
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+STEPS = 200
+RING_STEPS = 40     # enough for its time per step
+WARM_UP_STEPS = 5   # not counted in times
+PLANNED_BYTES = 32 << 20  # the size at which the plugin compares plans
+CPU_BOUND = 0.8     # above this load of the machine a time says little of the network
+LIMIT_S = 400       # for one program
+PYTHON = "/usr/bin/python3"
+NAMES = {"riffle": "Riffle", "nccl-ring": "NCCL's ring", "openmpi": "Open MPI"}
+
+
+class Failed(Exception):
+    """With a message for the user."""
+
+
+class Site:
+    """The built programs, and the network they run on."""
+
+    def __init__(self, build, profile, output):
+        self.riffle = build / "tools/riffle"
+        self.plugin = build / "plugin/libnccl-net-riffle.so"
+        self.trainer = build / "test/training/libriffle_trainer.so"
+        self.worker = ROOT / "test/training/worker.py"
+        self.profile = profile
+        self.output = output
+        for file in (self.riffle, self.plugin, self.trainer):
+            if not file.exists():
+                raise Failed(f"{file} is missing; scripts/demo builds it")
+        self.network = Network(ROOT / f"bench/profiles/{profile}.toml")
+        self.nodes = len(self.network.nodes)
+        self.fabric = output / "fabric.toml"
+        self.fabric.write_text(self.network.fabric())
+        self.plan = json.loads(run([self.riffle, "plan", "--fabric", self.fabric, "--bytes",
+                                    PLANNED_BYTES, "--json"]).stdout)
+        probe = run([self.riffle, "cluster", "--profile", profile, "--", "true"], may_fail=True)
+        self.emulated = probe.returncode == 0
+        self.obstacle = probe.stderr.strip()  # why it cannot be emulated here
+
+    def environment(self):
+        """The caller's, without settings that would change what is measured."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("RIFFLE_", "NCCL_"))}
+        if self.emulated:
+            return dict(kept, RIFFLE_FABRIC=str(self.fabric))
+        return dict(kept, RIFFLE_SOCKET_IFNAME="=lo")
+
+
+def run(command, may_fail=False):
+    command = [str(c) for c in command]
+    result = subprocess.run(command, text=True, timeout=60, capture_output=True)
+    if result.returncode != 0 and not may_fail:
+        raise Failed(f"{' '.join(command)}: {result.stderr.strip()}")
+    return result
+
+
+@contextlib.contextmanager
+def running(command, environments):
+    """The programs, alive at most until the end of the block, or for LIMIT_S."""
+    programs = [subprocess.Popen([str(c) for c in command], env=environment, text=True,
+                                 stdout=subprocess.PIPE) for environment in environments]
+    watchdog = threading.Timer(LIMIT_S, lambda: [program.kill() for program in programs])
+    watchdog.start()
+    try:
+        yield programs
+    finally:
+        watchdog.cancel()
+        for program in programs:
+            program.kill()
+            program.wait()
+
+
+def run_workers(site, arguments, on_line):
+    """worker.py once per node: on the emulated cluster, or side by side on loopback."""
+    command = [PYTHON, site.worker, *arguments]
+    environments = [site.environment()]
+    if site.emulated:
+        command = [site.riffle, "cluster", "--profile", site.profile, "--", *command]
+    else:
+        environments = [dict(site.environment(), RANK=str(rank), WORLD_SIZE=str(site.nodes))
+                        for rank in range(site.nodes)]
+    with running(command, environments) as workers:
+        for line in workers[0].stdout:
+            on_line(json.loads(line))
+        if any([worker.wait() for worker in workers]):
+            raise Failed("a worker of the training failed; its message is above")
+
+
+def train(site, on_step):
+    def course_of(folder, steps, algorithm, on_line):
+        run_workers(site, ["--library", site.trainer, "--plugin", site.plugin, "--output", folder,
+                           "--steps", steps, "--algorithm", algorithm], on_line)
+        return results.course(folder)
+
+    def times(course):
+        counted = course["course"][WARM_UP_STEPS:]
+        return {key: statistics.median(entry[key] for entry in counted)
+                for key in ("step_s", "reduce_s")}
+
+    with tempfile.TemporaryDirectory() as folder:
+        course = course_of(folder, STEPS, "", on_step)
+        weights = results.weights(folder, site.nodes)
+    with tempfile.TemporaryDirectory() as folder:
+        ring = course_of(folder, RING_STEPS, "ring", lambda entry: None)
+    alone = digits.train_alone(STEPS)
+    return {"course": course["course"], "bytes": sum(course["bucket_bytes"]),
+            "collnet_calls": course["collnet_calls"],
+            "accuracy": course["course"][-1]["accuracy"],
+            "identical": results.identical(weights),
+            "distance": results.distance(weights[0], alone.parameters),
+            "riffle": times(course), "ring": times(ring)}
+
+
+def bench(site, peers, sizes, on_peer):
+    """Rows of `riffle bench`, one all-reduce each."""
+    file = site.output / "buckets.json"
+    command = [site.riffle, "bench", "--profile", site.profile, "--peers", peers, "--sizes",
+               ",".join(map(str, sizes)), "--warmup", 0, "--iters", 1, "--json", file]
+    if not site.emulated:
+        command.append("--loopback")
+    environment = {k: v for k, v in site.environment().items() if not k.startswith("RIFFLE_")}
+    seen = set()
+    with running(command, [environment]) as (program,):
+        for line in program.stdout:
+            peer = (line.split() or ["#"])[0]
+            if peer not in seen and not peer.startswith("#"):
+                seen.add(peer)
+                on_peer(peer)
+        if program.wait() != 0:
+            print("demo: riffle bench reports a problem, see above", file=sys.stderr)
+    return json.loads(file.read_text())
+
+
+def buckets(site, on_peer):
+    """Time of every library for every bucket. The first, small size warms up the connections."""
+    on_peer("looking for the fastest of Gloo's algorithms here")
+    trial = [r for r in bench(site, "gloo", [4 << 20], lambda peer: None) if r["peer"] == "gloo"]
+    gloo = trial[0]["variant"] if trial else "gloo"
+    names = dict(NAMES, **{gloo: f"Gloo ({gloo.removeprefix('gloo-')})"})
+    sizes = resnet50.bucket_bytes()
+    rows = bench(site, f"nccl-ring,{gloo},openmpi", [1 << 20, *sizes],
+                 lambda peer: on_peer(f"{names.get(peer, peer)} is done"))
+    libraries = []
+    for peer in dict.fromkeys(r["peer"] for r in rows):
+        mine = [r for r in rows if r["peer"] == peer][1:]
+        if len(mine) != len(sizes):
+            continue
+        libraries.append({
+            "peer": peer, "name": names.get(peer, peer),
+            "times_s": [r["time_us"] / 1e6 for r in mine],
+            "total_s": sum(r["time_us"] for r in mine) / 1e6,
+            "wrong": sum(r["wrong"] for r in mine),
+            "cpu_load": statistics.mean(r["cpu_load"] for r in mine)})
+    bound = [r["bound_us"] for r in rows if r["peer"] == "riffle"][1:]
+    return {"bytes": sizes, "libraries": libraries,
+            "bounds_s": None if None in bound else [b / 1e6 for b in bound]}
+
+
+def machine():
+    with open("/proc/cpuinfo") as file:
+        models = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
+    return {"processors": os.cpu_count(), "model": models[0] if models else platform.machine(),
+            "kernel": platform.release(),
+            "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")}
