@@ -1,6 +1,7 @@
 #include "topology/plan/shares.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace riffle {
