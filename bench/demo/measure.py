@@ -53,7 +53,7 @@ class Site:
                                     PLANNED_BYTES, "--json"]).stdout)
         probe = run([self.riffle, "cluster", "--profile", profile, "--", "true"], may_fail=True)
         self.emulated = probe.returncode == 0
-        self.obstacle = probe.stderr.strip()  # why it cannot be emulated here
+        self.obstacle = probe.stderr.strip().removeprefix("riffle: ")  # why it cannot be emulated here
 
     def environment(self):
         """The caller's, without settings that would change what is measured."""

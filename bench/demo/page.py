@@ -63,6 +63,13 @@ def meaning(site, buckets):
     return text
 
 
+def network(site):
+    about = site.network.about
+    return ["<h2>The network</h2>", paragraph(
+        f"{about[0].upper()}{about[1:]}. Numbers below nodes are the rates of their links in "
+        "Mbit/s, in both directions."), drawing.network(site.network)]
+
+
 def levels(site):
     plan = site.plan["plans"]
     steps = plan["lanes"][0]["levels"]  # the others differ by their order only
@@ -107,11 +114,11 @@ def table(buckets):
 def comparison(buckets):
     limited = [lib["name"] for lib in buckets["libraries"] if lib["cpu_load"] > measure.CPU_BOUND]
     note = [paragraph("This machine’s processors were busy, so that they and not only the network "
-                      f"limited {', '.join(limited)}: on an idle machine they are faster.",
-                      "note")] if limited else []
+                      f"may have limited {', '.join(limited)}.", "note")]
     return ["<h2>One ResNet-50 step</h2>", paragraph(
         "25.6 million parameters, in the buckets that PyTorch’s DistributedDataParallel makes of "
-        "them; the bars are cut at the buckets."), drawing.bars(buckets), table(buckets), *note,
+        "them; the bars are cut at the buckets."), drawing.bars(buckets), table(buckets),
+        *note * bool(limited and buckets["bounds_s"]),
         paragraph("“wrong” counts elements, over all nodes, that differ from the exact sum.")]
 
 
@@ -144,9 +151,10 @@ def method(site, buckets):
         "busy on average while a library ran; over 80 % is marked with “!”. Every bucket was summed once per library, after a "
         "warm-up; a time is that of the slowest node. NCCL’s ring means its ring pattern, run over "
         "the same plugin’s network transport by a stand-in for NCCL’s host side; Gloo and Open MPI "
-        "are Debian’s packages over TCP, Gloo with its fastest algorithm here. The bound is what "
-        "no exact all-reduce can beat; it counts what an ideal TCP flow carries as payload "
-        "(1448 of 1514 bytes).")
+        "are Debian’s packages over TCP, Gloo with its fastest algorithm here.")
+    if buckets["bounds_s"]:
+        words += (" The bound is what no exact all-reduce can beat; it counts what an ideal TCP "
+                  "flow carries as payload (1448 of 1514 bytes).")
     again = f"riffle bench --profile {site.profile} --peers nccl-ring,gloo,openmpi --sizes 16M,32M"
     return ["<h2>How it was measured</h2>", paragraph(words),
             f"<p>{machine['date']}. More sizes and repetitions: <code>{escape(again)}</code></p>"]
@@ -157,9 +165,9 @@ def html(site, trained, buckets):
     parts = ["<!doctype html>", '<html lang="en"><head><meta charset="utf-8">',
              '<meta name="viewport" content="width=device-width, initial-scale=1">',
              f"<title>Riffle demo</title><style>{STYLE}</style></head><body>",
-             f"<h1>{escape(title)}</h1>", *meaning(site, buckets), "<h2>The network</h2>",
-             paragraph(f"{site.network.about[0].upper()}{site.network.about[1:]}. Numbers below "
-                       "nodes are the rates of their links in Mbit/s, in both directions."),
-             drawing.network(site.network), *plan(site), *comparison(buckets),
-             *training(site, trained), *method(site, buckets), "</body></html>"]
+             f"<h1>{escape(title)}</h1>", *meaning(site, buckets)]
+    if site.emulated:
+        parts += [*network(site), *plan(site)]
+    parts += [*comparison(buckets), *training(site, trained), *method(site, buckets),
+              "</body></html>"]
     return "\n".join(parts) + "\n"

@@ -1,6 +1,7 @@
 """What the demo prints."""
 
 import sys
+import textwrap
 
 import measure
 
@@ -12,9 +13,10 @@ def title(text):
 def show_network(site):
     network = site.network
     if not site.emulated:
-        print(f"NOTE: no emulated cluster on this machine ({site.obstacle}).\n"
-              "      All processes run side by side on loopback: results are right, times say "
-              "little.")
+        note = ("NOTE: this machine cannot emulate a network, so all processes run side by side on "
+                "loopback, without rates: results are right, times say little. Reason: "
+                f"{site.obstacle}")
+        print(textwrap.fill(note, 90, subsequent_indent="  "))
         return
     print(f"Network: {network.about}.")
     for index, rack in enumerate(network.racks):
