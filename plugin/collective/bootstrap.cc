@@ -28,7 +28,7 @@ void Bootstrap::opened(int peer) {
   if (phase_ == Phase::kLinks) check_links();
 }
 
-void Bootstrap::received(int peer, std::uint32_t kind, std::vector<std::uint8_t> message) {
+void Bootstrap::received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
   if (is_over()) return;
   const bool from_parent = !is_root() && peer == parent();
   const auto child = std::find(children_.begin(), children_.end(), peer);

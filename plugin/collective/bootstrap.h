@@ -34,7 +34,7 @@ class Bootstrap {
 
   void start();
   void opened(int peer);
-  void received(int peer, std::uint32_t kind, std::vector<std::uint8_t> message);
+  void received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message);
   // A peer is gone, or something else makes success impossible.
   void fail(const std::string& problem);
   // The deadline passed: names who is missing.

@@ -135,9 +135,9 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
   options.connect_timeout_ns = timeout_ns;
   mesh_ = make_tcp_mesh(*reactor_, std::move(listener), std::move(handles), rank_, options, this);
   control_ = std::make_unique<ControlChannel>(
-      mesh_.get(), [this](int peer, std::uint32_t kind, std::vector<std::uint8_t> message) {
+      mesh_.get(), [this](int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
         if (!bootstrap_->is_over()) {
-          bootstrap_->received(peer, kind, std::move(message));
+          bootstrap_->received(peer, kind, message);
         } else if (kind == kFaultKind) {
           fail(name_of(peer) + " reports: " + std::string(message.begin(), message.end()));
         }

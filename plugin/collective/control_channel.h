@@ -21,7 +21,8 @@ inline constexpr std::uint32_t kFaultKind = 100;
 
 class ControlChannel {
  public:
-  using Received = std::function<void(int peer, std::uint32_t kind, std::vector<std::uint8_t>)>;
+  using Received =
+      std::function<void(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message)>;
   ControlChannel(Mesh* mesh, Received received);
 
   void send(int peer, FrameType type, std::uint32_t kind, std::vector<std::uint8_t> message);

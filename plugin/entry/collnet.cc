@@ -151,7 +151,7 @@ abi::NcclResult connect(void** handles, int count, int rank, void* listener, voi
         throw;
       }
     }
-    own.release();
+    (void)own.release();
     return Status::ok();
   });
 }

@@ -48,8 +48,8 @@ class Node final : public MeshSink {
       outcome = s;
     };
     control_ = std::make_unique<ControlChannel>(
-        mesh, [this](int peer, std::uint32_t kind, std::vector<std::uint8_t> message) {
-          bootstrap->received(peer, kind, std::move(message));
+        mesh, [this](int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
+          bootstrap->received(peer, kind, message);
         });
     bootstrap = std::make_unique<Bootstrap>(mesh, report, std::move(steps));
     bootstrap->set_channel(control_.get());
