@@ -87,11 +87,12 @@ void Connection::close(Connection* connection) {
     const bool is_idle =
         std::none_of(connection->requests_.begin(), connection->requests_.end(),
                      [](const Request& r) { return r.state.load() == State::kRunning; });
-    if (connection->link_ != nullptr) {
+    // The link ends on its own thread, here or when it has drained.
+    if (const std::shared_ptr<Link> link = std::exchange(connection->link_, nullptr)) {
       if (is_idle) {
-        connection->link_->close();
+        link->close();
       } else {
-        connection->link_->abort();
+        link->abort();
       }
     }
     connection->reactor_->forget(connection);

@@ -2,8 +2,9 @@
 //
 // One per RIFFLE_THREADS, shared by all communicators of the process; an object is bound to one
 // reactor for life. The thread starts with the first object and ends when the last is gone and
-// nothing is draining. No signals are handled on it. After fork() the child owns no thread: its
-// descriptors are closed (not shut down) by a pthread_atfork handler and every call fails cleanly.
+// nothing is draining; whoever calls from another thread holds a reference during the call. No
+// signals are handled on it. After fork() the child owns no thread: its descriptors are closed (not
+// shut down) by a pthread_atfork handler and every call fails cleanly.
 //
 // An exception on the thread is caught around each handler, logged, and given to that handler's
 // on_failure(), never further.

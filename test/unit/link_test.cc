@@ -104,6 +104,7 @@ class LinkTest : public testing::Test {
   }
 
   std::shared_ptr<Reactor> reactor_ = Reactor::acquire();
+  const std::vector<std::byte> large_payload_ = std::vector<std::byte>(64 << 10);
   Recorder sink_;
   std::vector<Fd> far_;
   std::map<std::size_t, std::string> unread_;  // by stream
@@ -225,11 +226,10 @@ TEST_F(LinkTest, CloseSendsWhatIsQueuedThenGoodbyeThenTheEnd) {
 TEST_F(LinkTest, AStreamThatIsStuckDoesNotStopTheOthers) {
   start(2);
   // Nobody reads stream 0; everything that it did not take already goes through stream 1.
-  const std::vector<std::byte> payload(64 << 10);
   constexpr std::size_t kFrames = 100;
   reactor_->run_and_wait([&] {
     for (std::size_t i = 0; i < kFrames; ++i) {
-      link_->send({.seq = i, .length = 64 << 10}, payload, 0, 0);
+      link_->send({.seq = i, .length = 64 << 10}, large_payload_, 0, 0);
     }
   });
   const auto through = read_frames(1, 80);
