@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 
+#include "bench/harness/path_speed.h"
 #include "bench/harness/report.h"
 #include "bench/harness/session.h"
 #include "tools/command.h"
@@ -188,6 +189,10 @@ int run(const Options& options) {
       competing.push_back(peers.value()[i]);
     }
     run_title(*session.value(), competing, all.value(), findings);
+  }
+  const bench::Site& site = session.value()->site();
+  if (site.cluster != nullptr && !profile->shaped() && site.ranks == 2) {
+    std::fputs(bench::path_speed(site).c_str(), stdout);
   }
   Status status;
   if (fault) status = run_losses(*session.value(), peers.value(), all->front());

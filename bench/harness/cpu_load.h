@@ -7,10 +7,12 @@ class CpuLoad {
  public:
   void start();
   void stop();
-  // Busy share of all processors over the started intervals, 0..1.
-  double load() const { return total_ > 0 ? busy_ / total_ : 0; }
+  // Busy share of all processors over the started intervals, 0..1; -1: they were too short for the
+  // kernel's clock ticks.
+  double load() const { return total_ >= kMinTicks ? busy_ / total_ : -1; }
 
  private:
+  static constexpr double kMinTicks = 20;
   struct Ticks {
     double busy = 0, total = 0;
   };

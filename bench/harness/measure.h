@@ -26,8 +26,8 @@ struct Row {
   double time_us = 0;       // median over the iterations; slowest rank's end minus first's start
   double bound_us = 0;      // 0: no bound (links without rate)
   std::size_t wrong = 0;    // elements, over all ranks and iterations
-  double cpu_load = 0;      // of the whole machine while the all-reduces ran, 0..1
-  double cpu_s_per_gb = 0;  // CPU seconds of all workers per GB reduced and node
+  double cpu_load = 0;      // of the whole machine while the all-reduces ran, 0..1; -1: too short
+  double cpu_s_per_gb = 0;  // CPU seconds of the library per GB of buffer and node
   double sent_per_byte =
       -1;  // bytes on the wire that the busiest node sent per buffer byte; -1: unknown
   bool off_wire = false;  // some node sent or received less than any exact all-reduce must

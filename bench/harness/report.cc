@@ -14,7 +14,7 @@ std::string format(const char* pattern, Args... args) {
 }
 
 // nccl-tests print how many digits they need; the widths are theirs.
-constexpr char kHead[] = "#%10s %12s %12s %8s %6s %4s %10s %7s %7s %7s %10s %8s %5s %6s\n";
+constexpr char kHead[] = "#%10s %12s %12s %8s %6s %4s %10s %7s %7s %7s %10s %8s %5s %6s %7s\n";
 
 }  // namespace
 
@@ -32,11 +32,13 @@ std::string table_head(const cluster::Profile& profile, bool emulated) {
   text +=
       "# cpu: of the whole machine, whose processors all nodes share. tx/S: bytes that the "
       "busiest\n"
-      "# node put on the wire per byte of the buffer.\n#\n";
+      "# node put on the wire per byte of the buffer. cpu/GB: CPU seconds per GB of buffer and "
+      "node,\n"
+      "# of the whole process; for riffle and nccl-ring of the plugin's own threads.\n#\n";
   text += format(kHead, "peer", "size", "count", "type", "redop", "root", "time", "algbw", "busbw",
-                 "#wrong", "bound", "x bound", "cpu", "tx/S");
+                 "#wrong", "bound", "x bound", "cpu", "tx/S", "cpu/GB");
   return text + format(kHead, "", "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "",
-                       "(us)", "", "(%)", "");
+                       "(us)", "", "(%)", "", "(s)");
 }
 
 std::string table_line(const Row& row) {
@@ -47,8 +49,9 @@ std::string table_line(const Row& row) {
              row.time_us, row.algbw_gbs(), row.busbw_gbs(), row.wrong);
   text += row.bound_us > 0 ? format("%10.1f %8.3f ", row.bound_us, row.x_bound())
                            : format("%10s %8s ", "-", "-");
-  text += format("%5.0f ", 100 * row.cpu_load);
+  text += row.cpu_load >= 0 ? format("%5.0f ", 100 * row.cpu_load) : format("%5s ", "-");
   text += row.sent_per_byte >= 0 ? format("%6.2f", row.sent_per_byte) : format("%6s", "-");
+  text += format(" %7.2f", row.cpu_s_per_gb);
   if (row.variant != row.peer) text += "  " + row.variant;
   if (row.cpu_bound()) text += "  CPU-bound";
   if (row.off_wire) text += "  OFF THE WIRE: some bytes did not cross the network";
@@ -72,7 +75,7 @@ std::string to_json(const std::vector<Row>& rows) {
                            {"wrong", row.wrong},
                            {"bound_us", nullptr},
                            {"x_bound", nullptr},
-                           {"cpu_load", row.cpu_load},
+                           {"cpu_load", nullptr},
                            {"cpu_bound", row.cpu_bound()},
                            {"cpu_s_per_gb", row.cpu_s_per_gb},
                            {"sent_per_byte", nullptr},
@@ -81,6 +84,7 @@ std::string to_json(const std::vector<Row>& rows) {
       item["bound_us"] = row.bound_us;
       item["x_bound"] = row.x_bound();
     }
+    if (row.cpu_load >= 0) item["cpu_load"] = row.cpu_load;
     if (row.sent_per_byte >= 0) item["sent_per_byte"] = row.sent_per_byte;
     array.push_back(std::move(item));
   }

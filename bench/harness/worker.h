@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "bench/harness/control.h"
@@ -26,6 +27,8 @@ class AllReducer {
   // Before the first run of this work and whenever it changes; not timed.
   virtual Status prepare(const Work&) { return Status::ok(); }
   virtual Status run(const Work& work) = 0;  // returns when receive holds the result
+  // CPU time that the library has used in this process so far; by default all of the process's.
+  virtual std::int64_t cpu_us() const;
 };
 
 // Serves until the hub quits. A failure of the library is told to the hub and returned.

@@ -1,6 +1,8 @@
 // riffle and nccl-ring: the same shared object under the stand-in for NCCL's host side. riffle goes
 // the way cost model and tuner choose; nccl-ring has CollNet off and is held to the ring.
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include "bench/harness/worker.h"
 #include "bench/peers/peer.h"
@@ -18,6 +20,19 @@ class PluginReducer final : public AllReducer {
   Status run(const Work& work) override {
     Status s = comm_.all_reduce(work.send, work.receive, work.count, work.type, work.op);
     return s ? comm_.wait() : s;
+  }
+  // The plugin's own threads. The others play NCCL and its GPU, which copy and reduce elsewhere.
+  std::int64_t cpu_us() const override {
+    std::int64_t ns = 0;
+    std::error_code none;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", none)) {
+      std::string name;
+      std::int64_t run_ns = 0;
+      std::ifstream(task.path() / "comm") >> name;
+      std::ifstream(task.path() / "schedstat") >> run_ns;
+      if (name.rfind("riffle", 0) == 0) ns += run_ns;
+    }
+    return ns / 1000;
   }
 
  private:

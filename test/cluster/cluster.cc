@@ -1,8 +1,14 @@
 #include "test/cluster/cluster.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <fstream>
 #include <sstream>
 
+#include "test/cluster/command.h"
 #include "test/cluster/network.h"
 
 namespace riffle::cluster {
@@ -15,6 +21,34 @@ Result<std::unique_ptr<Cluster>> Cluster::create(const Profile& profile) {
       [&](int node) { return set_up_node(profile, node); });
   if (!namespaces) return namespaces.status();
   return std::unique_ptr<Cluster>(new Cluster(profile, std::move(namespaces.value())));
+}
+
+Result<std::string> Cluster::run(int node, const std::vector<std::string>& argv,
+                                 int deadline_ms) const {
+  int fds[2];
+  if (pipe(fds) != 0) return system_error("no pipe");
+  const pid_t owner = getpid();
+  const pid_t pid = fork();
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != owner) _exit(1);
+    const Status entered = enter(node);
+    const auto output = entered ? run_command(argv, "", deadline_ms) : Result<std::string>(entered);
+    const std::string text = output ? output.value() : output.status().message();
+    const bool told = write(fds[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    _exit(output && told ? 0 : 1);
+  }
+  close(fds[1]);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t n; pid > 0 && (n = read(fds[0], buffer, sizeof buffer)) > 0;) {
+    text.append(buffer, static_cast<std::size_t>(n));
+  }
+  close(fds[0]);
+  int status = 1;
+  if (pid > 0) waitpid(pid, &status, 0);
+  if (status == 0) return text;
+  return system_error("node" + std::to_string(node) + ": " + (text.empty() ? "no answer" : text));
 }
 
 Result<WireBytes> Cluster::wire_bytes(int node) const {

@@ -30,6 +30,8 @@ class Cluster {
   Status enter(int node) const { return namespaces_->enter(node); }
   const std::vector<pid_t>& holders() const { return namespaces_->holders(); }
   bool in_user_namespace() const { return namespaces_->in_user_namespace(); }
+  // run_command (command.h) as a process of that node.
+  Result<std::string> run(int node, const std::vector<std::string>& argv, int deadline_ms) const;
   Result<WireBytes> wire_bytes(int node) const;
 
  private:

@@ -1,0 +1,57 @@
+#include "bench/harness/path_speed.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "test/cluster/network.h"
+
+namespace riffle::bench {
+namespace {
+
+constexpr int kDeadlineMs = 120000;
+
+// Every line as a comment of the table.
+std::string quoted(const std::string& text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    out += "# " + text.substr(at, end - at) + "\n";
+    at = end + 1;
+  }
+  return out;
+}
+
+std::string iperf(const cluster::Cluster& cluster) {
+  std::thread server([&] {
+    (void)cluster.run(1, {"iperf3", "--server", "--one-off", "--idle-timeout", "10"}, 20000);
+  });
+  Result<std::string> report = system_error("not started");
+  for (int tries = 0; !report && tries < 20; ++tries) {  // until the server listens
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    report = cluster.run(0, {"iperf3", "--client", cluster::address_of(1), "--time", "3", "--json"},
+                         15000);
+  }
+  server.join();
+  if (!report) return "iperf3: " + report.status().message();
+  const auto json = nlohmann::json::parse(report.value(), nullptr, false);
+  const auto bits = nlohmann::json::json_pointer("/end/sum_received/bits_per_second");
+  if (json.is_discarded() || !json.contains(bits)) return "iperf3: no result";
+  char line[96];
+  std::snprintf(line, sizeof line, "iperf3, one flow: %.0f MB/s", json[bits].get<double>() / 8e6);
+  return line;
+}
+
+}  // namespace
+
+std::string path_speed(const Site& site) {
+  const auto& holders = site.cluster->holders();
+  const auto net = [&](int n) {
+    return "/proc/" + std::to_string(holders[static_cast<std::size_t>(n)]) + "/ns/net";
+  };
+  const auto ours = site.cluster->run(
+      0, {site.programs + "/riffle_net_bench", "--netns", net(0) + "," + net(1)}, kDeadlineMs);
+  return quoted(ours ? ours.value() : ours.status().message()) + quoted(iperf(*site.cluster));
+}
+
+}  // namespace riffle::bench
