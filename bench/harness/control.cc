@@ -111,14 +111,16 @@ Status ControlHub::accept_all(int workers, pid_t supervisor, int deadline_ms) {
     std::istringstream hello(readable(fd, left_ms(deadline)) ? receive_packet(fd) : "");
     std::string word;
     int rank = -1;
-    pid_t pid = 0;
-    hello >> word >> rank >> pid;
+    hello >> word >> rank;
     if (word != "hello" || rank < 0 || rank >= workers ||
         lines_[static_cast<std::size_t>(rank)].fd >= 0) {
       close(fd);
       return internal_error("unexpected greeting \"" + hello.str() + "\"");
     }
-    lines_[static_cast<std::size_t>(rank)] = {fd, pid};
+    ucred sender{};  // the worker may live in a process namespace, so its own word does not count
+    socklen_t size = sizeof sender;
+    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &sender, &size);
+    lines_[static_cast<std::size_t>(rank)] = {fd, sender.pid};
     --missing;
   }
   return Status::ok();
@@ -166,7 +168,7 @@ Result<ControlLine> ControlLine::connect(const std::string& path, int rank) {
   if (::connect(fd, reinterpret_cast<const sockaddr*>(&a.value()), sizeof a.value()) != 0) {
     return failed("connect to " + path);
   }
-  if (Status s = line.tell("hello " + std::to_string(rank) + " " + std::to_string(getpid())); !s) {
+  if (Status s = line.tell("hello " + std::to_string(rank)); !s) {
     return s;
   }
   return line;

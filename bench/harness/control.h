@@ -2,7 +2,7 @@
 // packets of text over a socket in the file system, which works across network namespaces and adds
 // nothing to the traffic that is measured.
 //
-//   worker: hello <rank> <pid>
+//   worker: hello <rank>
 //   hub:    op <bytes> <type> <op> <repeats> <salt>     worker: ready
 //   hub:    go                                          worker: done <start_ns> <end_ns> <cpu_us>
 //   <wrong> hub:    quit worker: error <message>                             at any time; it then

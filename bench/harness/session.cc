@@ -6,9 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <deque>
-#include <filesystem>
 #include <fstream>
 
 #include "topology/fabric/fabric_file.h"
@@ -28,11 +26,13 @@ double seconds_since(Clock::time_point start) {
 
 Result<std::unique_ptr<Session>> Session::open(const cluster::Profile& profile,
                                                const SessionOptions& options) {
-  std::string folder = (std::filesystem::temp_directory_path() / "riffle-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) return system_error("cannot make a folder " + folder);
+  auto made = TemporaryFolder::make();
+  if (!made) return made.status();
+  const std::string folder = made->path();
   auto hub = ControlHub::open(folder + "/control");
   if (!hub) return hub.status();
-  std::unique_ptr<Session> session(new Session(profile, std::move(hub.value())));
+  std::unique_ptr<Session> session(
+      new Session(profile, std::move(made.value()), std::move(hub.value())));
   session->site_ = {nullptr, profile.size(), folder,           folder + "/control",
                     "",      options.plugin, options.programs, options.peer_timeout_s};
   const Status allowed = cluster::namespaces_allowed();
@@ -51,11 +51,7 @@ Result<std::unique_ptr<Session>> Session::open(const cluster::Profile& profile,
   return session;
 }
 
-Session::~Session() {
-  end();
-  std::error_code ignored;
-  std::filesystem::remove_all(site_.folder, ignored);
-}
+Session::~Session() { end(); }
 
 Status Session::explain(const Status& status) const {
   std::ifstream log(site_.folder + "/" + peer_ + ".log");

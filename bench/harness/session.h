@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/harness/measure.h"
+#include "bench/harness/temporary_folder.h"
 #include "bench/peers/peer.h"
 #include "test/cluster/cluster.h"
 
@@ -46,11 +47,12 @@ class Session {
   void end();
 
  private:
-  Session(cluster::Profile profile, ControlHub hub)
-      : profile_(std::move(profile)), hub_(std::move(hub)) {}
+  Session(cluster::Profile profile, TemporaryFolder folder, ControlHub hub)
+      : profile_(std::move(profile)), folder_(std::move(folder)), hub_(std::move(hub)) {}
   Status explain(const Status& status) const;  // adds the last lines of the peer's log
 
   cluster::Profile profile_;
+  TemporaryFolder folder_;
   ControlHub hub_;
   std::unique_ptr<cluster::Cluster> cluster_;
   Site site_;

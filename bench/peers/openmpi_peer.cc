@@ -1,8 +1,13 @@
 // Open MPI over TCP between namespaces: mpirun runs on node0 and reaches the other nodes through a
 // launch agent that, in place of ssh, enters the namespaces of the node it is given.
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
@@ -60,6 +65,13 @@ std::vector<std::string> command(const Site& site, const std::string& agent) {
   return args;
 }
 
+int wait_for(pid_t pid) {
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
 }  // namespace
 
 Peer openmpi_peer(const std::string& programs) {
@@ -71,6 +83,7 @@ Peer openmpi_peer(const std::string& programs) {
     peer.missing = "there is no mpirun: apt install openmpi-bin";
   }
   peer.supervise = [](const Site& site) {
+    const pid_t supervisor = getpid();
     const std::string agent = site.folder + "/mpi-agent";
     Status status = site.cluster ? write_agent(agent, *site.cluster) : Status::ok();
     if (status) status = site.enter(0);
@@ -78,13 +91,20 @@ Peer openmpi_peer(const std::string& programs) {
       dprintf(2, "%s\n", status.message().c_str());
       return 1;
     }
+    // Open MPI's daemons leave their parents. Under a process namespace they end with mpirun, which
+    // is its first process and ends with us; where that is not allowed they end by themselves.
+    const bool contained = unshare(CLONE_NEWPID) == 0;
+    const pid_t pid = fork();
+    if (pid != 0) return wait_for(pid);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (!contained && getppid() != supervisor) _exit(1);
     std::vector<std::string> text = command(site, agent);
     std::vector<char*> args;
     for (std::string& a : text) args.push_back(a.data());
     args.push_back(nullptr);
     execvp(args[0], args.data());
     dprintf(2, "cannot run mpirun\n");
-    return 1;
+    _exit(1);
   };
   return peer;
 }

@@ -14,7 +14,8 @@ TEST(ProfileTest, EveryShippedProfileIsRightAndPlannable) {
     const auto profile = load_profile(name, PROFILES);
     ASSERT_TRUE(profile) << profile.status().message();
     EXPECT_EQ(profile->name, name);
-    if (profile->shaped()) EXPECT_TRUE(validate(fabric_of(profile.value()))) << name;
+    if (!profile->shaped()) continue;
+    EXPECT_TRUE(validate(fabric_of(profile.value()))) << name;
   }
 }
 
