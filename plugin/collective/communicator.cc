@@ -25,6 +25,8 @@ namespace {
 constexpr std::uint64_t kSecond = 1'000'000'000;
 // A node cut off from its parent gives up this much later than the node that names the culprit.
 constexpr std::uint64_t kGraceNs = kSecond / 2;
+// Time for the news of a fault to leave before we fail and the job, perhaps, ends.
+constexpr std::uint64_t kTellNs = kSecond / 200;
 
 std::uint64_t connect_timeout_ns() {
   return static_cast<std::uint64_t>(std::min(config().connect_timeout_s, config().peer_timeout_s)) *
@@ -139,7 +141,8 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
         if (!bootstrap_->is_over()) {
           bootstrap_->received(peer, kind, message);
         } else if (kind == kFaultKind) {
-          fail(name_of(peer) + " reports: " + std::string(message.begin(), message.end()));
+          spread(std::string(message.begin(), message.end()),
+                 name_of(peer) + " reports: " + std::string(message.begin(), message.end()));
         }
       });
   EngineOptions engine_options;
@@ -184,6 +187,8 @@ void Communicator::stop() {
   reactor_->forget(this);
   if (has_timer_) reactor_->cancel(timer_);
   has_timer_ = false;
+  if (has_fault_timer_) reactor_->cancel(fault_timer_);
+  has_fault_timer_ = false;
   if (!mesh_) return;
   const bool clean = engine_->is_idle() && !engine_->has_failed();
   const bool connected = bootstrap_->is_over();
@@ -263,8 +268,19 @@ void Communicator::lost(int peer, const Status& why) {
   const std::string sentence = "lost " + name_of(peer) + ": " + why.message();
   if (!bootstrap_->is_over()) return bootstrap_->fail(sentence);
   if (departed_[peer]) return;  // it had said goodbye
-  tell_everybody(sentence);
-  fail(sentence);
+  spread(sentence, sentence);
+}
+
+// Everybody who learns of a fault passes it on and only then fails: a process that ends because of
+// it must not look like the cause to those who have not heard yet.
+void Communicator::spread(const std::string& fault, const std::string& why) {
+  if (has_fault_timer_ || engine_->has_failed()) return;
+  tell_everybody(fault);
+  has_fault_timer_ = true;
+  fault_timer_ = reactor_->call_at(Reactor::now_ns() + kTellNs, [this, why] {
+    has_fault_timer_ = false;
+    fail(why);
+  });
 }
 
 void Communicator::fail(const std::string& why) {

@@ -72,6 +72,7 @@ class Communicator final : private MeshSink, private Reactor::WakeHandler {
   void connect_is_over(Status outcome);
   void fail(const std::string& why);
   void tell_everybody(const std::string& why);
+  void spread(const std::string& fault, const std::string& why);
   void watch_departed(int peer);
   std::string name_of(int peer) const;
   void stop();
@@ -89,6 +90,8 @@ class Communicator final : private MeshSink, private Reactor::WakeHandler {
   std::string left_;  // who said goodbye first
   std::uint64_t timer_ = 0;
   bool has_timer_ = false;
+  std::uint64_t fault_timer_ = 0;
+  bool has_fault_timer_ = false;
 
   // Connect's outcome, from the reactor to the waiting service thread.
   struct Outcome;

@@ -115,7 +115,13 @@ void Link::serve(Stream& stream) {
   if (!is_up()) return;
   Status s = stream.read(kReadBudgetBytes);
   if (s && is_up()) s = stream.write();
-  if (!s) return fail(s);
+  if (!s) {
+    // Frames that arrived on other streams may say why this one broke.
+    for (const auto& other : streams_) {
+      if (is_up() && other.get() != &stream && other->is_open()) (void)other->read_all();
+    }
+    return fail(s);
+  }
   if (is_up() && stream.is_open() && stream.is_readable()) reactor_->wake(this);  // budget spent
 }
 

@@ -105,8 +105,7 @@ Status Stream::write() {
 // first, so that the first cause is the one that is reported.
 Status Stream::hear_out(int error) {
   writable_ = false;
-  readable_ = true;
-  if (Status s = read(~std::size_t{0}); !s) return s;
+  if (Status s = read_all(); !s) return s;
   return host_.is_up() ? on_broken("sending", error) : Status::ok();
 }
 
@@ -154,6 +153,11 @@ Status Stream::on_broken(const char* doing, int error) {
 }
 
 // ---- receiving ----
+
+Status Stream::read_all() {
+  readable_ = true;
+  return read(~std::size_t{0});
+}
 
 Status Stream::read(std::size_t read_budget) {
   while (readable_ && read_budget > 0 && is_open()) {

@@ -43,6 +43,8 @@ class Stream final : public Reactor::FdHandler {
   // is of no further use.
   Status write();
   Status read(std::size_t read_budget);
+  // Everything that has arrived, whether or not the kernel has told us yet.
+  Status read_all();
   bool is_readable() const { return readable_ && !eof_; }
 
   // After the goodbye frame: ends our direction; from then on incoming bytes are thrown away.

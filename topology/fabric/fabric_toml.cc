@@ -2,6 +2,9 @@
 
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
+// The parser (3.3.0) asserts on some malformed keys before it reports them; bad input must end in a
+// message, also in builds with assertions.
+#define TOML_ASSERT(expression) static_cast<void>(0)
 #include <toml++/toml.h>
 
 #include <algorithm>
