@@ -231,10 +231,15 @@ TEST_F(CommunicatorTest, CyclesLeaveNothingBehind) {
   { Cluster warm_up(2); }
   std::this_thread::sleep_for(500ms);
   const std::size_t descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
-  for (int i = 0; i < 100; ++i) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr int kCycles = 100;
+#else
+  constexpr int kCycles = 1000;
+#endif
+  for (int i = 0; i < kCycles; ++i) {
     Cluster cluster(2);
     ASSERT_EQ(cluster.errors[0] + cluster.errors[1], "");
-    if (i % 10 == 0) all_reduce_and_check(cluster, 1000, 1, false);
+    if (i % 50 == 0) all_reduce_and_check(cluster, 1000, 1, false);
   }
   std::this_thread::sleep_for(500ms);
   EXPECT_LE(entries("/proc/self/fd"), descriptors);
