@@ -2,8 +2,9 @@
 
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
-// The parser (3.3.0) asserts on some malformed keys before it reports them; bad input must end in a
-// message, also in builds with assertions.
+// The parser (3.3.0) asserts on some malformed keys before it reports them, and with NDEBUG tells
+// the compiler that they cannot be. Bad input must end in a message in every build.
+#undef NDEBUG
 #define TOML_ASSERT(expression) static_cast<void>(0)
 #include <toml++/toml.h>
 
@@ -175,9 +176,24 @@ class FileReader {
   std::map<std::string, int> rack_index_;
 };
 
+// The line of the first byte that is not ASCII text, 0 if there is none. The parser (3.3.0) runs
+// into undefined behaviour on some other characters.
+int first_foreign_line(const std::string& text) {
+  int line = 1;
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) >= 0x80) return line;
+    line += c == '\n';
+  }
+  return 0;
+}
+
 }  // namespace
 
 Result<FabricFile> read_toml(const std::string& text, const std::string& origin) {
+  if (const int line = first_foreign_line(text); line != 0) {
+    return invalid_argument("fabric file " + origin + ", line " + std::to_string(line) +
+                            ": only ASCII characters are accepted");
+  }
   const toml::parse_result parsed = toml::parse(text, origin);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();
