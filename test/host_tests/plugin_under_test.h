@@ -50,4 +50,4 @@ inline Status run_ranks(int ranks, const TableVersions& versions, const Options&
 }  // namespace riffle::host
 
 #define RIFFLE_NEEDS_PLUGIN() \
-  if (::riffle::host::plugin_path().empty()) GTEST_SKIP() << "no plugin was built"
+  if (::riffle::host::plugin_path().empty()) FAIL() << "no plugin was built"
