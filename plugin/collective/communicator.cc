@@ -9,6 +9,7 @@
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/policy/agreement.h"
+#include "plugin/transport/stream_set.h"
 #include "topology/base/check.h"
 
 namespace riffle::coll {
@@ -132,7 +133,7 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
                          std::unique_ptr<TcpListener> listener, std::uint64_t timeout_ns) {
   for (int i = 0; i < size_; ++i) names_.push_back("node " + std::to_string(i));
   TcpMeshOptions options;
-  options.streams = static_cast<int>(config().streams);
+  options.streams = streams_to_each_of(size_ - 1);
   options.peer_timeout_ns = static_cast<std::uint64_t>(config().peer_timeout_s) * kSecond;
   options.connect_timeout_ns = timeout_ns;
   mesh_ = make_tcp_mesh(*reactor_, std::move(listener), std::move(handles), rank_, options, this);

@@ -80,7 +80,7 @@ Connecting::Connecting(const HandleContent& to, std::uint32_t scope_id)
       scope_id_(scope_id),
       deadline_ns_(connect_deadline_ns()),
       session_(random_u64()),
-      streams_count_(static_cast<int>(config().streams)),
+      streams_count_(streams_to_each_of(1)),
       reactor_(Reactor::acquire()),
       generation_(fork_registry::generation()) {}
 

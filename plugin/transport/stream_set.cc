@@ -1,6 +1,13 @@
 #include "plugin/transport/stream_set.h"
 
+#include "plugin/config/config.h"
+
 namespace riffle {
+
+int streams_to_each_of(int peers) {
+  if (config().streams > 0) return static_cast<int>(config().streams);
+  return peers <= 2 ? 2 : 1;
+}
 
 Status check_streams(const Hello& hello) {
   if (hello.streams < 1 || hello.streams > kMaxStreams || hello.stream >= hello.streams) {

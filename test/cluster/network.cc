@@ -1,6 +1,7 @@
 #include "test/cluster/network.h"
 
 #include <algorithm>
+#include <fstream>
 
 #include "test/cluster/command.h"
 
@@ -23,6 +24,14 @@ std::string bridge(const std::string& name) {
   return "link add " + name + " up type bridge stp_state 0 mcast_snooping 0\n";
 }
 
+// Where the machine's bridges pass packets to its packet filter, as Docker arranges, ours would
+// too, at the cost of a tenth of the processors. A kernel without the setting has no such filter.
+void spare_packet_filter() {
+  for (const char* tables : {"iptables", "ip6tables", "arptables"}) {
+    std::ofstream(std::string("/proc/sys/net/bridge/bridge-nf-call-") + tables) << 0;
+  }
+}
+
 Status apply(const std::string& links, const std::string& limits) {
   if (auto r = run_command({"ip", "-batch", "-"}, links); !r) return r.status();
   if (limits.empty()) return Status::ok();
@@ -34,6 +43,7 @@ Status apply(const std::string& links, const std::string& limits) {
 std::string address_of(int node) { return "10.77.0." + std::to_string(node + 1); }
 
 Status set_up_switch(const Profile& profile, const std::vector<pid_t>& holders) {
+  spare_packet_filter();
   std::string links, limits;
   const bool has_core = profile.racks.size() > 1;
   if (has_core) links += bridge("core");

@@ -57,7 +57,7 @@ class ConfigTest : public ::testing::Test {
 
 TEST_F(ConfigTest, DefaultsComeFromTheTable) {
   reload_config();
-  EXPECT_EQ(config().streams, 2);
+  EXPECT_EQ(config().streams, 0);
   EXPECT_EQ(config().chunk_bytes, 1 << 20);
   EXPECT_EQ(config().collnet, "auto");
   EXPECT_FALSE(config().deterministic);
@@ -83,7 +83,7 @@ TEST_F(ConfigTest, BytesTakeSuffixesOtherIntegersDoNot) {
   reload_config();
   EXPECT_EQ(config().chunk_bytes, 2 << 20);
   EXPECT_EQ(config().collnet_min_bytes, 1 << 30);
-  EXPECT_EQ(config().streams, 2);
+  EXPECT_EQ(config().streams, 0);
   EXPECT_EQ(info("RIFFLE_CHUNK_BYTES").value, "2M");
   EXPECT_EQ(lines.size(), 1U);
 }
@@ -106,11 +106,11 @@ TEST_F(ConfigTest, SwitchesTakeTheUsualWords) {
 TEST_F(ConfigTest, BadValueWarnsOnceWithNameValueSourceRangeAndKeepsTheDefault) {
   set("RIFFLE_STREAMS", "17");
   reload_config();
-  EXPECT_EQ(config().streams, 2);
-  EXPECT_EQ(config().streams, 2);
+  EXPECT_EQ(config().streams, 0);
+  EXPECT_EQ(config().streams, 0);
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_EQ(lines[0],
-            "Riffle: RIFFLE_STREAMS=17 (environment): accepted is 1..16; the default 2 holds");
+            "Riffle: RIFFLE_STREAMS=17 (environment): accepted is 0..16; the default 0 holds");
 }
 
 TEST_F(ConfigTest, BadValueInTheEnvironmentIsNotReplacedByTheFile) {
@@ -123,11 +123,11 @@ TEST_F(ConfigTest, BadValueInTheEnvironmentIsNotReplacedByTheFile) {
 }
 
 TEST_F(ConfigTest, EveryKindOfBadTextIsRefused) {
-  for (const char* text : {"", "x", "2x", "0", "-1", "1.5", "99999999999999999999", "0x2", "2 3"}) {
+  for (const char* text : {"", "x", "2x", "-1", "1.5", "99999999999999999999", "0x2", "2 3"}) {
     write_file("RIFFLE_STREAMS=" + std::string(text) + "\n");
     lines.clear();
     reload_config();
-    EXPECT_EQ(config().streams, 2) << text;
+    EXPECT_EQ(config().streams, 0) << text;
     ASSERT_EQ(lines.size(), 1U) << text;
     EXPECT_NE(lines[0].find(path_ + ":1"), std::string::npos) << lines[0];
   }
@@ -166,7 +166,7 @@ TEST_F(ConfigTest, MissingConfFileIsReported) {
 TEST_F(ConfigTest, EmptyVariableCountsAsUnset) {
   set("RIFFLE_STREAMS", "");
   reload_config();
-  EXPECT_EQ(config().streams, 2);
+  EXPECT_EQ(config().streams, 0);
   EXPECT_TRUE(lines.empty());
 }
 
