@@ -37,7 +37,7 @@ Status Connection::failure() const {
 
 // A peer that closed while nothing was running is no fault until somebody wants more of it.
 Status Connection::failure_of_a_call() {
-  const Status why = failure();
+  Status why = failure();
   if (left_quietly_.exchange(false, std::memory_order_relaxed)) log_fault(why.message());
   return why;
 }
