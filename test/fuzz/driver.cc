@@ -1,14 +1,21 @@
-// Runs a target on random mutations of its seeds. Case i depends on seed + i alone, so that any
-// failure is reproduced by the one line that is printed with it, a crash included.
+// Runs a target on its kept corpus (test/fuzz/corpus) and on random mutations of seeds and corpus.
+// Case i depends on seed + i alone, so that any failure is reproduced by the one line that is
+// printed with it, a crash included.
 //
 //   RIFFLE_TEST_FUZZ_SEED=1 RIFFLE_TEST_FUZZ_CASES=20000 build/test/fuzz/fuzz_knobs
+//   build/test/fuzz/fuzz_knobs FILE...     runs those inputs only
+//   build/test/fuzz/fuzz_knobs --seeds DIR   writes the seeds there, for libFuzzer
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
 
 #include "test/fuzz/target.h"
@@ -82,11 +89,55 @@ std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
+Bytes contents(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw std::runtime_error("cannot read " + path.string());
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+// The kept inputs in the order of their names, so that cases do not depend on the file system.
+std::vector<std::filesystem::path> corpus() {
+  std::vector<std::filesystem::path> files;
+  if (std::filesystem::is_directory(RIFFLE_FUZZ_CORPUS)) {
+    for (const auto& entry : std::filesystem::directory_iterator(RIFFLE_FUZZ_CORPUS)) {
+      files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+int run_files(const char* program, const std::vector<std::filesystem::path>& files) {
+  for (const auto& file : files) {
+    std::snprintf(reproduction, sizeof reproduction, "reproduce: %s %s\n", program, file.c_str());
+    try {
+      try_input(contents(file));
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n%s", error.what(), reproduction);
+      return 1;
+    }
+  }
+  return 0;
+}
+
+int write_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  int number = 0;
+  for (const Bytes& seed : seeds()) {
+    std::ofstream out(folder / ("seed" + std::to_string(number++)), std::ios::binary);
+    out.write(reinterpret_cast<const char*>(seed.data()),
+              static_cast<std::streamsize>(seed.size()));
+  }
+  return 0;
+}
+
 int run(const char* program) {
   const std::uint64_t first = number_from("RIFFLE_TEST_FUZZ_SEED", 1);
   const std::uint64_t cases = number_from("RIFFLE_TEST_FUZZ_CASES", 20000);
-  for (const int crash : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL}) signal(crash, on_crash);
-  const std::vector<Bytes> from = seeds();
+  const auto kept = corpus();
+  if (const int failed = run_files(program, kept)) return failed;
+  std::vector<Bytes> from = seeds();
+  for (const auto& file : kept) from.push_back(contents(file));
   for (std::uint64_t seed = first; seed < first + cases; ++seed) {
     describe(seed, program);
     const Bytes input = input_of(seed, from);
@@ -97,12 +148,18 @@ int run(const char* program) {
       return 1;
     }
   }
-  std::printf("%llu cases from seed %llu\n", static_cast<unsigned long long>(cases),
-              static_cast<unsigned long long>(first));
+  std::printf("%zu kept inputs, %llu cases from seed %llu\n", kept.size(),
+              static_cast<unsigned long long>(cases), static_cast<unsigned long long>(first));
   return 0;
 }
 
 }  // namespace
 }  // namespace riffle::fuzz
 
-int main(int, char** argv) { return riffle::fuzz::run(argv[0]); }
+int main(int count, char** arguments) {
+  using namespace riffle::fuzz;
+  for (const int crash : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL}) signal(crash, on_crash);
+  if (count == 1) return run(arguments[0]);
+  if (count == 3 && std::string(arguments[1]) == "--seeds") return write_seeds(arguments[2]);
+  return run_files(arguments[0], {arguments + 1, arguments + count});
+}

@@ -1,40 +1,12 @@
 #include "topology/fabric/fabric_file.h"
 
-#include <filesystem>
-#include <fstream>
 #include <new>
 
 #include "topology/fabric/fabric_toml.h"
+#include "topology/fabric/text_file.h"
 
 namespace riffle {
 namespace {
-
-constexpr std::uintmax_t kMaxFileBytes = 16 << 20;  // 65,536 nodes take about 5 MB
-
-Result<std::string> read_text(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path file(path);
-  if (!std::filesystem::exists(file, error)) {
-    return invalid_argument("fabric file " + path + ": " +
-                            (error ? error.message() : "there is no such file") +
-                            "; check RIFFLE_FABRIC, it needs a path that this node can read");
-  }
-  // Anything else (a directory, a pipe that nobody writes to) could block or be endless.
-  if (!std::filesystem::is_regular_file(file, error)) {
-    return invalid_argument("fabric file " + path + ": not a regular file");
-  }
-  const std::uintmax_t size = std::filesystem::file_size(file, error);
-  if (error || size > kMaxFileBytes) {
-    return invalid_argument("fabric file " + path + ": " + std::to_string(size) +
-                            " bytes, accepted at most " + std::to_string(kMaxFileBytes));
-  }
-  std::string text(size, '\0');
-  std::ifstream in(file, std::ios::binary);
-  if (!in.read(text.data(), static_cast<std::streamsize>(size))) {
-    return system_error("fabric file " + path + ": cannot be read");
-  }
-  return text;
-}
 
 // Picks the communicator's nodes and only those racks that hold one of them.
 class Selection {
@@ -110,7 +82,7 @@ Result<LoadedFabric> parse_fabric(const std::string& text, const std::string& or
 
 Result<LoadedFabric> load_fabric(const std::string& path, std::span<const NodeAliases> nodes) {
   try {
-    Result<std::string> text = read_text(path);
+    Result<std::string> text = read_text_file(path, "fabric file", "RIFFLE_FABRIC");
     if (!text) return text.status();
     return parse_fabric(*text, path, nodes);
   } catch (const std::bad_alloc&) {

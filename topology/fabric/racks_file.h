@@ -22,7 +22,7 @@ namespace riffle {
 struct Racks {
   std::vector<RackLink> racks;  // those that hold a node of ours, in the order of their first one
   std::vector<int> rack_of;     // by rank: index in racks
-  std::string source;           // for messages, e.g. "Slurm topology file /etc/slurm/topology.conf"
+  std::string source;           // for messages: "topology file /etc/slurm/topology.conf"
 };
 
 // The racks of `nodes` (one entry per rank). A node is found under any of its aliases, host names
