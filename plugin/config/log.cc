@@ -69,8 +69,9 @@ void log(LogLevel level, const std::string& line) {
     write_to_stderr(level, line);
     return;
   }
-  logger(nccl_level(level), kSubsystemInit | kSubsystemNet, __FILE__, __LINE__, "Riffle: %s",
-         line.c_str());
+  // The origin that NCCL prints in front of warnings; __FILE__ would show the builder's folders.
+  logger(nccl_level(level), kSubsystemInit | kSubsystemNet, "plugin/config/log.cc", __LINE__,
+         "Riffle: %s", line.c_str());
 }
 
 }  // namespace riffle

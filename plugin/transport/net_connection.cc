@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plugin/config/fault_log.h"
+#include "plugin/config/log.h"
 #include "plugin/transport/fork_registry.h"
 
 namespace riffle::net {
@@ -35,18 +35,11 @@ Status Connection::failure() const {
 
 // ---- the caller's thread ----
 
-// A peer that closed while nothing was running is no fault until somebody wants more of it.
-Status Connection::failure_of_a_call() {
-  Status why = failure();
-  if (left_quietly_.exchange(false, std::memory_order_relaxed)) log_fault(why.message());
-  return why;
-}
-
 Result<Request*> Connection::claim(int count) {
   if (!is_of_this_process()) {
     return system_error("this connection belongs to the parent of this forked process");
   }
-  if (has_failed()) return failure_of_a_call();
+  if (has_failed()) return failure();
   const auto free = std::find_if(requests_.begin(), requests_.end(), [](const Request& r) {
     return r.state.load(std::memory_order_relaxed) == State::kFree;
   });
@@ -74,7 +67,7 @@ Result<bool> Connection::test(Request* request, int* sizes) {
       }
       return false;
     case State::kFailed:
-      return failure_of_a_call();
+      return failure();
     case State::kFree:
       return internal_error("test of a request that is not in use");
     case State::kDone:
@@ -158,7 +151,7 @@ void Connection::complete(Request& request) {
 
 void Connection::fail(const Status& why) {
   if (has_failed()) return;
-  log_fault(why.message());
+  log_warn(why.message());
   end(why);
 }
 
@@ -198,7 +191,6 @@ void Connection::departed() {
   if (has_running()) {
     fail(remote_error(why.message() + " while transfers were running: its log may say why"));
   } else {
-    left_quietly_.store(true, std::memory_order_relaxed);
     end(why);
   }
 }

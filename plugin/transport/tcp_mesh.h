@@ -13,6 +13,7 @@
 #include "plugin/transport/handle.h"
 #include "plugin/transport/mesh.h"
 #include "plugin/transport/reactor.h"
+#include "plugin/transport/tcp_account.h"
 
 namespace riffle {
 
@@ -24,8 +25,7 @@ class TcpListener {
 };
 
 struct TcpMeshOptions {
-  int streams = 2;  // to each peer of a lower rank, 1..16, more if it takes more to use all NICs;
-                    // the others connect with theirs
+  int streams = 2;  // to each peer of a lower rank, 1..16; the others connect with theirs
   std::uint64_t peer_timeout_ns = 60'000'000'000;
   std::uint64_t connect_timeout_ns = 60'000'000'000;
 };
@@ -37,6 +37,8 @@ class TcpMesh : public Mesh {
     std::uint64_t bytes_sent = 0, bytes_received = 0, frames_sent = 0, frames_received = 0;
   };
   virtual LinkCounters counters(int peer) const = 0;
+  // The kernel's account of the link to `peer`, all zero before it is up. Reactor thread.
+  virtual TcpAccount account(int peer) const = 0;
   // Says GOODBYE to all peers, lets the kernel drain behind the scenes for a bounded time, and
   // never calls the sink again. The object may be destroyed right after. Reactor thread.
   virtual void close() = 0;

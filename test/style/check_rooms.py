@@ -21,7 +21,7 @@ ALLOWED = {
     "plugin": set(),  # version.h
     "plugin/abi": set(),
     "plugin/config": {"topology/base", "plugin"},
-    "plugin/telemetry": {"topology/base", "plugin", "plugin/config"},
+    "plugin/telemetry": TOPOLOGY | {"plugin", "plugin/config"},
     "plugin/transport": BELOW_TRANSPORT,
     "plugin/policy": BELOW_TRANSPORT | {"plugin/abi", "plugin/transport", "sparse"},
     "plugin/collective": BELOW_TRANSPORT | {"plugin/transport", "plugin/policy", "sparse"},

@@ -1,0 +1,159 @@
+#include "plugin/telemetry/comm_record.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+#include "plugin/telemetry/json_line.h"
+#include "plugin/version.h"
+
+namespace riffle {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kLeastIntervalNs = kSecond;
+constexpr std::uint64_t kBytesPerSecond = 8 << 10;
+constexpr std::size_t kMaxNamesBytes = 1 << 20;
+
+std::string hex(std::uint64_t value) {
+  char text[20];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+double unix_seconds() {
+  using namespace std::chrono;
+  const auto ms = duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+  return static_cast<double>(ms) / 1000;
+}
+
+// Seconds with milliseconds: the line's number format has too few digits.
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f", seconds);
+  return text;
+}
+
+std::string process_line() {
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  return JsonLine()
+      .add("type", "process")
+      .raw("t", seconds_text(unix_seconds()))
+      .add("riffle", kVersion)
+      .add("host", host.data())
+      .add("pid", std::int64_t{getpid()})
+      .take();
+}
+
+void add_fabric(JsonLine& line, const Fabric& fabric) {
+  line.open("fabric", '{').add("latency_us", fabric.latency_us).open("racks", '[');
+  for (const RackLink& rack : fabric.racks) {
+    line.open("", '{').add("name", rack.name).add("up_kbps", rack.up_kbps);
+    line.add("down_kbps", rack.down_kbps).close('}');
+  }
+  line.close(']').open("nodes", '[');
+  for (const NodeLink& node : fabric.nodes) {
+    line.open("", '{').add("name", node.name).add("out_kbps", node.out_kbps);
+    line.add("in_kbps", node.in_kbps).add("rack", node.rack).close('}');
+  }
+  line.close(']').close('}');
+}
+
+void add_sizes(JsonLine& line, const CommCounters& counters) {
+  line.open("sizes", '[');
+  for (int k = 0; k < kSizeClasses; ++k) {
+    const CommCounters::SizeClass& c = counters.classes()[static_cast<std::size_t>(k)];
+    if (c.count == 0) continue;
+    line.open("", '{').add("up_to", std::uint64_t{1} << k).add("count", c.count);
+    line.add("bytes", c.bytes).add("total_us", c.total_us).add("max_us", c.max_us);
+    line.open("times", '[');  // [begin of the bucket in us, operations]
+    for (int b = 0; b < kTimeBuckets; ++b) {
+      const std::uint32_t n = c.times[static_cast<std::size_t>(b)];
+      if (n == 0) continue;
+      line.open("", '[').add("", bucket_begin_us(b)).add("", std::uint64_t{n}).close(']');
+    }
+    line.close(']').close('}');
+  }
+  line.close(']');
+}
+
+}  // namespace
+
+// A line of this communicator.
+class CommRecord::Line : public JsonLine {
+ public:
+  Line(const CommRecord& comm, const char* type) {
+    add("type", type).raw("t", seconds_text(unix_seconds())).add("comm", comm.key_);
+    add("rank", comm.rank_);
+  }
+};
+
+std::unique_ptr<CommRecord> CommRecord::begin(std::uint64_t comm_id, int rank, int size) {
+  std::shared_ptr<Recorder> recorder = Recorder::acquire();
+  if (!recorder) return nullptr;
+  return std::make_unique<CommRecord>(std::move(recorder), comm_id, rank, size);
+}
+
+CommRecord::CommRecord(std::shared_ptr<Recorder> recorder, std::uint64_t comm_id, int rank,
+                       int size)
+    : recorder_(std::move(recorder)),
+      key_(hex(comm_id)),
+      rank_(rank),
+      size_(size),
+      counters_(size),
+      interval_ns_(kLeastIntervalNs) {
+  recorder_->write_standing("", process_line());
+}
+
+CommRecord::~CommRecord() {
+  recorder_->drop_standing(key_ + " comm");
+  recorder_->drop_standing(key_ + " plan");
+}
+
+void CommRecord::connected(const std::vector<std::string>& hosts) {
+  Line line(*this, "comm");
+  line.add("size", size_).open("hosts", '[');
+  for (const std::string& host : hosts) {
+    if (line.size() < kMaxNamesBytes) line.add("", host);
+  }
+  line.close(']');
+  recorder_->write_standing(key_ + " comm", line.take());
+}
+
+void CommRecord::planned(const PlanRecord& plan) {
+  Line line(*this, "plan");
+  line.add("from_chunk", plan.from_chunk).add("cause", plan.cause).add("name", plan.name);
+  line.add("digest", hex(plan.digest)).add("reason", plan.reason);
+  if (plan.fabric != nullptr) add_fabric(line, *plan.fabric);
+  recorder_->write_standing(key_ + " plan", line.take());
+}
+
+void CommRecord::failed(const std::string& why) {
+  recorder_->write(Line(*this, "failed").add("why", why).take());
+}
+
+void CommRecord::sample(std::uint64_t now_ns, const std::vector<LinkSample>& links) {
+  Line line(*this, "sample");
+  line.add("active_us", counters_.active_us(now_ns));
+  add_sizes(line, counters_);
+  line.open("links", '[');
+  for (const LinkSample& link : links) {
+    if (link.bytes_out == 0 && link.bytes_in == 0) continue;
+    line.open("", '{').add("peer", link.peer).add("out", link.bytes_out).add("in", link.bytes_in);
+    line.add("busy_us", link.busy_us).add("retransmits", link.retransmits);
+    line.add("rtt_us", std::uint64_t{link.rtt_us});
+    line.add("last", counters_.late()[static_cast<std::size_t>(link.peer)]).close('}');
+  }
+  line.close(']').add("last_self", counters_.late()[static_cast<std::size_t>(rank_)]);
+  line.add("others", counters_.others());
+  std::string text = line.take();
+  interval_ns_ = std::max(kLeastIntervalNs, text.size() * kSecond / kBytesPerSecond);
+  recorder_->write(std::move(text));
+}
+
+}  // namespace riffle

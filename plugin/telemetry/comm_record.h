@@ -1,0 +1,71 @@
+// The lines that one communicator writes into the record (docs/commands.md, "The record"):
+//
+//   comm     who takes part; stands in front of every file
+//   plan     the plan in force from a chunk on, why, and on the node that planned the fabric it was
+//            made for; the last one stands in front of every file
+//   sample   counters since connect: operations by size, every link, whom groups waited for
+//   failed   why connect failed or the communicator broke
+//
+// Threads: the communicator's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plugin/telemetry/comm_counters.h"
+#include "plugin/telemetry/recorder.h"
+#include "topology/fabric/fabric.h"
+
+namespace riffle {
+
+// One peer's link as the sample shows it; totals since connect.
+struct LinkSample {
+  int peer = 0;
+  std::uint64_t bytes_out = 0, bytes_in = 0;  // all frames, with their headers
+  // The kernel had unacknowledged data of ours to send, on the busiest of the streams.
+  std::uint64_t busy_us = 0;
+  std::uint64_t retransmits = 0;  // segments
+  std::uint32_t rtt_us = 0;       // smoothed, smallest of the streams
+};
+
+struct PlanRecord {
+  std::uint64_t from_chunk = 0;
+  std::string cause;   // "connect", or what changed
+  std::string reason;  // the planner's sentence
+  std::string name;    // of the plan
+  std::uint64_t digest = 0;
+  const Fabric* fabric = nullptr;  // what it was planned for, where that is known
+};
+
+class CommRecord {
+ public:
+  // Null where nothing is recorded.
+  static std::unique_ptr<CommRecord> begin(std::uint64_t comm_id, int rank, int size);
+  CommRecord(std::shared_ptr<Recorder> recorder, std::uint64_t comm_id, int rank, int size);
+  ~CommRecord();
+
+  // `hosts` by rank, as the fabric or the machines name them.
+  void connected(const std::vector<std::string>& hosts);
+  void planned(const PlanRecord& plan);
+  void failed(const std::string& why);
+  void sample(std::uint64_t now_ns, const std::vector<LinkSample>& links);
+  void flush() { recorder_->flush(); }
+
+  CommCounters& counters() { return counters_; }
+  // When the next sample is due, so that samples stay below a few kB/s however many nodes there
+  // are.
+  std::uint64_t sample_interval_ns() const { return interval_ns_; }
+
+ private:
+  class Line;
+
+  std::shared_ptr<Recorder> recorder_;
+  const std::string key_;
+  const int rank_, size_;
+  CommCounters counters_;
+  std::uint64_t interval_ns_;
+};
+
+}  // namespace riffle

@@ -1,0 +1,203 @@
+#include "plugin/telemetry/recorder.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <utility>
+
+#include "plugin/config/config.h"
+#include "plugin/config/log.h"
+#include "plugin/telemetry/json_line.h"
+#include "plugin/telemetry/record_path.h"
+
+namespace riffle {
+namespace {
+
+int open_file(const std::string& path) {
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+}
+
+// Signals of the job belong to the job's threads.
+std::thread start_without_signals(std::function<void()> body) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread(std::move(body));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+// The process's recorder. Locked across a fork, so that the child finds it in order.
+struct Shared {
+  std::mutex mutex;
+  std::weak_ptr<Recorder> recorder;
+  bool has_failed = false;  // said once
+};
+
+Shared& shared() {
+  static Shared* const instance = [] {
+    auto* made = new Shared;
+    pthread_atfork([] { shared().mutex.lock(); }, [] { shared().mutex.unlock(); },
+                   [] { shared().mutex.unlock(); });
+    return made;
+  }();
+  return *instance;
+}
+
+}  // namespace
+
+std::shared_ptr<Recorder> Recorder::acquire() {
+  if (config().record.empty()) return nullptr;
+  const std::lock_guard lock(shared().mutex);
+  if (auto running = shared().recorder.lock(); running && running->process_ == getpid()) {
+    return running;
+  }
+  if (shared().has_failed) return nullptr;
+  Result<std::string> path = record_path(config().record);
+  Status status = path.status();
+  if (status) {
+    auto made = open(*path, static_cast<std::uint64_t>(config().record_bytes));
+    status = made.status();
+    if (status) {
+      shared().recorder = *made;
+      log_info("recording to " + *path);
+      return *made;
+    }
+  }
+  shared().has_failed = true;
+  log_warn(status.message() + "; nothing is recorded");
+  return nullptr;
+}
+
+Result<std::shared_ptr<Recorder>> Recorder::open(const std::string& path, std::uint64_t max_bytes) {
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+  const int file = open_file(path);
+  if (file < 0) {
+    return system_error("RIFFLE_RECORD: cannot write " + path + ": " + std::strerror(errno) +
+                        "; accepted is a file or a folder that this process may write");
+  }
+  return std::shared_ptr<Recorder>(new Recorder(path, max_bytes, file));
+}
+
+Recorder::Recorder(std::string path, std::uint64_t max_bytes, int file)
+    : path_(std::move(path)), max_bytes_(max_bytes), process_(getpid()), file_(file) {
+  struct stat found {};
+  if (fstat(file_, &found) == 0) file_bytes_ = static_cast<std::uint64_t>(found.st_size);
+  thread_ = start_without_signals([this] { run(); });
+}
+
+Recorder::~Recorder() {
+  if (process_ != getpid()) {  // a forked child: the thread is not here
+    thread_.detach();
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  if (file_ >= 0) ::close(file_);
+}
+
+void Recorder::write(std::string line) {
+  if (process_ != getpid()) return;
+  const std::lock_guard lock(mutex_);
+  if (queued_.size() + line.size() > kMaxQueuedBytes) {
+    ++dropped_;
+    return;
+  }
+  queued_ += line;
+  ++lines_in_;
+}
+
+void Recorder::write_standing(const std::string& key, std::string line) {
+  if (process_ != getpid()) return;
+  write(line);
+  const std::lock_guard lock(mutex_);
+  standing_[key] = std::move(line);
+}
+
+void Recorder::drop_standing(const std::string& key) {
+  if (process_ != getpid()) return;
+  const std::lock_guard lock(mutex_);
+  standing_.erase(key);
+}
+
+void Recorder::flush() {
+  if (process_ != getpid()) return;
+  std::unique_lock lock(mutex_);
+  must_flush_ = true;
+  changed_.notify_all();
+  const std::uint64_t wanted = lines_in_;
+  changed_.wait_for(lock, std::chrono::seconds(1), [&] { return lines_written_ >= wanted; });
+}
+
+void Recorder::run() {
+  pthread_setname_np(pthread_self(), "riffle-record");
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait_for(lock, std::chrono::milliseconds(kFlushMs),
+                      [this] { return is_over_ || must_flush_; });
+    must_flush_ = false;
+    const bool ends = is_over_;
+    std::string text = std::exchange(queued_, {});
+    const std::uint64_t lines = lines_in_;
+    if (const std::uint64_t dropped = std::exchange(dropped_, 0); dropped > 0) {
+      text += JsonLine().add("type", "dropped").add("lines", dropped).take();
+    }
+    lock.unlock();
+    if (!text.empty()) put(text);
+    lock.lock();
+    lines_written_ = lines;
+    changed_.notify_all();
+    if (ends) return;
+  }
+}
+
+void Recorder::put(const std::string& text) {
+  if (file_ >= 0 && file_bytes_ > 0 && file_bytes_ + text.size() > max_bytes_) start_new_file();
+  for (std::size_t done = 0; file_ >= 0 && done < text.size();) {
+    const ssize_t n = ::write(file_, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return give_up(std::strerror(errno));
+    done += static_cast<std::size_t>(n);
+    file_bytes_ += static_cast<std::uint64_t>(n);
+  }
+}
+
+void Recorder::start_new_file() {
+  std::string standing;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, line] : standing_) standing += line;
+  }
+  ::close(file_);
+  if (std::rename(path_.c_str(), (path_ + ".1").c_str()) != 0) {
+    file_ = -1;
+    return give_up(std::string("cannot rename it to .1: ") + std::strerror(errno));
+  }
+  file_ = open_file(path_);
+  file_bytes_ = 0;
+  if (file_ < 0) return give_up(std::strerror(errno));
+  put(standing);
+}
+
+void Recorder::give_up(const std::string& why) {
+  log_warn("RIFFLE_RECORD: " + path_ + ": " + why + "; recording ends");
+  if (file_ >= 0) ::close(file_);
+  file_ = -1;
+}
+
+}  // namespace riffle

@@ -1,0 +1,76 @@
+// Recorder: the file behind RIFFLE_RECORD. Lines are queued here and written by a thread of its
+// own, at the latest kFlushMs later, so that whoever records never waits for a file system.
+//
+// One per process, alive while somebody holds it. The file grows to RIFFLE_RECORD_BYTES, then
+// becomes FILE.1 (replacing the last FILE.1) and a new one begins with the standing lines. What the
+// file system does not take in time is dropped and counted; a file that cannot be written is
+// reported once and recording ends. Any thread. A forked child records nothing.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "topology/base/status.h"
+
+namespace riffle {
+
+class Recorder {
+ public:
+  static constexpr int kFlushMs = 500;
+  static constexpr std::size_t kMaxQueuedBytes = 4 << 20;
+
+  // The process's recorder; null where RIFFLE_RECORD is not set or its file cannot be opened.
+  static std::shared_ptr<Recorder> acquire();
+  // A recorder of its own, for tests and tools. `max_bytes`: of one file.
+  static Result<std::shared_ptr<Recorder>> open(const std::string& path, std::uint64_t max_bytes);
+  ~Recorder();  // writes what is queued
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  // `line` ends in a line feed.
+  void write(std::string line);
+  // A line that a reader needs to understand later ones: repeated in front of every new file until
+  // drop_standing(). A new line of the same key replaces the old one.
+  void write_standing(const std::string& key, std::string line);
+  void drop_standing(const std::string& key);
+  // Returns when all lines so far are in the file, or after a second.
+  void flush();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  Recorder(std::string path, std::uint64_t max_bytes, int file);
+
+  void run();
+  void put(const std::string& text);
+  void start_new_file();
+  void give_up(const std::string& why);
+
+  const std::string path_;
+  const std::uint64_t max_bytes_;
+  const pid_t process_;
+
+  // Writer thread only.
+  int file_;
+  std::uint64_t file_bytes_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;  // of everything below
+  std::string queued_;
+  std::map<std::string, std::string> standing_;
+  std::uint64_t dropped_ = 0;
+  std::uint64_t lines_in_ = 0, lines_written_ = 0;
+  bool is_over_ = false;
+  bool must_flush_ = false;
+  std::thread thread_;
+};
+
+}  // namespace riffle
