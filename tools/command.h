@@ -13,9 +13,12 @@ inline constexpr int kUsage = 2;
 
 void add_bench(CLI::App& app, int& exit_code);
 void add_cluster(CLI::App& app, int& exit_code);
+void add_completion(CLI::App& app, int& exit_code);
 void add_config(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_env(CLI::App& app, int& exit_code);
+void add_explain(CLI::App& app, int& exit_code);
+void add_man(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 
 // Prints the message and returns the exit code that fits its kind.

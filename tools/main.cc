@@ -24,10 +24,13 @@ int main(int argc, char** argv) {
   add_bench(app, exit_code);
 #endif
   add_plan(app, exit_code);
+  add_explain(app, exit_code);
   add_env(app, exit_code);
   add_doctor(app, exit_code);
   add_config(app, exit_code);
   add_cluster(app, exit_code);
+  add_completion(app, exit_code);
+  add_man(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -3,13 +3,14 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "plugin/config/config.h"
 #include "test/cluster/profile.h"
 #include "tools/command.h"
 #include "tools/locate.h"
+#include "tools/plan/plan_view.h"
+#include "tools/terminal.h"
 #include "topology/fabric/fabric_file.h"
 #include "topology/fabric/fabric_toml.h"
 #include "topology/plan/planner.h"
@@ -22,7 +23,7 @@ struct Options {
   std::vector<std::string> nodes;
   std::uint64_t bytes = 16 << 20;
   int lanes = 0;
-  std::string only;
+  std::string only, svg;
   bool json = false;
 };
 
@@ -66,33 +67,6 @@ Result<Fabric> read_fabric(const Options& options) {
   return std::move(loaded->fabric);
 }
 
-void print_json(const PlanChoice& choice, const Options& options) {
-  nlohmann::json out = {
-      {"bytes", options.bytes},      {"chosen", choice.plans.name},
-      {"reason", choice.reason},     {"predicted_us", choice.time_us},
-      {"bound_us", choice.bound_us}, {"plans", nlohmann::json::parse(to_json(choice.plans))}};
-  for (const Candidate& c : choice.candidates) {
-    out["candidates"].push_back(
-        {{"name", c.name}, {"predicted_us", c.time_us}, {"limit", c.limit}});
-  }
-  std::printf("%s\n", out.dump(2).c_str());
-}
-
-void print_text(const PlanChoice& choice, const Options& options) {
-  std::printf("%s\n\n", choice.reason.c_str());
-  std::printf("%-28s %14s %8s  limit\n", "candidate", "predicted (us)", "x bound");
-  for (const Candidate& c : choice.candidates) {
-    std::printf("%-28s %14.0f %8.3f  %s\n", c.name.c_str(), c.time_us, c.time_us / choice.bound_us,
-                c.limit.c_str());
-  }
-  std::printf(
-      "%-28s %14.0f %8.3f  no exact all-reduce of %llu bytes is faster (link rates, no "
-      "headers)\n",
-      "bound", choice.bound_us, 1.0, static_cast<unsigned long long>(options.bytes));
-  const auto lanes = choice.plans.lanes.size();
-  std::printf("\nlane 1 of %zu:\n%s", lanes, to_text(choice.plans.lanes.front()).c_str());
-}
-
 int run(const Options& options) {
   if (options.fabric.empty() == options.profile.empty()) {
     return report(invalid_argument("plan needs --fabric or --profile, one of them"));
@@ -104,10 +78,13 @@ int run(const Options& options) {
   plan_options.only = options.only.empty() ? config().plan : options.only;
   const auto choice = plan(fabric.value(), options.bytes, plan_options);
   if (!choice) return report(choice.status());
-  if (options.json)
-    print_json(choice.value(), options);
-  else
-    print_text(choice.value(), options);
+  const PlanView view(fabric.value(), choice.value(), options.bytes);
+  if (!options.svg.empty()) {
+    std::ofstream file(options.svg);
+    file << to_svg(view);
+    if (!file.flush()) return report(system_error("cannot write " + options.svg));
+  }
+  std::fputs((options.json ? to_json(view) : to_text(view, Colours(stdout))).c_str(), stdout);
   return 0;
 }
 
@@ -129,7 +106,11 @@ void add_plan(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 64));
   sub->add_option("--only", o->only, "Force one kind, as RIFFLE_PLAN");
   sub->add_flag("--json", o->json, "Everything as JSON");
-  sub->footer("Example: riffle plan --profile racks8 --bytes 32M");
+  sub->add_option("--svg", o->svg, "Also draw network and groups to this file");
+  sub->footer(
+      "The first line names what limits. Exit code 0: planned; 2: a bad file or option.\n"
+      "Examples: riffle plan --profile racks8 --bytes 32M\n"
+      "          riffle plan --fabric cluster.toml --nodes node01,node02,node07 --svg plan.svg");
   sub->callback([o, &exit_code] { exit_code = run(*o); });
 }
 

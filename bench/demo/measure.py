@@ -60,8 +60,7 @@ class Site:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("RIFFLE_", "NCCL_"))}
         if self.emulated:
             return dict(kept, RIFFLE_FABRIC=str(self.fabric))
-        # On one machine auto would rightly step aside.
-        return dict(kept, RIFFLE_SOCKET_IFNAME="=lo", RIFFLE_COLLNET="on")
+        return dict(kept, RIFFLE_SOCKET_IFNAME="=lo")
 
 
 def run(command, may_fail=False):

@@ -1,0 +1,180 @@
+// An explanation for people, and as JSON.
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "tools/explain/explanation.h"
+#include "tools/numbers.h"
+
+namespace riffle::tools {
+namespace {
+
+constexpr std::size_t kShownResources = 6;
+constexpr std::size_t kShownWaits = 8;
+
+std::string summary(const Explanation& e) {
+  std::uint64_t count = 0;
+  for (const auto& [up_to, totals] : e.sizes) count += totals.count;
+  std::string text = printed("%zu nodes, %d communicator%s, records of %d node%s; ", e.hosts.size(),
+                             e.communicators, e.communicators == 1 ? "" : "s", e.recorded_nodes,
+                             e.recorded_nodes == 1 ? "" : "s");
+  text += printed("%llu all-reduce calls, %s, in %s of %s (%.0f %%)\n",
+                  static_cast<unsigned long long>(count), bytes_text(e.bytes).c_str(),
+                  seconds_text(e.active_s).c_str(), seconds_text(e.wall_s).c_str(),
+                  e.wall_s > 0 ? 100 * e.active_s / e.wall_s : 0.0);
+  if (e.since_last_plan) text += "since the last plan change:\n";
+  if (e.bound_s) {
+    text += printed(
+        "bound: no exact algorithm moves these bytes in less than %s (link rates, no "
+        "headers)\n",
+        seconds_text(*e.bound_s).c_str());
+  }
+  return text;
+}
+
+std::string resources(const Explanation& e, const Colours& colours) {
+  if (e.resources.empty()) return "";
+  std::string text = printed("\n%-36s %14s %14s %8s\n", "link", "rate", "carried", "in use");
+  for (std::size_t i = 0; i < e.resources.size() && i < kShownResources; ++i) {
+    const Resource& r = e.resources[i];
+    const std::string line = printed("%-36s %14s %14s %6.0f %%", r.name.c_str(),
+                                     r.rate_mbps > 0 ? rate_text(r.rate_mbps).c_str() : "not known",
+                                     rate_text(r.carried_mbps).c_str(), 100 * r.share);
+    text += (i == 0 ? colours.bold(line) : line) + "\n";
+  }
+  if (e.resources.size() > kShownResources) {
+    text += printed("%zu more, in use %.0f %% or less\n", e.resources.size() - kShownResources,
+                    100 * e.resources[kShownResources].share);
+  }
+  return text;
+}
+
+// Nodes that wait for the same one stand in one line.
+std::string waits(const Explanation& e) {
+  std::map<int, std::vector<const Wait*>> by;
+  for (const Wait& w : e.waits) by[w.by].push_back(&w);
+  std::vector<std::pair<int, std::vector<const Wait*>>> order(by.begin(), by.end());
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+  if (order.empty()) return "";
+  std::string text =
+      "\nwho waits for whom (share of a node's groups whose last contribution came "
+      "from there)\n";
+  for (std::size_t i = 0; i < order.size() && i < kShownWaits; ++i) {
+    const auto& [on, waiting] = order[i];
+    double least = 1, most = 0;
+    std::string names;
+    for (std::size_t k = 0; k < waiting.size(); ++k) {
+      least = std::min(least, waiting[k]->share);
+      most = std::max(most, waiting[k]->share);
+      if (k < 4) names += (k > 0 ? ", " : "") + e.hosts[static_cast<std::size_t>(waiting[k]->node)];
+      if (k == 4) names += ", ...";
+    }
+    text += printed("  %d node%s (%s) wait%s for %s: ", static_cast<int>(waiting.size()),
+                    waiting.size() == 1 ? "" : "s", names.c_str(), waiting.size() == 1 ? "s" : "",
+                    e.hosts[static_cast<std::size_t>(on)].c_str());
+    text += least == most ? printed("%.0f %%\n", 100 * most)
+                          : printed("%.0f to %.0f %%\n", 100 * least, 100 * most);
+  }
+  return text;
+}
+
+std::string sizes(const Explanation& e) {
+  if (e.sizes.empty()) return "";
+  std::string text = printed("\n%-20s %10s %12s %12s %12s %12s %8s\n", "all-reduce calls", "count",
+                             "mean", "median", "99 %", "longest", "of time");
+  double all_us = 0;
+  for (const auto& [up_to, t] : e.sizes) all_us += static_cast<double>(t.total_us);
+  for (const auto& [up_to, t] : e.sizes) {
+    const double mean = static_cast<double>(t.total_us) / static_cast<double>(t.count);
+    text += printed("%-20s %10llu %12s %12s %12s %12s %6.0f %%\n",
+                    ("up to " + bytes_text(up_to)).c_str(),
+                    static_cast<unsigned long long>(t.count), us_text(mean).c_str(),
+                    us_text(t.quantile_us(0.5)).c_str(), us_text(t.quantile_us(0.99)).c_str(),
+                    us_text(static_cast<double>(t.max_us)).c_str(),
+                    all_us > 0 ? 100 * static_cast<double>(t.total_us) / all_us : 0.0);
+  }
+  return text;
+}
+
+std::string plans(const Explanation& e) {
+  if (e.plans.empty()) return "";
+  std::string text = "\nplans\n";
+  for (const PlanEvent& p : e.plans) {
+    text += printed("  %+8.1f s, from chunk %llu, because of %s: %s\n", p.t,
+                    static_cast<unsigned long long>(p.from_chunk), p.cause.c_str(), p.name.c_str());
+    text += "             " + p.reason + "\n";
+  }
+  return text;
+}
+
+nlohmann::json json_of(const Explanation& e) {
+  using nlohmann::json;
+  json out = {{"headline", e.headline},
+              {"hosts", e.hosts},
+              {"communicators", e.communicators},
+              {"recorded_nodes", e.recorded_nodes},
+              {"wall_s", e.wall_s},
+              {"active_s", e.active_s},
+              {"bytes", e.bytes},
+              {"bound_s", nullptr},
+              {"since_last_plan", e.since_last_plan},
+              {"resources", json::array()},
+              {"waits", json::array()},
+              {"sizes", json::array()},
+              {"plans", json::array()},
+              {"timeline", json::array()},
+              {"link_mbps", e.link_mbps},
+              {"link_busy", e.link_busy},
+              {"failures", e.failures},
+              {"notes", e.notes}};
+  if (e.bound_s) out["bound_s"] = *e.bound_s;
+  for (const Resource& r : e.resources) {
+    out["resources"].push_back({{"name", r.name},
+                                {"rate_mbps", r.rate_mbps},
+                                {"carried_mbps", r.carried_mbps},
+                                {"share", r.share}});
+  }
+  for (const Wait& w : e.waits) {
+    out["waits"].push_back({{"node", w.node}, {"by", w.by}, {"share", w.share}});
+  }
+  for (const auto& [up_to, t] : e.sizes) {
+    out["sizes"].push_back({{"up_to", up_to},
+                            {"count", t.count},
+                            {"bytes", t.bytes},
+                            {"total_us", t.total_us},
+                            {"max_us", t.max_us},
+                            {"median_us", t.quantile_us(0.5)},
+                            {"p99_us", t.quantile_us(0.99)}});
+  }
+  for (const PlanEvent& p : e.plans) {
+    out["plans"].push_back({{"t", p.t},
+                            {"from_chunk", p.from_chunk},
+                            {"cause", p.cause},
+                            {"name", p.name},
+                            {"digest", p.digest},
+                            {"reason", p.reason}});
+  }
+  for (const TimePoint& p : e.timeline) {
+    out["timeline"].push_back({{"t", p.t}, {"mbps", p.mbps}, {"active", p.active}});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string to_text(const Explanation& e, const Colours& colours) {
+  std::string text = colours.bold(e.headline) + "\n\n" + summary(e) + resources(e, colours) +
+                     waits(e) + sizes(e) + plans(e);
+  for (const std::string& why : e.failures) text += colours.red("failed: ") + why + "\n";
+  for (const std::string& note : e.notes) text += "note: " + note + "\n";
+  return text;
+}
+
+std::string to_json(const std::vector<Explanation>& all) {
+  nlohmann::json array = nlohmann::json::array();
+  for (const Explanation& e : all) array.push_back(json_of(e));
+  return array.dump(2) + "\n";
+}
+
+}  // namespace riffle::tools

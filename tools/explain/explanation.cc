@@ -1,0 +1,242 @@
+#include "tools/explain/explanation.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+#include "tools/explain/limit.h"
+#include "topology/plan/planner.h"
+
+namespace riffle::tools {
+namespace {
+
+constexpr double kLeastWindow = 0.1;  // of all bytes: less says nothing about the last plan
+
+std::uint64_t minus(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; }
+
+// What happened after `base`.
+Sample since(const Sample& base, Sample sample) {
+  sample.active_us = minus(sample.active_us, base.active_us);
+  sample.last_self = minus(sample.last_self, base.last_self);
+  sample.others = minus(sample.others, base.others);
+  for (auto& [peer, link] : sample.links) {
+    const auto before = base.links.find(peer);
+    if (before == base.links.end()) continue;
+    link.out = minus(link.out, before->second.out);
+    link.in = minus(link.in, before->second.in);
+    link.busy_us = minus(link.busy_us, before->second.busy_us);
+    link.last = minus(link.last, before->second.last);
+  }
+  for (auto& [up_to, totals] : sample.sizes) {
+    const auto before = base.sizes.find(up_to);
+    if (before != base.sizes.end()) totals.bytes = minus(totals.bytes, before->second.bytes);
+  }
+  return sample;
+}
+
+std::uint64_t bytes_of(const Sample& sample) {
+  std::uint64_t bytes = 0;
+  for (const auto& [up_to, totals] : sample.sizes) bytes += totals.bytes;
+  return bytes;
+}
+
+// When the plan in force began; 0 if it was the first.
+double last_change(const CommRecords& comm) {
+  double t = 0;
+  for (const auto& [rank, node] : comm.nodes) {
+    if (node.plans.size() > 1) t = std::max(t, node.plans.back().t);
+  }
+  return t;
+}
+
+// Every node's totals in the window that begins at `t`.
+std::map<int, Sample> window(const CommRecords& comm, double t) {
+  std::map<int, Sample> totals;
+  for (const auto& [rank, node] : comm.nodes) {
+    if (node.samples.empty()) continue;
+    const auto after = std::partition_point(node.samples.begin(), node.samples.end(),
+                                            [&](const Sample& s) { return s.t <= t; });
+    totals[rank] = after == node.samples.begin() ? node.samples.back()
+                                                 : since(*(after - 1), node.samples.back());
+  }
+  return totals;
+}
+
+class Analysis {
+ public:
+  explicit Analysis(const std::vector<const CommRecords*>& comms) {
+    e_.hosts = comms.front()->hosts;
+    e_.communicators = static_cast<int>(comms.size());
+    for (const CommRecords* comm : comms) add(*comm);
+  }
+
+  Explanation take() {
+    take_main_view();
+    Limits limits = find_limits(e_.hosts, fabric_, traffic_);
+    e_.resources = std::move(limits.resources);
+    e_.headline = std::move(limits.headline);
+    if (e_.bound_s && traffic_.active_us > 0) {
+      char text[40];
+      std::snprintf(text, sizeof text, "; %.2f x the bound",
+                    static_cast<double>(traffic_.active_us) / 1e6 / *e_.bound_s);
+      e_.headline += text;
+    }
+    draw_links();
+    return std::move(e_);
+  }
+
+ private:
+  void add(const CommRecords& comm) {
+    const double change = last_change(comm);
+    std::map<int, Sample> totals = window(comm, change);
+    const std::map<int, Sample> whole = window(comm, 0);
+    e_.recorded_nodes = std::max(e_.recorded_nodes, static_cast<int>(whole.size()));
+    for (const auto& [rank, node] : comm.nodes) {
+      for (const std::string& why : node.failures) {
+        e_.failures.push_back(e_.hosts[static_cast<std::size_t>(rank)] + ": " + why);
+      }
+    }
+    if (whole.empty()) return;
+    const auto all = static_cast<double>(bytes_of(whole.begin()->second));
+    const auto recent = static_cast<double>(bytes_of(totals.begin()->second));
+    const bool is_recent = change > 0 && recent >= kLeastWindow * all;
+    if (!is_recent) totals = whole;
+
+    std::uint64_t active_us = 0;
+    for (const auto& [rank, sample] : totals) active_us = std::max(active_us, sample.active_us);
+    for (const auto& [rank, sample] : totals) add_links(rank, sample, totals);
+    traffic_.active_us = std::max(traffic_.active_us, active_us);
+    window_bytes_ += bytes_of(totals.begin()->second);
+    for (const auto& [rank, sample] : totals) has_others_ |= sample.others > 0;
+    if (main_ == nullptr || active_us > main_active_us_) {
+      main_ = &comm;
+      main_active_us_ = active_us;
+      main_totals_ = totals;
+      e_.since_last_plan = is_recent;
+    }
+    add_whole(whole);
+  }
+
+  void add_links(int rank, const Sample& sample, const std::map<int, Sample>& totals) {
+    for (const auto& [peer, link] : sample.links) {
+      Traffic::Link& to = traffic_.links[{rank, peer}];
+      to.busy_us = std::max(to.busy_us, 0.0) + static_cast<double>(link.busy_us);
+      to.bytes += link.out;
+      if (!totals.contains(peer)) traffic_.links[{peer, rank}].bytes += link.in;
+    }
+  }
+
+  void add_whole(const std::map<int, Sample>& whole) {
+    const Sample& first = whole.begin()->second;
+    e_.bytes += bytes_of(first);
+    for (const auto& [up_to, totals] : first.sizes) {
+      SizeTotals& sum = e_.sizes[up_to];
+      sum.count += totals.count;
+      sum.bytes += totals.bytes;
+      sum.total_us += totals.total_us;
+      sum.max_us = std::max(sum.max_us, totals.max_us);
+      for (const auto& [us, n] : totals.times) sum.times[us] += n;
+    }
+  }
+
+  // Plans, times and waits come from the communicator with the most collective time.
+  void take_main_view() {
+    if (main_ == nullptr) return;
+    for (const auto& [rank, node] : main_->nodes) {
+      const bool has_fabric = std::any_of(node.plans.begin(), node.plans.end(),
+                                          [](const PlanEvent& p) { return p.fabric.has_value(); });
+      if (e_.plans.empty() || has_fabric) e_.plans = node.plans;
+      if (has_fabric) break;
+    }
+    for (const PlanEvent& plan : e_.plans) {
+      if (plan.fabric) fabric_ = plan.fabric;
+    }
+    for (const auto& [rank, sample] : main_totals_) take_waits(rank, sample);
+    for (const auto& [rank, node] : main_->nodes) {
+      if (node.samples.empty()) continue;
+      take_times(node);
+      break;
+    }
+    if (fabric_ && window_bytes_ > 0 && !has_others_) {
+      e_.bound_s = bound_us(*fabric_, window_bytes_) / 1e6;
+    }
+  }
+
+  void take_waits(int rank, const Sample& sample) {
+    std::uint64_t all = sample.last_self, most = 0;
+    int by = -1;
+    for (const auto& [peer, link] : sample.links) {
+      all += link.last;
+      if (link.last > most) {
+        most = link.last;
+        by = peer;
+      }
+    }
+    if (by < 0) return;
+    e_.waits.push_back({rank, by, static_cast<double>(most) / static_cast<double>(all)});
+  }
+
+  void take_times(const NodeRecord& node) {
+    const double begin = node.connected_t > 0 ? node.connected_t : node.samples.front().t;
+    const Sample* before = nullptr;
+    double before_t = begin;
+    for (const Sample& sample : node.samples) {
+      const Sample step = before == nullptr ? sample : since(*before, sample);
+      const double seconds = sample.t - before_t;
+      if (seconds > 0) {
+        const auto active_us = static_cast<double>(step.active_us);
+        e_.timeline.push_back(
+            {sample.t - begin,
+             active_us > 0 ? 8 * static_cast<double>(bytes_of(step)) / active_us : 0,
+             std::min(1.0, active_us / 1e6 / seconds)});
+      }
+      before = &sample;
+      before_t = sample.t;
+    }
+    e_.wall_s = node.samples.back().t - begin;
+    e_.active_s = static_cast<double>(node.samples.back().active_us) / 1e6;
+    for (PlanEvent& plan : e_.plans) plan.t -= begin;
+  }
+
+  void draw_links() {
+    const std::size_t n = e_.hosts.size();
+    if (n > kMaxDrawnNodes || traffic_.active_us == 0) return;
+    e_.link_mbps.assign(n, std::vector<double>(n, 0));
+    e_.link_busy.assign(n, std::vector<double>(n, -1));
+    const auto active = static_cast<double>(traffic_.active_us);
+    for (const auto& [ends, link] : traffic_.links) {
+      const auto from = static_cast<std::size_t>(ends.first);
+      const auto to = static_cast<std::size_t>(ends.second);
+      e_.link_mbps[from][to] = 8 * static_cast<double>(link.bytes) / active;
+      if (link.busy_us >= 0) e_.link_busy[from][to] = std::min(1.0, link.busy_us / active);
+    }
+  }
+
+  Explanation e_;
+  Traffic traffic_;
+  std::optional<Fabric> fabric_;
+  const CommRecords* main_ = nullptr;
+  std::uint64_t main_active_us_ = 0;
+  std::map<int, Sample> main_totals_;
+  std::uint64_t window_bytes_ = 0;
+  bool has_others_ = false;
+};
+
+}  // namespace
+
+std::vector<Explanation> explain(const JobRecord& job) {
+  std::map<std::vector<std::string>, std::vector<const CommRecords*>> by_hosts;
+  for (const auto& [key, comm] : job.comms) by_hosts[comm.hosts].push_back(&comm);
+  std::vector<Explanation> all;
+  for (const auto& [hosts, comms] : by_hosts) all.push_back(Analysis(comms).take());
+  std::stable_sort(all.begin(), all.end(), [](const Explanation& a, const Explanation& b) {
+    return a.active_s > b.active_s;
+  });
+  if (!all.empty()) {
+    all.front().notes = job.notes;
+    for (const std::string& why : job.failures) all.front().failures.push_back(why);
+  }
+  return all;
+}
+
+}  // namespace riffle::tools

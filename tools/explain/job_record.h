@@ -1,0 +1,69 @@
+// The record of a job as its processes wrote it (plugin/telemetry/comm_record.h), read back.
+//
+// Files of a running job are read as far as they go; a line that is cut off or not understood is
+// left out and noted. Nothing in a file is trusted.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "topology/base/status.h"
+#include "topology/fabric/fabric.h"
+
+namespace riffle::tools {
+
+struct SizeTotals {
+  std::uint64_t count = 0, bytes = 0, total_us = 0, max_us = 0;
+  std::map<std::uint64_t, std::uint64_t> times;  // begin of the bucket in us -> operations
+  // The upper end of the bucket in which the quantile lies.
+  double quantile_us(double q) const;
+};
+
+struct LinkTotals {
+  std::uint64_t out = 0, in = 0, busy_us = 0, retransmits = 0, last = 0;
+};
+
+struct Sample {
+  double t = 0;  // Unix time, s
+  std::uint64_t active_us = 0;
+  std::map<std::uint64_t, SizeTotals> sizes;  // by the class's upper end in bytes
+  std::map<int, LinkTotals> links;            // by peer
+  std::uint64_t last_self = 0;
+  std::uint64_t others = 0;  // operations that are no all-reduces
+};
+
+struct PlanEvent {
+  double t = 0;
+  std::uint64_t from_chunk = 0;
+  std::string cause, reason, name, digest;
+  std::optional<Fabric> fabric;  // valid
+};
+
+struct NodeRecord {
+  double connected_t = 0;
+  std::vector<Sample> samples;  // totals, by time
+  std::vector<PlanEvent> plans;
+  std::vector<std::string> failures;
+};
+
+struct CommRecords {
+  std::vector<std::string> hosts;   // by rank
+  std::map<int, NodeRecord> nodes;  // by rank: those whose record was given
+  int size() const { return static_cast<int>(hosts.size()); }
+};
+
+struct JobRecord {
+  std::map<std::string, CommRecords> comms;  // by key; only those that connected
+  std::vector<std::string> failures;         // of communicators that never connected
+  std::vector<std::string> notes;            // what could not be read
+};
+
+// Files, and folders whose files ending in .jsonl or .jsonl.1 count. An error if there is no line
+// of a record anywhere.
+Result<JobRecord> read_records(const std::vector<std::string>& paths);
+
+}  // namespace riffle::tools

@@ -1,0 +1,187 @@
+#include "tools/probe/findings.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tools/numbers.h"
+#include "tools/svg.h"
+
+namespace riffle::tools {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kSlow = 0.8;  // of the median: below that an end is called slow
+constexpr std::size_t kMatrixNodes = 16;
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double median_rate(const ProbeFindings& f) {
+  std::vector<double> rates;
+  for (const auto& node : f.nodes) {
+    rates.push_back(node.out_mbps);
+    rates.push_back(node.in_mbps);
+  }
+  return median(std::move(rates));
+}
+
+std::string matrix_text(const ProbeFindings& f) {
+  if (f.nodes.size() > kMatrixNodes) {
+    return "\nthe matrix of all pairs: --svg FILE draws it, --json lists it\n";
+  }
+  std::string text = "\nMbit/s of payload from row to column\n" + printed("%-14s", "");
+  for (const auto& node : f.nodes) text += printed(" %9.9s", node.name.c_str());
+  for (std::size_t i = 0; i < f.nodes.size(); ++i) {
+    text += printed("\n%-14.14s", f.nodes[i].name.c_str());
+    for (const double mbps : f.pair_mbps[i]) {
+      text += mbps > 0 ? printed(" %9.0f", mbps) : printed(" %9s", "-");
+    }
+  }
+  return text + "\n";
+}
+
+std::string uplink_text(const ProbeFindings::Rack& rack) {
+  if (rack.up_mbps <= 0 && rack.down_mbps <= 0) return "no limit found";
+  return rate_text(rack.up_mbps) + " up, " + rate_text(rack.down_mbps) + " down";
+}
+
+std::string racks_text(const ProbeFindings& f) {
+  if (f.racks.size() < 2) return "";
+  std::string text = "\n";
+  for (std::size_t r = 0; r < f.racks.size(); ++r) {
+    text += printed("rack %s (%s, confidence %.0f %%):", f.racks[r].name.c_str(),
+                    uplink_text(f.racks[r]).c_str(), 100 * f.racks[r].confidence);
+    int shown = 0;
+    for (const auto& node : f.nodes) {
+      if (node.rack != static_cast<int>(r)) continue;
+      if (++shown <= 16) text += " " + node.name;
+    }
+    text += shown > 16 ? printed(" and %d more\n", shown - 16) : "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> ProbeFindings::slow() const {
+  const double middle = median_rate(*this);
+  std::vector<std::pair<double, std::string>> found;
+  const auto consider = [&](const char* what, const std::string& name, double mbps) {
+    if (mbps <= 0 || mbps >= kSlow * middle) return;
+    found.emplace_back(mbps, printed("%s of node %s: %s, where %s is usual", what, name.c_str(),
+                                     rate_text(mbps).c_str(), rate_text(middle).c_str()));
+  };
+  for (const Node& node : nodes) {
+    consider("sending", node.name, node.out_mbps);
+    consider("receiving", node.name, node.in_mbps);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> texts;
+  for (auto& [mbps, text] : found) texts.push_back(std::move(text));
+  return texts;
+}
+
+std::string to_json(const ProbeFindings& f) {
+  json out = {{"nodes", json::array()},     {"racks", json::array()}, {"pair_mbps", f.pair_mbps},
+              {"latency_us", f.latency_us}, {"seconds", f.seconds},   {"bytes", f.bytes},
+              {"rounds", f.rounds},         {"slow", f.slow()},       {"toml", f.toml},
+              {"trouble", f.trouble}};
+  for (const auto& n : f.nodes) {
+    out["nodes"].push_back({{"name", n.name},
+                            {"out_mbps", n.out_mbps},
+                            {"in_mbps", n.in_mbps},
+                            {"confidence", n.confidence},
+                            {"rack", n.rack}});
+  }
+  for (const auto& r : f.racks) {
+    out["racks"].push_back({{"name", r.name},
+                            {"up_mbps", r.up_mbps},
+                            {"down_mbps", r.down_mbps},
+                            {"confidence", r.confidence}});
+  }
+  // Names come from other hosts: bytes that are no UTF-8 must not throw.
+  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Result<ProbeFindings> findings_from_json(const std::string& text) {
+  ProbeFindings f;
+  try {
+    const json in = json::parse(text);
+    for (const json& n : in.at("nodes")) {
+      f.nodes.push_back(
+          {n.at("name"), n.at("out_mbps"), n.at("in_mbps"), n.at("confidence"), n.at("rack")});
+    }
+    for (const json& r : in.at("racks")) {
+      f.racks.push_back({r.at("name"), r.at("up_mbps"), r.at("down_mbps"), r.at("confidence")});
+    }
+    f.pair_mbps = in.at("pair_mbps").get<std::vector<std::vector<double>>>();
+    f.latency_us = in.at("latency_us");
+    f.seconds = in.at("seconds");
+    f.bytes = in.at("bytes");
+    f.rounds = in.at("rounds");
+    f.toml = in.at("toml");
+    f.trouble = in.at("trouble");
+  } catch (const json::exception& e) {
+    return remote_error(std::string("the first host's answer is not understood: ") + e.what());
+  }
+  bool is_square = f.pair_mbps.size() == f.nodes.size();
+  for (const auto& row : f.pair_mbps) is_square &= row.size() == f.nodes.size();
+  if (!is_square) return remote_error("the first host's answer does not fit its number of hosts");
+  return f;
+}
+
+std::string to_text(const ProbeFindings& f, const Colours& colours) {
+  std::string text;
+  const auto slow = f.slow();
+  for (const std::string& line : slow) text += colours.red("slow: ") + colours.bold(line) + "\n";
+  if (slow.empty()) {
+    text += colours.green("no slow node: ") + "every node sends and receives about " +
+            rate_text(median_rate(f)) + "\n";
+  }
+  if (!f.trouble.empty()) text += colours.yellow("cut short: ") + f.trouble + "\n";
+  text += racks_text(f);
+  text += printed("\n%-24s %14s %14s %12s\n", "node", "sends", "receives", "confidence");
+  for (const auto& node : f.nodes) {
+    text +=
+        printed("%-24s %14s %14s %10.0f %%\n", node.name.c_str(), rate_text(node.out_mbps).c_str(),
+                rate_text(node.in_mbps).c_str(), 100 * node.confidence);
+  }
+  text += matrix_text(f);
+  return text + printed("\n%zu nodes, %d rounds, %s in %s; one way takes %.0f us\n", f.nodes.size(),
+                        f.rounds, bytes_text(static_cast<std::uint64_t>(f.bytes)).c_str(),
+                        seconds_text(f.seconds).c_str(), f.latency_us);
+}
+
+std::string to_svg(const ProbeFindings& f) {
+  std::vector<double> all;
+  for (const auto& row : f.pair_mbps) {
+    for (const double mbps : row) {
+      if (mbps > 0) all.push_back(mbps);
+    }
+  }
+  const double middle = median(all);
+  HeatMap map{printed("riffle probe: Mbit/s of payload, row to column; white is the median, %s",
+                      rate_text(middle).c_str()),
+              {},
+              {},
+              {}};
+  for (const auto& node : f.nodes) map.names.push_back(node.name);
+  for (const auto& row : f.pair_mbps) {
+    map.share.emplace_back();
+    map.label.emplace_back();
+    for (const double mbps : row) {
+      // Red is slow: half the median or less is the end of the scale.
+      map.share.back().push_back(mbps > 0 && middle > 0 ? 0.5 + (1 - mbps / middle) : 0.5);
+      map.label.back().push_back(mbps > 0 ? printed("%.0f", mbps) : "-");
+    }
+  }
+  return draw(map);
+}
+
+}  // namespace riffle::tools
