@@ -2,7 +2,7 @@
 //
 // Two processes, one direction, 8 slots of 4 MiB kept in flight as NCCL's proxy does. The bare loop
 // moves the same slots over the same number of TCP connections with blocking calls, one thread per
-// side. Both take turns; the medians are compared.
+// side, under the same congestion control. Both take turns; the medians are compared.
 //
 //   riffle_net_bench [--rounds N] [--mib N] [--netns SENDER,RECEIVER]
 //
@@ -28,10 +28,11 @@
 #include <string>
 #include <vector>
 
-#include "plugin/config/config.h"
+#include "plugin/transport/congestion.h"
 #include "plugin/transport/device.h"
 #include "plugin/transport/net_service.h"
 #include "plugin/transport/reactor.h"
+#include "plugin/transport/stream_set.h"
 
 namespace riffle {
 namespace {
@@ -78,6 +79,9 @@ class Meter {
 
 using Memory = std::vector<std::vector<char>>;
 Memory make_memory() { return Memory(kSlots, std::vector<char>(kSlotBytes, 'r')); }
+
+// As many as NET uses.
+std::size_t flows() { return static_cast<std::size_t>(streams_to_each_of(1)); }
 
 // ---- the bare loop ----
 
@@ -147,6 +151,9 @@ class BareFlows {
     const int on = 1;
     if (fd < 0) give_up("socket");
     ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    // As NET's flows: BBR, where it is the system's choice, paces a flow over veth to half its
+    // speed.
+    choose_congestion_control(fd);
     fds_.push_back(fd);
   }
   std::vector<int> fds_;
@@ -189,7 +196,7 @@ using Samples = std::vector<Sample>;
 
 void run_sender(int pipe, const Plan& plan) {
   Memory memory = make_memory();
-  BareFlows bare = BareFlows::connect(pipe, static_cast<std::size_t>(config().streams));
+  BareFlows bare = BareFlows::connect(pipe, flows());
   Handle handle;
   exchange_in(pipe, handle.bytes.data(), handle.bytes.size());
   net::SendConnection* connection = nullptr;
@@ -207,7 +214,7 @@ void run_sender(int pipe, const Plan& plan) {
 
 void run_receiver(int pipe, const Plan& plan, Samples* bare_samples, Samples* net_samples) {
   Memory memory = make_memory();
-  BareFlows bare = BareFlows::accept(pipe, static_cast<std::size_t>(config().streams));
+  BareFlows bare = BareFlows::accept(pipe, flows());
   Handle handle;
   net::Listener* const listener = checked(net::listen(0, 0, &handle));
   exchange_out(pipe, handle.bytes.data(), handle.bytes.size());
@@ -286,7 +293,7 @@ int run(int argc, char** argv) {
   std::printf("%-28s %10.0f %18.3f\n", "riffle NET", net.mbytes_per_s, net.cpu_s_per_gbyte);
   std::printf("%-28s %9.1f%%   (%zu rounds of %zu MiB, %lld flows, slots of 4 MiB)\n", "ratio",
               100 * net.mbytes_per_s / bare.mbytes_per_s, plan.rounds,
-              plan.slots * kSlotBytes >> 20, static_cast<long long>(config().streams));
+              plan.slots * kSlotBytes >> 20, static_cast<long long>(flows()));
   return status == 0 ? 0 : 1;
 }
 

@@ -60,7 +60,8 @@ class Site:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("RIFFLE_", "NCCL_"))}
         if self.emulated:
             return dict(kept, RIFFLE_FABRIC=str(self.fabric))
-        return dict(kept, RIFFLE_SOCKET_IFNAME="=lo")
+        # On one machine auto would rightly step aside.
+        return dict(kept, RIFFLE_SOCKET_IFNAME="=lo", RIFFLE_COLLNET="on")
 
 
 def run(command, may_fail=False):

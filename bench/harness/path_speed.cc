@@ -1,9 +1,17 @@
 #include "bench/harness/path_speed.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "plugin/transport/congestion.h"
+#include "plugin/transport/stream_set.h"
 #include "test/cluster/network.h"
 
 namespace riffle::bench {
@@ -22,14 +30,29 @@ std::string quoted(const std::string& text) {
   return out;
 }
 
+// What NET's flows run under, so that iperf3 runs under the same.
+std::string congestion_control() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  choose_congestion_control(fd);
+  std::array<char, 16> name{};
+  socklen_t size = name.size() - 1;
+  const bool known = ::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), &size) == 0;
+  ::close(fd);
+  return known ? name.data() : "cubic";
+}
+
 std::string iperf(const cluster::Cluster& cluster) {
+  const std::string control = congestion_control();
+  const std::string flows = std::to_string(streams_to_each_of(1));
   std::thread server([&] {
     (void)cluster.run(1, {"iperf3", "--server", "--one-off", "--idle-timeout", "10"}, 20000);
   });
   Result<std::string> report = system_error("not started");
   for (int tries = 0; !report && tries < 20; ++tries) {  // until the server listens
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    report = cluster.run(0, {"iperf3", "--client", cluster::address_of(1), "--time", "3", "--json"},
+    report = cluster.run(0,
+                         {"iperf3", "--client", cluster::address_of(1), "--time", "3", "--parallel",
+                          flows, "--congestion", control, "--json"},
                          15000);
   }
   server.join();
@@ -38,7 +61,8 @@ std::string iperf(const cluster::Cluster& cluster) {
   const auto bits = nlohmann::json::json_pointer("/end/sum_received/bits_per_second");
   if (json.is_discarded() || !json.contains(bits)) return "iperf3: no result";
   char line[96];
-  std::snprintf(line, sizeof line, "iperf3, one flow: %.0f MB/s", json[bits].get<double>() / 8e6);
+  std::snprintf(line, sizeof line, "iperf3, %s flows, %s: %.0f MB/s", flows.c_str(),
+                control.c_str(), json[bits].get<double>() / 8e6);
   return line;
 }
 

@@ -41,7 +41,10 @@ class PluginReducer final : public AllReducer {
 
 void set_environment(const Site& site) {
   if (!site.fabric.empty()) setenv("RIFFLE_FABRIC", site.fabric.c_str(), 0);
-  if (!site.cluster) setenv("RIFFLE_SOCKET_IFNAME", "=lo", 0);
+  if (!site.cluster) {
+    setenv("RIFFLE_SOCKET_IFNAME", "=lo", 0);
+    setenv("RIFFLE_COLLNET", "on", 0);  // auto would rightly step aside on one machine
+  }
   setenv("RIFFLE_PEER_TIMEOUT", std::to_string(site.peer_timeout_s).c_str(), 0);
 }
 

@@ -91,6 +91,10 @@ void Bootstrap::take_verdict(const std::vector<std::uint8_t>& message) {
     problem = verdict.status().message();
   } else if (!verdict->problem.empty()) {
     return finish(verdict->problem);  // the verdict reaches everybody: no further round
+  } else if (!verdict->aside.empty()) {
+    // Likewise, and a kDown that overtook the verdict would read as success: say nothing more.
+    phase_ = Phase::kOver;
+    return steps_.finished(Status::ok(), verdict->aside);
   } else {
     const Result<PlanSet> plans = decode_plan_set(verdict->plans.data(), verdict->plans.size());
     if (!plans) {
@@ -167,7 +171,7 @@ void Bootstrap::finish(const std::string& problem) {
   if (is_over()) return;
   to_children(kDown, encode(Agreement{problem}));  // who knows already ignores it
   phase_ = Phase::kOver;
-  steps_.finished(problem.empty() ? Status::ok() : remote_error(problem));
+  steps_.finished(problem.empty() ? Status::ok() : remote_error(problem), "");
 }
 
 }  // namespace riffle

@@ -24,8 +24,9 @@ struct BootstrapSteps {
   std::function<Verdict(const std::vector<NodeReport>&)> decide;
   // Every node: takes the plan; an error becomes everybody's.
   std::function<Status(const PlanSet&, const Verdict&)> install;
-  // Every node, once: the outcome.
-  std::function<void(Status)> finished;
+  // Every node, once: the outcome. `aside` is not empty if all agreed to leave the work to NCCL;
+  // the status is then ok, but nothing is installed.
+  std::function<void(Status, const std::string& aside)> finished;
 };
 
 class Bootstrap {

@@ -7,6 +7,7 @@
 
 #include "plugin/collective/decision.h"
 #include "plugin/config/config.h"
+#include "plugin/config/fault_log.h"
 #include "plugin/config/log.h"
 #include "plugin/policy/agreement.h"
 #include "plugin/transport/stream_set.h"
@@ -18,6 +19,7 @@ struct Communicator::Outcome {
   std::mutex mutex;
   std::condition_variable changed;
   bool is_known = false;
+  bool steps_aside = false;
   Status status;
 };
 
@@ -67,6 +69,7 @@ Result<std::unique_ptr<Communicator>> Communicator::connect(std::vector<HandleCo
                                     [&] { return c->outcome_->is_known; });
   if (!known) return timeout_error("connect: the progress thread does not answer");
   if (!c->outcome_->status) return c->outcome_->status;
+  if (c->outcome_->steps_aside) return std::unique_ptr<Communicator>();
   return c;
 }
 
@@ -155,7 +158,12 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
   BootstrapSteps steps;
   steps.decide = [this](const std::vector<NodeReport>& reports) { return riffle::decide(reports); };
   steps.install = [this](const PlanSet& plans, const Verdict& v) { return install(plans, v); };
-  steps.finished = [this](Status outcome) { connect_is_over(std::move(outcome)); };
+  steps.finished = [this](Status outcome, const std::string& aside) {
+    if (!aside.empty() && rank_ == 0) {
+      log_info("all-reduces of " + std::to_string(size_) + " nodes stay with NCCL: " + aside);
+    }
+    connect_is_over(std::move(outcome), !aside.empty());
+  };
   bootstrap_ = std::make_unique<Bootstrap>(mesh_.get(), std::move(report), std::move(steps));
   bootstrap_->set_channel(control_.get());
   const std::uint64_t deadline = Reactor::now_ns() + timeout_ns + (rank_ == 0 ? 0 : kGraceNs);
@@ -175,12 +183,13 @@ Status Communicator::install(const PlanSet& plans, const Verdict& verdict) {
   return engine_->install(plans);
 }
 
-void Communicator::connect_is_over(Status outcome) {
+void Communicator::connect_is_over(Status outcome, bool steps_aside) {
   if (has_timer_) reactor_->cancel(timer_);
   has_timer_ = false;
   const std::lock_guard lock(outcome_->mutex);
   outcome_->is_known = true;
   outcome_->status = std::move(outcome);
+  outcome_->steps_aside = steps_aside;
   outcome_->changed.notify_all();
 }
 
@@ -290,7 +299,7 @@ void Communicator::fail(const std::string& why) {
     const std::lock_guard lock(error_mutex_);
     error_ = why;
   }
-  log_warn("rank " + std::to_string(rank_) + " of " + std::to_string(size_) + ": " + why);
+  log_fault("rank " + std::to_string(rank_) + " of " + std::to_string(size_) + ": " + why);
   engine_->fail();
 }
 

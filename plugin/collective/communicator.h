@@ -40,6 +40,7 @@ class Request {
 
 class Communicator final : private MeshSink, private Reactor::WakeHandler {
  public:
+  // Null: all nodes agreed to step aside.
   static Result<std::unique_ptr<Communicator>> connect(std::vector<HandleContent> handles, int rank,
                                                        int device, std::uint64_t comm_id,
                                                        std::unique_ptr<TcpListener> listener);
@@ -69,7 +70,7 @@ class Communicator final : private MeshSink, private Reactor::WakeHandler {
   void start(std::vector<HandleContent> handles, NodeReport report,
              std::unique_ptr<TcpListener> listener, std::uint64_t timeout_ns);
   Status install(const PlanSet& plans, const Verdict& verdict);
-  void connect_is_over(Status outcome);
+  void connect_is_over(Status outcome, bool steps_aside);
   void fail(const std::string& why);
   void tell_everybody(const std::string& why);
   void spread(const std::string& fault, const std::string& why);

@@ -4,12 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstring>
-#include <span>
 #include <utility>
 
-#include "plugin/collective/reduce.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/policy/agreement.h"
@@ -27,31 +23,6 @@ std::string host_name() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "unknown-host";
   return name.data();
-}
-
-// Megabytes per second of `work`, which handles `bytes` bytes per call; about a millisecond.
-template <class Work>
-std::int64_t measure_mbps(std::size_t bytes, Work work) {
-  using Clock = std::chrono::steady_clock;
-  work();  // touch the memory first
-  const auto begin = Clock::now();
-  std::int64_t calls = 0, ns = 0;
-  do {
-    work();
-    ++calls;
-    ns = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
-  } while (ns < 1'000'000);
-  return std::max<std::int64_t>(1, calls * static_cast<std::int64_t>(bytes) * 1000 / ns);
-}
-
-void measure_machine(NodeReport* report) {
-  constexpr std::size_t kBytes = 128 << 10;  // a piece: in the L2 cache, as in the engine
-  std::vector<float> a(kBytes / 4, 1), b(kBytes / 4, 2), out(kBytes / 4);
-  const std::array<const void*, 2> operands = {a.data(), b.data()};
-  report->reduce_mbps = measure_mbps(2 * kBytes, [&] {
-    reduce(out.data(), operands, out.size(), DataType::kFloat32, ReduceOp::kSum);
-  });
-  report->copy_mbps = measure_mbps(kBytes, [&] { std::memcpy(out.data(), a.data(), kBytes); });
 }
 
 std::string who(const NodeReport& r) { return "rank " + std::to_string(r.rank) + " on " + r.host; }
@@ -101,7 +72,8 @@ NodeReport own_report(int rank, int device, const std::string& job) {
   r.version = kVersion;
   r.knobs = decision_knobs();
   r.rate_kbps = static_cast<std::int64_t>(d.speed_mbps) * 1000;
-  measure_machine(&r);
+  r.knows_rate = d.knows_speed;
+  r.speed = measure_machine();
   if (const Status s = agreement::check_local(job); !s) r.problem = s.message();
   return r;
 }
@@ -111,7 +83,7 @@ Verdict decide(const std::vector<NodeReport>& reports) {
   verdict.problem = find_problem(reports);
   if (!verdict.problem.empty()) return verdict;
   if (config().collnet == "off") {
-    verdict.problem = "RIFFLE_COLLNET=off: all-reduces stay with NCCL";
+    verdict.aside = "RIFFLE_COLLNET=off";
     return verdict;
   }
   const Result<Fabric> fabric = fabric_of(reports);
@@ -128,8 +100,11 @@ Verdict decide(const std::vector<NodeReport>& reports) {
     return verdict;
   }
   std::string why;
-  if (config().collnet == "auto" && !is_worth_it(*fabric, *choice, reports, &why)) {
-    verdict.problem = "RIFFLE_COLLNET=auto: " + why;
+  const bool knows_rates =
+      !config().fabric.empty() ||
+      std::all_of(reports.begin(), reports.end(), [](auto& r) { return r.knows_rate; });
+  if (config().collnet == "auto" && !is_worth_it(*fabric, *choice, reports, knows_rates, &why)) {
+    verdict.aside = "RIFFLE_COLLNET=auto: " + why;
     return verdict;
   }
   verdict.reason = choice->reason;
@@ -139,27 +114,32 @@ Verdict decide(const std::vector<NodeReport>& reports) {
   return verdict;
 }
 
-// Both ways move the same bytes over the network and through the kernel; ours reads every partial
-// sum once more to reduce it. Whichever of network and processor is slower sets the time.
+// Both ways move the same bytes over the network and through the kernel. We also reduce them, each
+// node an nth, which for NCCL the GPUs do. Whichever of network and processor is slower sets the
+// time: while the network is slower, the reduction hides behind it.
 bool is_worth_it(const Fabric& fabric, const PlanChoice& choice,
-                 const std::vector<NodeReport>& reports, std::string* why) {
+                 const std::vector<NodeReport>& reports, bool knows_rates, std::string* why) {
   PlanOptions ring;
   ring.only = "ring";
   const Result<PlanChoice> other = plan(fabric, kPlannedBytes, ring);
   if (!other) return true;
-  std::int64_t reduce_mbps = reports[0].reduce_mbps, copy_mbps = reports[0].copy_mbps;
+  MachineSpeed slowest = reports[0].speed;
   for (const NodeReport& r : reports) {
-    reduce_mbps = std::min(reduce_mbps, r.reduce_mbps);
-    copy_mbps = std::min(copy_mbps, r.copy_mbps);
+    slowest.reduce_mbps = std::min(slowest.reduce_mbps, r.speed.reduce_mbps);
+    slowest.stack_mbps = std::min(slowest.stack_mbps, r.speed.stack_mbps);
   }
+  // Nothing known of the processors: they count as fast enough, as does a network without rates.
+  if (slowest.reduce_mbps <= 0 || slowest.stack_mbps <= 0) return true;
   const double n = fabric.size();
-  const double moved = 2.0 * kPlannedBytes * (n - 1) / n;             // each way
-  const double copy_us = 2 * moved / static_cast<double>(copy_mbps);  // in and out of the kernel
-  const double reduce_us = 2.0 * kPlannedBytes / static_cast<double>(reduce_mbps);
-  const double ours = std::max(choice.time_us, copy_us + reduce_us);
-  const double theirs = std::max(other->time_us, copy_us);
-  *why = "32 MiB would take " + std::to_string(static_cast<long>(ours)) + " us here and " +
-         std::to_string(static_cast<long>(theirs)) + " us by NCCL's ring";
+  const double moved = 2.0 * kPlannedBytes * (n - 1) / n;  // in, and as much out
+  const double stack_us = moved / static_cast<double>(slowest.stack_mbps);
+  const double reduce_us = kPlannedBytes / n / static_cast<double>(slowest.reduce_mbps);
+  const double ours = std::max(knows_rates ? choice.time_us : 0, stack_us + reduce_us);
+  const double theirs = std::max(knows_rates ? other->time_us : 0, stack_us);
+  const auto text = [](double us) { return std::to_string(static_cast<long>(us)) + " us"; };
+  *why = "32 MiB would take " + text(ours) + " here and " + text(theirs) + " by NCCL's ring (" +
+         text(stack_us) + " of them for TCP, " + text(reduce_us) + " to reduce here" +
+         (knows_rates ? "" : "; the network's rates are not known") + ")";
   return ours <= theirs * kTolerance;
 }
 

@@ -21,10 +21,11 @@ NodeReport own_report(int rank, int device, const std::string& job);
 // Checks versions and knobs, reads the fabric, plans.
 Verdict decide(const std::vector<NodeReport>& reports);
 
-// True if all-reduces by `choice` beat NCCL's ring over the same network on these nodes, counting
-// that we reduce on processors (slowest node: reduce_mbps, copy_mbps) and NCCL on GPUs.
-// RIFFLE_COLLNET=auto steps aside where it is false. `why` gets one sentence.
+// True if all-reduces by `choice` are at most 3 % slower than NCCL's ring over the same network on
+// these nodes, counting that we reduce on processors (the slowest node's) and NCCL on GPUs.
+// RIFFLE_COLLNET=auto steps aside where it is false. `why` gets the figures. Without `knows_rates`
+// the fabric's rates are guesses, and only the processors count.
 bool is_worth_it(const Fabric& fabric, const PlanChoice& choice,
-                 const std::vector<NodeReport>& reports, std::string* why);
+                 const std::vector<NodeReport>& reports, bool knows_rates, std::string* why);
 
 }  // namespace riffle

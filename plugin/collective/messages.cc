@@ -85,8 +85,9 @@ std::vector<std::uint8_t> encode(const std::vector<NodeReport>& reports) {
     w.blob(r.knobs);
     w.blob(r.problem);
     w.number(static_cast<std::uint64_t>(r.rate_kbps));
-    w.number(static_cast<std::uint64_t>(r.reduce_mbps));
-    w.number(static_cast<std::uint64_t>(r.copy_mbps));
+    w.number(r.knows_rate ? 1 : 0);
+    w.number(static_cast<std::uint64_t>(r.speed.reduce_mbps));
+    w.number(static_cast<std::uint64_t>(r.speed.stack_mbps));
   }
   return w.take();
 }
@@ -103,8 +104,9 @@ Result<std::vector<NodeReport>> decode_reports(const std::vector<std::uint8_t>& 
     r.knobs = reader.text();
     r.problem = reader.text();
     r.rate_kbps = static_cast<std::int64_t>(reader.number());
-    r.reduce_mbps = static_cast<std::int64_t>(reader.number());
-    r.copy_mbps = static_cast<std::int64_t>(reader.number());
+    r.knows_rate = reader.number() != 0;
+    r.speed.reduce_mbps = static_cast<std::int64_t>(reader.number());
+    r.speed.stack_mbps = static_cast<std::int64_t>(reader.number());
     reports.push_back(std::move(r));
   }
   if (!reader.is_complete()) return mangled("report");
@@ -114,6 +116,7 @@ Result<std::vector<NodeReport>> decode_reports(const std::vector<std::uint8_t>& 
 std::vector<std::uint8_t> encode(const Verdict& v) {
   Writer w;
   w.blob(v.problem);
+  w.blob(v.aside);
   w.blob(v.reason);
   w.texts(v.hosts);
   w.blob(v.plans);
@@ -125,6 +128,7 @@ Result<Verdict> decode_verdict(const std::vector<std::uint8_t>& bytes) {
   Reader reader(bytes);
   Verdict v;
   v.problem = reader.text();
+  v.aside = reader.text();
   v.reason = reader.text();
   v.hosts = reader.texts();
   v.plans = reader.blob<std::vector<std::uint8_t>>();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "plugin/collective/machine_speed.h"
 #include "topology/base/status.h"
 
 namespace riffle {
@@ -19,13 +20,14 @@ struct NodeReport {
   std::string knobs;                 // decision_knobs()
   std::string problem;               // not empty: this node cannot take part, and why
   std::int64_t rate_kbps = 0;        // of its device
-  std::int64_t reduce_mbps = 0;      // megabytes of operands reduced per second, measured
-  std::int64_t copy_mbps = 0;        // megabytes copied per second, measured
+  bool knows_rate = false;           // rate_kbps is what hardware says, not a guess
+  MachineSpeed speed;                // measured
 };
 
 // Node 0's decision for everybody.
 struct Verdict {
   std::string problem;              // not empty: nobody connects, and why
+  std::string aside;                // not empty: nothing is wrong, but NCCL's ring does it, and why
   std::string reason;               // of the plan, for the log
   std::vector<std::string> hosts;   // of all nodes in rank order, for messages
   std::vector<std::uint8_t> plans;  // encoded PlanSet

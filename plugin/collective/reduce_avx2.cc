@@ -34,6 +34,19 @@ struct Avx2 {
   static void narrow16(char* to, Ints v) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to), packed16(v));
   }
+  // As in reduce_avx512.cc.
+  static __m128i bytes_on_top(const char* from) {
+    return _mm_slli_epi16(_mm_cvtepu8_epi16(load8(from)), 8);
+  }
+  static Floats load_float8(const char* from, E5m2Layout) {
+    return (Floats)_mm256_cvtph_ps(bytes_on_top(from));
+  }
+  static Floats load_float8(const char* from, E4m3Layout) {
+    const __m128i words = _mm_and_si128(_mm_srai_epi16(bytes_on_top(from), 1),
+                                        _mm_set1_epi16(static_cast<short>(0xbfff)));
+    const Floats v = (Floats)_mm256_cvtph_ps(words) * 256.0F;
+    return ((Ints)v & 0x7fffffff) == 0x43f00000 ? Floats{} + __builtin_nanf("") : v;
+  }
   static Floats load_half(const char* from) { return (Floats)_mm256_cvtph_ps(load16(from)); }
   static void store_half(char* to, Floats v) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to),

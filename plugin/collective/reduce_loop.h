@@ -85,7 +85,14 @@ struct Bfloat16 : Narrow<Isa, 2> {
 template <class Isa, class Layout>
 struct Float8 : Narrow<Isa, 1> {
   using typename Narrow<Isa, 1>::Vec;
-  static Vec load(const char* from) { return NarrowFloat<Isa, Layout>::decode(Isa::widen8(from)); }
+  static Vec load(const char* from) {
+    // Where the processor converts float16, float8 goes that way.
+    if constexpr (requires { Isa::load_float8(from, Layout{}); }) {
+      return Isa::load_float8(from, Layout{});
+    } else {
+      return NarrowFloat<Isa, Layout>::decode(Isa::widen8(from));
+    }
+  }
   static void store(char* to, Vec v) { Isa::narrow8(to, NarrowFloat<Isa, Layout>::encode(v)); }
 };
 

@@ -69,9 +69,8 @@ void log(LogLevel level, const std::string& line) {
     write_to_stderr(level, line);
     return;
   }
-  // The origin that NCCL prints in front of warnings; __FILE__ would show the builder's folders.
-  logger(nccl_level(level), kSubsystemInit | kSubsystemNet, "plugin/config/log.cc", __LINE__,
-         "Riffle: %s", line.c_str());
+  logger(nccl_level(level), kSubsystemInit | kSubsystemNet, __FILE__, __LINE__, "Riffle: %s",
+         line.c_str());
 }
 
 }  // namespace riffle

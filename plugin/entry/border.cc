@@ -23,17 +23,32 @@ abi::ResultCode nccl_code(Code code) {
   return abi::kInternalError;
 }
 
+namespace {
+
+abi::ResultCode log_and_code(LogLevel level, const char* function, Code code,
+                             const char* reason) noexcept {
+  try {
+    log(level, std::string(function) + ": " + reason);
+  } catch (...) {
+    // Without memory for a log line the code alone has to do.
+  }
+  return nccl_code(code);
+}
+
+}  // namespace
+
 abi::ResultCode refuse(const char* function, const Status& status) noexcept {
   return refuse(function, status.code(), status.message().c_str());
 }
 
 abi::ResultCode refuse(const char* function, Code code, const char* reason) noexcept {
-  try {
-    log_warn(std::string(function) + ": " + reason);
-  } catch (...) {
-    // Without memory for a log line the code alone has to do.
-  }
-  return nccl_code(code);
+  return log_and_code(LogLevel::kWarn, function, code, reason);
+}
+
+abi::ResultCode refuse_transfer(const char* function, const Status& status) noexcept {
+  const bool is_known = status.code() == Code::kRemote || status.code() == Code::kTimeout;
+  return log_and_code(is_known ? LogLevel::kInfo : LogLevel::kWarn, function, status.code(),
+                      status.message().c_str());
 }
 
 }  // namespace riffle::entry

@@ -6,6 +6,7 @@
 
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "plugin/abi/constants.h"
 #include "topology/base/status.h"
@@ -20,13 +21,18 @@ abi::ResultCode nccl_code(Code code);
 
 // Logs what failed in `function` and returns the code for NCCL. Never throws.
 abi::ResultCode refuse(const char* function, const Status& status) noexcept;
+// The same for calls on a connection that broke before: whoever noticed has warned already
+// (config/fault_log.h), so that a call which only hears of it is worth a line at INFO.
+abi::ResultCode refuse_transfer(const char* function, const Status& status) noexcept;
 abi::ResultCode refuse(const char* function, Code code, const char* reason) noexcept;
 
-template <class Body>  // Status()
+using Refuse = abi::ResultCode (*)(const char*, const Status&) noexcept;
+
+template <Refuse refuse_status = refuse, class Body>  // Status()
 abi::ResultCode guard(const char* function, Body&& body) noexcept {
   try {
     const Status status = body();
-    return status.is_ok() ? abi::kSuccess : refuse(function, status);
+    return status.is_ok() ? abi::kSuccess : refuse_status(function, status);
   } catch (const std::bad_alloc&) {
     return refuse(function, Code::kSystem, "out of memory");
   } catch (const std::exception& error) {
@@ -34,6 +40,12 @@ abi::ResultCode guard(const char* function, Body&& body) noexcept {
   } catch (...) {
     return refuse(function, Code::kInternal, "unknown exception");
   }
+}
+
+// isend, irecv, iallreduce, test and their like.
+template <class Body>
+abi::ResultCode guard_transfer(const char* function, Body&& body) noexcept {
+  return guard<refuse_transfer>(function, std::forward<Body>(body));
 }
 
 }  // namespace riffle::entry

@@ -197,7 +197,7 @@ template <class Count>
 abi::NcclResult iallreduce(void* coll, void* send, void* recv, Count count, abi::NcclDataType type,
                            abi::NcclRedOp op, void*, void*, void** request) {
   *request = nullptr;
-  return guard("COLLNET iallreduce", [&]() -> Status {
+  return guard_transfer("COLLNET iallreduce", [&]() -> Status {
     std::size_t elements = 0;
     if (Status status = to_size(count, &elements); !status) return status;
     if (Status status = check_operation(type, op); !status) return status;
@@ -212,7 +212,7 @@ abi::NcclResult iallgather(void* coll, void* send, int count, Part* parts,
                            std::size_t bytes_per_rank, std::size_t window_offset,
                            std::size_t window_bytes, void*, void** request) {
   *request = nullptr;
-  return guard("COLLNET iallgather", [&]() -> Status {
+  return guard_transfer("COLLNET iallgather", [&]() -> Status {
     void* recv = nullptr;
     if (Status status = only_part(count, parts, &recv); !status) return status;
     return publish_request(coll::all_gather(collective(coll).service, send, recv, bytes_per_rank,
@@ -227,7 +227,7 @@ abi::NcclResult ireducescatter(void* coll, int count, Part* parts, void* recv,
                                std::size_t window_bytes, abi::NcclDataType type, abi::NcclRedOp op,
                                void*, void** request) {
   *request = nullptr;
-  return guard("COLLNET ireducescatter", [&]() -> Status {
+  return guard_transfer("COLLNET ireducescatter", [&]() -> Status {
     void* send = nullptr;
     if (Status status = only_part(count, parts, &send); !status) return status;
     if (Status status = check_operation(type, op); !status) return status;
@@ -247,7 +247,7 @@ abi::NcclResult iflush(void*, void*, int, void*, void** request) {
 
 abi::NcclResult test(void* request, int* done, int* size) {
   *done = 0;
-  return guard("COLLNET test", [&]() -> Status {
+  return guard_transfer("COLLNET test", [&]() -> Status {
     auto finished = coll::test(static_cast<coll::Request*>(request), size);
     if (!finished) return finished.status();
     *done = *finished ? 1 : 0;

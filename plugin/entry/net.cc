@@ -181,7 +181,7 @@ abi::NcclResult dereg_mr(void* comm, void* mhandle) {
 template <class Size>
 abi::NcclResult isend(void* comm, void* data, Size size, int tag, void*, void** request) {
   *request = nullptr;
-  return guard("NET isend", [&]() -> Status {
+  return guard_transfer("NET isend", [&]() -> Status {
     std::size_t bytes = 0;
     if (Status status = to_size(size, &bytes); !status) return status;
     auto sent =
@@ -204,7 +204,7 @@ template <class Size>
 abi::NcclResult irecv(void* comm, int n, void** data, Size* sizes, int* tags, void**,
                       void** request) {
   *request = nullptr;
-  return guard("NET irecv", [&]() -> Status {
+  return guard_transfer("NET irecv", [&]() -> Status {
     if (n < 1 || n > net::kMaxGroupedRecvs) {
       return invalid_argument("a group of " + std::to_string(n) + " receives, accepted are 1.." +
                               std::to_string(net::kMaxGroupedRecvs));
@@ -236,7 +236,7 @@ abi::NcclResult iflush(void*, int, void**, int*, void**, void** request) {
 
 abi::NcclResult test(void* request, int* done, int* sizes) {
   *done = 0;
-  return guard("NET test", [&]() -> Status {
+  return guard_transfer("NET test", [&]() -> Status {
     auto finished = net::test(static_cast<net::Request*>(request), sizes);
     if (!finished) return finished.status();
     *done = *finished ? 1 : 0;

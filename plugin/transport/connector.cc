@@ -20,7 +20,10 @@ constexpr int kMaxRefusals = 3;
 
 Connector::Connector(Reactor& reactor, ConnectorOptions options,
                      std::function<void(Result<Fd>)> done)
-    : reactor_(reactor), options_(std::move(options)), done_(std::move(done)) {
+    : reactor_(reactor),
+      options_(std::move(options)),
+      routes_(routes(options_.to.endpoints, options_.own, options_.hello.stream)),
+      done_(std::move(done)) {
   set_timer(Reactor::now_ns());
 }
 
@@ -30,9 +33,7 @@ Connector::~Connector() {
 }
 
 std::string Connector::target() const {
-  const auto& endpoints = options_.to.endpoints;
-  const std::size_t made = attempts_ > 0 ? attempts_ - 1 : 0;
-  return to_text(endpoints[(options_.hello.stream + made) % endpoints.size()]);
+  return to_text(route(attempts_ > 0 ? attempts_ - 1 : 0).to);
 }
 
 void Connector::set_timer(std::uint64_t when_ns) {
@@ -52,10 +53,9 @@ void Connector::on_timer() {
 }
 
 void Connector::attempt() {
-  const auto& endpoints = options_.to.endpoints;
-  // Streams start at different endpoints, which spreads them over the peer's NICs.
-  const Endpoint& endpoint = endpoints[(options_.hello.stream + attempts_++) % endpoints.size()];
-  Result<Fd> socket = start_connect(to_socket_address(endpoint, options_.scope_id));
+  const Route& way = route(attempts_++);
+  Result<Fd> socket =
+      start_connect(to_socket_address(way.to, way.scope_id), way.from ? &*way.from : nullptr);
   if (!socket) return try_again(socket.status().message());
   socket_ = std::move(*socket);
   step_ = Step::kConnect;

@@ -1,6 +1,6 @@
 // Connects one stream to a listener: TCP connect, then the connecting side of the handshake. Tries
-// the listener's endpoints in turn, again and again with growing pauses, until the deadline.
-// Reactor thread only.
+// the ways to the listener's endpoints (routes.h) in turn, again and again with growing pauses,
+// until the deadline. Reactor thread only.
 #pragma once
 
 #include <functional>
@@ -8,6 +8,7 @@
 
 #include "plugin/transport/handshake.h"
 #include "plugin/transport/reactor.h"
+#include "plugin/transport/routes.h"
 #include "plugin/transport/socket.h"
 
 namespace riffle {
@@ -15,7 +16,7 @@ namespace riffle {
 struct ConnectorOptions {
   HandleContent to;
   Hello hello;
-  std::uint32_t scope_id = 0;     // for link-local IPv6: our interface
+  std::vector<NicAddress> own;    // addresses of our device (routes.h); may be empty
   std::uint64_t deadline_ns = 0;  // on Reactor::now_ns()
 };
 
@@ -41,10 +42,12 @@ class Connector final : public Reactor::FdHandler {
   void set_timer(std::uint64_t when_ns);
   void on_timer();
   void finish(Result<Fd> result);
+  const Route& route(std::size_t attempt) const { return routes_[attempt % routes_.size()]; }
   std::string target() const;
 
   Reactor& reactor_;
   const ConnectorOptions options_;
+  const std::vector<Route> routes_;
   std::function<void(Result<Fd>)> done_;
   Step step_ = Step::kPause;
   Fd socket_;

@@ -5,6 +5,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 
+#include <bit>
 #include <cstdlib>
 
 #include "plugin/config/config.h"
@@ -13,6 +14,19 @@
 
 namespace riffle {
 namespace {
+
+int prefix_bits(const sockaddr* mask) {
+  if (mask == nullptr) return 0;
+  int bits = 0;
+  if (mask->sa_family == AF_INET) {
+    bits = std::popcount(reinterpret_cast<const sockaddr_in*>(mask)->sin_addr.s_addr);
+  } else if (mask->sa_family == AF_INET6) {
+    for (const auto byte : reinterpret_cast<const sockaddr_in6*>(mask)->sin6_addr.s6_addr) {
+      bits += std::popcount(static_cast<unsigned>(byte));
+    }
+  }
+  return bits;
+}
 
 std::vector<NicAddress> addresses_of_this_machine() {
   std::vector<NicAddress> out;
@@ -35,6 +49,7 @@ std::vector<NicAddress> addresses_of_this_machine() {
       ::inet_ntop(family, &a->sin_addr, text, sizeof text);
     }
     nic.address = text;
+    nic.prefix_bits = prefix_bits(i->ifa_netmask);
     out.push_back(std::move(nic));
   }
   ::freeifaddrs(list);

@@ -17,6 +17,7 @@ struct NicAddress {
   std::string address;    // numeric IPv4 or IPv6, without scope
   bool is_ipv6 = false;
   std::uint32_t scope_id = 0;
+  int prefix_bits = 0;  // of its network; 0: not known
 };
 
 struct Device {
@@ -24,6 +25,7 @@ struct Device {
   std::string pci_path;  // sysfs real path; empty if the NIC has none
   std::uint64_t guid = 0;
   int speed_mbps = 10000;             // sum over its NICs as the driver reports; at least 1000
+  bool knows_speed = false;           // hardware told it; virtual NICs report anything
   std::vector<NicAddress> addresses;  // at least one; where listeners bind
 };
 

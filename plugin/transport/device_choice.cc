@@ -112,11 +112,14 @@ Device make_device(const std::string& name, const std::vector<NicAddress>& addre
   device.name = name;
   device.addresses = addresses;
   device.speed_mbps = 0;
+  device.knows_speed = true;
   std::string identity;
   for (const NicAddress& a : addresses) {
     const Nic* const nic = find_nic(nics, a.interface);
     device.speed_mbps +=
         nic != nullptr ? nic->speed_mbps.value_or(kUnknownSpeedMbps) : kUnknownSpeedMbps;
+    device.knows_speed &= nic != nullptr && nic->speed_mbps.has_value() &&
+                          (!nic->is_virtual || !nic->bond_members.empty());
     if (nic != nullptr && device.pci_path.empty()) device.pci_path = nic->pci_path;
     identity += nic != nullptr ? nic->mac : a.address;
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plugin/config/log.h"
+
 namespace riffle {
 namespace {
 
@@ -60,11 +62,32 @@ void Link::close() {
     stream->copy_payloads();
     stream->start_discarding();
   }
-  drain_timer_ = reactor_->call_at(Reactor::now_ns() + kDrainNs, [this] { shut_down(); });
   // At once, not in our next turn: the process may be about to end.
   const std::shared_ptr<Link> self = keep_alive_;
   write_all();
   settle();
+  if (state_ == State::kClosing) drain_on();
+}
+
+void Link::drain_on() {
+  drained_to_ = bytes_sent();
+  drain_timer_ = reactor_->call_at(Reactor::now_ns() + options_.drain_ns, [this] {
+    const std::shared_ptr<Link> self = shared_from_this();
+    const std::size_t left = undelivered_bytes();
+    if (left > 0 && bytes_sent() > drained_to_) return drain_on();
+    if (left > 0) {
+      log_warn("closing the connection to " + options_.peer + ": it took nothing for " +
+               seconds(options_.drain_ns) + ", " + std::to_string(left) +
+               " bytes were not delivered");
+    }
+    shut_down();
+  });
+}
+
+std::size_t Link::undelivered_bytes() const {
+  std::size_t sum = queue_.bytes();
+  for (const auto& stream : streams_) sum += stream->bytes_to_send();
+  return sum;
 }
 
 void Link::abort() {
@@ -209,16 +232,25 @@ void Link::schedule_tick() {
   tick_timer_ = reactor_->call_at(Reactor::now_ns() + period, [this] { tick(); });
 }
 
+Status Link::check_alive(Stream& stream, std::uint64_t now_ns) {
+  const auto is_silent = [&] {
+    return !stream.heard_goodbye() && state_ == State::kUp &&
+           stream.last_received_ns + options_.peer_timeout_ns < now_ns;
+  };
+  if (!is_silent()) return Status::ok();
+  // On a very slow link, what came may be less than the stream asked to be woken for.
+  if (Status s = stream.read_all(); !s || !is_silent()) return s;
+  return timeout_error("no sign of life for " + seconds(options_.peer_timeout_ns) +
+                       " (RIFFLE_PEER_TIMEOUT)");
+}
+
 void Link::tick() {
   const std::shared_ptr<Link> self = shared_from_this();
   const std::uint64_t now = Reactor::now_ns();
   for (const auto& stream : streams_) {
     if (!stream->is_open()) continue;
-    if (!stream->heard_goodbye() && state_ == State::kUp &&
-        now - stream->last_received_ns > options_.peer_timeout_ns) {
-      return fail(timeout_error("no sign of life for " + seconds(options_.peer_timeout_ns) +
-                                " (RIFFLE_PEER_TIMEOUT)"));
-    }
+    if (const Status alive = check_alive(*stream, now); !alive) return fail(alive);
+    if (!is_up()) return;
     stream->owes_heartbeat = !stream->is_mid_frame() && !stream->said_goodbye() &&
                              now - stream->last_sent_ns > options_.peer_timeout_ns / 4;
   }

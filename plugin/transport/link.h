@@ -6,8 +6,9 @@
 // stopped.
 //
 // End: close() sends what is queued, then GOODBYE on every stream, ends our direction and waits for
-// the peer's end, all behind the scenes and for at most 5 s; so an early closer is not mistaken for
-// a lost peer. abort() drops everything at once. Reactor thread only.
+// the peer's end, all behind the scenes; so an early closer is not mistaken for a lost peer. It
+// goes on for as long as bytes leave; 5 s (drain_ns) without any end it, with a warning if
+// something was not delivered. abort() drops everything at once. Reactor thread only.
 #pragma once
 
 #include <memory>
@@ -37,14 +38,13 @@ struct LinkOptions {
   std::uint64_t communicator = 0;  // stamped on every frame; frames of another one are refused
   std::uint64_t peer_timeout_ns = 60'000'000'000;
   bool payload_crc = false;
+  std::uint64_t drain_ns = 5'000'000'000;  // how long close() bears with a peer that takes nothing
 };
 
 class Link final : public std::enable_shared_from_this<Link>,
                    private Stream::Host,
                    private Reactor::WakeHandler {
  public:
-  static constexpr std::uint64_t kDrainNs = 5'000'000'000;
-
   static std::shared_ptr<Link> create(Reactor& reactor, std::vector<Fd> sockets,
                                       LinkOptions options, LinkSink* sink);
   ~Link() override;
@@ -82,6 +82,9 @@ class Link final : public std::enable_shared_from_this<Link>,
   void serve(Stream& stream);
   void write_all();
   void settle();
+  void drain_on();
+  std::size_t undelivered_bytes() const;
+  Status check_alive(Stream& stream, std::uint64_t now_ns);
   void tick();
   void schedule_tick();
   void fail(const Status& why);
@@ -97,6 +100,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   std::size_t goodbyes_heard_ = 0;
   std::uint64_t tick_timer_ = 0;
   std::uint64_t drain_timer_ = 0;
+  std::uint64_t drained_to_ = 0;  // bytes_sent() when the drain timer was set
   std::uint64_t frames_sent_ = 0;
   std::uint64_t frames_received_ = 0;
   std::shared_ptr<Link> keep_alive_;  // itself, while it drains

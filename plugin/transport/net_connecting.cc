@@ -24,6 +24,10 @@ Table& table() {
   return *instance;
 }
 
+std::uint64_t patience_ns() {
+  return static_cast<std::uint64_t>(config().connect_timeout_s) * 1'000'000'000u;
+}
+
 }  // namespace
 
 Result<SendConnection*> Connecting::poll(int device, Handle* handle) {
@@ -39,35 +43,48 @@ Result<SendConnection*> Connecting::poll(int device, Handle* handle) {
 Result<std::shared_ptr<Connecting>> Connecting::find_or_begin(int device, Handle* handle) {
   Table& t = table();
   const std::uint64_t now = Reactor::now_ns();
-  const auto id = get<std::uint64_t>(&handle->bytes[kScratchAt]);
-  std::vector<std::shared_ptr<Connecting>> abandoned;  // destroyed after the lock is released
-  {
+  const auto known = get<std::uint64_t>(&handle->bytes[kScratchAt]);
+  if (known != 0) {
     const std::lock_guard lock(t.mutex);
-    if (const auto it = t.attempts.find(id); id != 0 && it != t.attempts.end()) {
-      it->second->last_asked_ns_ = now;
-      return it->second;
+    const auto it = t.attempts.find(known);
+    if (it == t.attempts.end()) {
+      return internal_error("connect with a handle whose attempt is over");
     }
-    const auto patience_ns =
-        static_cast<std::uint64_t>(config().connect_timeout_s) * 1'000'000'000u;
-    std::erase_if(t.attempts, [&](const auto& entry) {
-      if (now - entry.second->last_asked_ns_ < patience_ns) return false;
-      abandoned.push_back(entry.second);
-      return true;
-    });
+    it->second->last_asked_ns_ = now;
+    return it->second;
   }
-  if (id != 0) return internal_error("connect with a handle whose attempt is over");
   Result<HandleContent> content = decode(*handle);
   if (!content) return content.status();
   Result<const Device*> own = find_device(device);
   if (!own) return own.status();
-  std::shared_ptr<Connecting> attempt(new Connecting(*content, scope_of(**own)));
+  std::shared_ptr<Connecting> attempt(new Connecting(*content, (*own)->addresses));
   attempt->last_asked_ns_ = now;
-  attempt->reactor_->run_and_wait([&] { attempt->begin(); });
-  const std::uint64_t fresh = random_u64() | 1;
-  put(&handle->bytes[kScratchAt], fresh);
-  const std::lock_guard lock(t.mutex);
-  t.attempts.emplace(fresh, attempt);
+  const std::uint64_t id = random_u64() | 1;
+  {
+    const std::lock_guard lock(t.mutex);
+    t.attempts.emplace(id, attempt);
+  }
+  attempt->reactor_->run_and_wait([&] { attempt->begin(id); });
+  put(&handle->bytes[kScratchAt], id);
   return attempt;
+}
+
+// Reactor thread. Nobody asks any more when NCCL aborts while it connects: sockets and memory must
+// not wait for a next connect that may never come.
+void Connecting::drop_if_abandoned(std::uint64_t id) {
+  Table& t = table();
+  std::shared_ptr<Connecting> abandoned;  // destroyed after the lock is released
+  const std::lock_guard lock(t.mutex);
+  const auto it = t.attempts.find(id);
+  if (it == t.attempts.end()) return;
+  const std::uint64_t end_ns = it->second->last_asked_ns_ + patience_ns();
+  if (Reactor::now_ns() < end_ns) return it->second->watch(id, end_ns);
+  abandoned = std::move(it->second);
+  t.attempts.erase(it);
+}
+
+void Connecting::watch(std::uint64_t id, std::uint64_t when_ns) {
+  timer_ = reactor_->call_at(when_ns, [id] { drop_if_abandoned(id); });
 }
 
 void Connecting::forget(Handle* handle) {
@@ -75,12 +92,12 @@ void Connecting::forget(Handle* handle) {
   table().attempts.erase(get<std::uint64_t>(&handle->bytes[kScratchAt]));
 }
 
-Connecting::Connecting(const HandleContent& to, std::uint32_t scope_id)
+Connecting::Connecting(const HandleContent& to, const std::vector<NicAddress>& own)
     : to_(to),
-      scope_id_(scope_id),
+      own_(own),
       deadline_ns_(connect_deadline_ns()),
       session_(random_u64()),
-      streams_count_(streams_to_each_of(1)),
+      streams_count_(streams_for(to.endpoints, own, streams_to_each_of(1))),
       reactor_(Reactor::acquire()),
       generation_(fork_registry::generation()) {}
 
@@ -89,11 +106,15 @@ Connecting::~Connecting() {
     (void)connection_.release();  // the parent's
     return;
   }
-  reactor_->run_and_wait([this] { connectors_.clear(); });
+  reactor_->run_and_wait([this] {
+    reactor_->cancel(timer_);
+    connectors_.clear();
+  });
   if (connection_ != nullptr) Connection::close(connection_.release());
 }
 
-void Connecting::begin() {
+void Connecting::begin(std::uint64_t id) {
+  watch(id, Reactor::now_ns() + patience_ns());
   const auto streams = static_cast<std::uint16_t>(streams_count_);
   for (std::uint16_t i = 0; i < streams; ++i) {
     connectors_.push_back(std::make_unique<Connector>(
@@ -103,7 +124,7 @@ void Connecting::begin() {
                                    .session = session_,
                                    .stream = i,
                                    .streams = streams},
-                         .scope_id = scope_id_,
+                         .own = own_,
                          .deadline_ns = deadline_ns_},
         [this, i](Result<Fd> socket) { joined(i, std::move(socket)); }));
   }

@@ -1,7 +1,7 @@
 // Connecting: a connect() that is under way. NCCL calls connect() again and again with the same
 // handle; the handle's scratch bytes hold a number under which the attempt is kept here, so that a
-// mangled blob never becomes a pointer. Attempts that NCCL gave up asking for are dropped after
-// RIFFLE_CONNECT_TIMEOUT.
+// mangled blob never becomes a pointer. An attempt that NCCL stopped asking for is dropped
+// RIFFLE_CONNECT_TIMEOUT after its last question, whether or not anybody else connects meanwhile.
 //
 // Threads: poll on the caller's; the rest on the reactor's.
 #pragma once
@@ -24,15 +24,17 @@ class Connecting {
   ~Connecting();
 
  private:
-  Connecting(const HandleContent& to, std::uint32_t scope_id);
+  Connecting(const HandleContent& to, const std::vector<NicAddress>& own);
   static Result<std::shared_ptr<Connecting>> find_or_begin(int device, Handle* handle);
   static void forget(Handle* handle);
 
-  void begin();
+  void begin(std::uint64_t id);
+  static void drop_if_abandoned(std::uint64_t id);
+  void watch(std::uint64_t id, std::uint64_t when_ns);
   void joined(std::uint16_t stream, Result<Fd> socket);
 
   const HandleContent to_;
-  const std::uint32_t scope_id_;
+  const std::vector<NicAddress> own_;
   const std::uint64_t deadline_ns_;
   const std::uint64_t session_;
   const int streams_count_;
@@ -44,6 +46,7 @@ class Connecting {
   std::unique_ptr<SendConnection> connection_;
   std::atomic<bool> is_over_{false};  // publishes failure_ or connection_
   std::uint64_t last_asked_ns_ = 0;   // guarded by the table's lock
+  std::uint64_t timer_ = 0;           // reactor thread
 };
 
 }  // namespace riffle::net

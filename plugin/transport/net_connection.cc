@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plugin/config/log.h"
+#include "plugin/config/fault_log.h"
 #include "plugin/transport/fork_registry.h"
 
 namespace riffle::net {
@@ -35,11 +35,18 @@ Status Connection::failure() const {
 
 // ---- the caller's thread ----
 
+// A peer that closed while nothing was running is no fault until somebody wants more of it.
+Status Connection::failure_of_a_call() {
+  Status why = failure();
+  if (left_quietly_.exchange(false, std::memory_order_relaxed)) log_fault(why.message());
+  return why;
+}
+
 Result<Request*> Connection::claim(int count) {
   if (!is_of_this_process()) {
     return system_error("this connection belongs to the parent of this forked process");
   }
-  if (has_failed()) return failure();
+  if (has_failed()) return failure_of_a_call();
   const auto free = std::find_if(requests_.begin(), requests_.end(), [](const Request& r) {
     return r.state.load(std::memory_order_relaxed) == State::kFree;
   });
@@ -67,7 +74,7 @@ Result<bool> Connection::test(Request* request, int* sizes) {
       }
       return false;
     case State::kFailed:
-      return failure();
+      return failure_of_a_call();
     case State::kFree:
       return internal_error("test of a request that is not in use");
     case State::kDone:
@@ -151,7 +158,7 @@ void Connection::complete(Request& request) {
 
 void Connection::fail(const Status& why) {
   if (has_failed()) return;
-  log_warn(why.message());
+  log_fault(why.message());
   end(why);
 }
 
@@ -191,6 +198,7 @@ void Connection::departed() {
   if (has_running()) {
     fail(remote_error(why.message() + " while transfers were running: its log may say why"));
   } else {
+    left_quietly_.store(true, std::memory_order_relaxed);
     end(why);
   }
 }

@@ -63,6 +63,7 @@ class Connection : protected LinkSink, private Reactor::WakeHandler {
   bool touches(const Request& request, const std::byte* base, std::size_t size) const;
   bool is_of_this_process() const;
   Status failure() const;
+  Status failure_of_a_call();
 
   const std::shared_ptr<Reactor> reactor_;
   const std::uint32_t generation_;
@@ -77,6 +78,7 @@ class Connection : protected LinkSink, private Reactor::WakeHandler {
   int submitted_count_ = 0;                         // guarded by mutex_
   Status failure_;                                  // guarded by mutex_
   std::atomic<bool> failed_{false};
+  std::atomic<bool> left_quietly_{false};  // failed without a line in the log
 };
 
 }  // namespace riffle::net

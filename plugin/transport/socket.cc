@@ -38,6 +38,15 @@ Result<Fd> tcp_socket(int family) {
   return fd;
 }
 
+// An address that went away meanwhile leaves the choice to the routing table.
+void leave_from(int fd, const NicAddress& nic) {
+  const Result<Endpoint> self = to_endpoint(nic);
+  if (!self) return;
+  set_option(fd, SOL_IP, IP_BIND_ADDRESS_NO_PORT, 1);  // the port is chosen by connect
+  const SocketAddress address = to_socket_address(*self, nic.scope_id);
+  (void)::bind(fd, reinterpret_cast<const sockaddr*>(&address.storage), address.size);
+}
+
 }  // namespace
 
 Fd Fd::make(const std::function<int()>& make) { return Fd(fork_registry::open(make)); }
@@ -134,10 +143,11 @@ Result<Fd> listen_on(const NicAddress& nic, Endpoint* endpoint) {
   return fd;
 }
 
-Result<Fd> start_connect(const SocketAddress& to) {
+Result<Fd> start_connect(const SocketAddress& to, const NicAddress* from) {
   Result<Fd> fd = tcp_socket(to.storage.ss_family);
   if (!fd) return fd;
   tune(fd->get());
+  if (from != nullptr) leave_from(fd->get(), *from);
   if (::connect(fd->get(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) != 0 &&
       errno != EINPROGRESS) {
     return remote_error("cannot connect to " + to_text(to) + ": " + errno_text(errno));

@@ -44,8 +44,9 @@ SocketAddress remote_address_of(int fd);
 
 // A listening socket on `nic` and a port of the kernel's choice, which goes to `endpoint`.
 Result<Fd> listen_on(const NicAddress& nic, Endpoint* endpoint);
-// Starts to connect; the socket becomes writable when connected or failed.
-Result<Fd> start_connect(const SocketAddress& to);
+// Starts to connect, from `from` if given and still ours; the socket becomes writable when
+// connected or failed.
+Result<Fd> start_connect(const SocketAddress& to, const NicAddress* from = nullptr);
 // The outcome of start_connect once the socket is writable.
 Status connect_outcome(int fd);
 // An accepted connection, or a closed Fd with `error` = errno.

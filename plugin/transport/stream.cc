@@ -11,6 +11,9 @@
 namespace riffle {
 namespace {
 
+constexpr std::size_t kLeastWakeBytes = 16 << 10;
+constexpr std::size_t kMostWakeBytes = 256 << 10;
+
 // Copies in increasing order of addresses by aligned words. NCCL's low-latency protocols poll
 // memory while it fills: a flag must not become visible before the data in front of it, which
 // memcpy does not promise.
@@ -146,7 +149,7 @@ Status Stream::on_broken(const char* doing, int error) {
     eof_ = said_goodbye_ = true;
     writable_ = readable_ = false;
     close();
-    release_sent(taken_bytes_ - std::min(taken_bytes_, sent_of_first_));
+    release_sent(bytes_to_send());
     return Status::ok();
   }
   return remote_error(std::string("connection broke while ") + doing + ": " + errno_text(error));
@@ -160,6 +163,22 @@ Status Stream::read_all() {
 }
 
 Status Stream::read(std::size_t read_budget) {
+  if (Status s = read_available(read_budget); !s) return s;
+  if (!readable_ && is_open()) wake_at(in_payload_ ? header_.length - payload_have_ : 1);
+  return Status::ok();
+}
+
+// Takes effect also for what has arrived meanwhile: the kernel then tells at once.
+void Stream::wake_at(std::size_t bytes) {
+  // Less than this is not worth the system call; more, the receive window may not hold.
+  const std::size_t wanted = bytes < kLeastWakeBytes ? 1 : std::min(bytes, kMostWakeBytes);
+  if (wanted == wakes_at_) return;
+  wakes_at_ = wanted;
+  const int value = static_cast<int>(wanted);
+  (void)::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVLOWAT, &value, sizeof value);
+}
+
+Status Stream::read_available(std::size_t read_budget) {
   while (readable_ && read_budget > 0 && is_open()) {
     if (discarding_) return discard();
     const std::size_t payload_left = in_payload_ ? header_.length - payload_have_ : 0;

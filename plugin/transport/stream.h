@@ -3,9 +3,12 @@
 //
 // Reading: headers and small payloads come through a small staging buffer (one system call brings
 // many small frames); the rest of a payload is received straight to its place, with whatever
-// follows it going to the staging buffer in the same call.
+// follows it going to the staging buffer in the same call. Inside a large payload the kernel is
+// asked to wake us when the rest of it is there (SO_RCVLOWAT), not for every packet: nobody can use
+// half a frame, and on a slow link a frame comes in dozens of packets.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -59,6 +62,10 @@ class Stream final : public Reactor::FdHandler {
   int socket() const { return socket_.get(); }
 
   bool is_mid_frame() const { return taken_count_ > 0; }
+  // Of frames that were taken, what the kernel does not have yet.
+  std::size_t bytes_to_send() const {
+    return taken_bytes_ - std::min(taken_bytes_, sent_of_first_);
+  }
   bool heard_goodbye() const { return heard_goodbye_; }
   bool said_goodbye() const { return said_goodbye_; }
   TxFrame& own_frame() { return own_frame_; }
@@ -74,6 +81,8 @@ class Stream final : public Reactor::FdHandler {
   static constexpr std::size_t kBatchBytes = 64 << 10;  // no further frame once this much is taken
   static constexpr std::size_t kStagingBytes = 4 << 10;
 
+  Status read_available(std::size_t read_budget);
+  void wake_at(std::size_t bytes);
   void take_frames();
   Status hear_out(int error);
   void release_sent(std::size_t bytes);
@@ -106,6 +115,7 @@ class Stream final : public Reactor::FdHandler {
   std::byte* payload_ = nullptr;
   std::size_t payload_have_ = 0;
   bool in_payload_ = false;
+  std::size_t wakes_at_ = 1;  // bytes
 };
 
 }  // namespace riffle

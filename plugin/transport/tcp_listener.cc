@@ -12,13 +12,6 @@ constexpr std::size_t kMaxEndpoints = 3;  // what a handle has room for
 
 }  // namespace
 
-std::uint32_t scope_of(const Device& device) {
-  for (const NicAddress& nic : device.addresses) {
-    if (nic.is_ipv6 && nic.scope_id != 0) return nic.scope_id;
-  }
-  return 0;
-}
-
 Result<const Device*> find_device(int index) {
   const auto& all = devices();
   if (index < 0 || static_cast<std::size_t>(index) >= all.size()) {
@@ -51,7 +44,7 @@ Result<std::unique_ptr<BoundListener>> BoundListener::bind(int device, std::uint
   }
   if (content.endpoints.empty()) return failure;
   listener->handle_ = encode(content);
-  listener->scope_id_ = scope_of(**found);
+  listener->own_ = (*found)->addresses;
   return listener;
 }
 

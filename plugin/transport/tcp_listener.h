@@ -17,17 +17,15 @@ class BoundListener final : public TcpListener {
   const Handle& handle() const override { return handle_; }
   const HandleContent& content() const { return content_; }
   std::vector<Fd> take_sockets() { return std::move(sockets_); }
-  std::uint32_t scope_id() const { return scope_id_; }
+  const std::vector<NicAddress>& own() const { return own_; }
 
  private:
   std::vector<Fd> sockets_;
   HandleContent content_;
   Handle handle_;
-  std::uint32_t scope_id_ = 0;  // of the device's IPv6 interface, for link-local peers
+  std::vector<NicAddress> own_;  // the device's addresses
 };
 
-// The interface number that link-local IPv6 peers of `device` are reached through; 0 if none.
-std::uint32_t scope_of(const Device& device);
 Result<const Device*> find_device(int index);
 
 }  // namespace riffle

@@ -18,7 +18,7 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
         handles_(std::move(handles)),
         rank_(rank),
         options_(options),
-        scope_id_(listener.scope_id()),
+        own_(listener.own()),
         communicator_(handles_.front().communicator),
         sink_(sink) {
     for (std::size_t r = 0; r < handles_.size(); ++r) {
@@ -142,9 +142,10 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
     enum class State { kIdle, kOpening, kUp, kOver };
 
     void connect(std::uint64_t deadline_ns) {
-      const auto streams = static_cast<std::uint16_t>(mesh_.options_.streams);
+      const HandleContent& to = mesh_.handles_[static_cast<std::size_t>(rank_)];
+      const auto streams =
+          static_cast<std::uint16_t>(streams_for(to.endpoints, mesh_.own_, mesh_.options_.streams));
       const std::uint64_t session = random_u64();
-      HandleContent to = mesh_.handles_[static_cast<std::size_t>(rank_)];
       for (std::uint16_t i = 0; i < streams; ++i) {
         const Hello hello = {.communicator = mesh_.communicator_,
                              .session = session,
@@ -154,7 +155,7 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
         connectors_.push_back(std::make_unique<Connector>(
             *mesh_.reactor_,
             ConnectorOptions{
-                .to = to, .hello = hello, .scope_id = mesh_.scope_id_, .deadline_ns = deadline_ns},
+                .to = to, .hello = hello, .own = mesh_.own_, .deadline_ns = deadline_ns},
             [this, hello](Result<Fd> socket) {
               if (!socket) {
                 return lost(Status(socket.status().code(),
@@ -208,7 +209,7 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
   const std::vector<HandleContent> handles_;
   const int rank_;
   const TcpMeshOptions options_;
-  const std::uint32_t scope_id_;
+  const std::vector<NicAddress> own_;
   const std::uint64_t communicator_;
   MeshSink* sink_;
   std::unique_ptr<Acceptor> acceptor_;

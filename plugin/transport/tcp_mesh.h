@@ -25,7 +25,8 @@ class TcpListener {
 };
 
 struct TcpMeshOptions {
-  int streams = 2;  // to each peer of a lower rank, 1..16; the others connect with theirs
+  int streams = 2;  // to each peer of a lower rank, 1..16, more if it takes more to use all NICs;
+                    // the others connect with theirs
   std::uint64_t peer_timeout_ns = 60'000'000'000;
   std::uint64_t connect_timeout_ns = 60'000'000'000;
 };

@@ -35,6 +35,12 @@ TxFrame* TxQueue::pop() {
   return frame;
 }
 
+std::size_t TxQueue::bytes() const {
+  std::size_t sum = 0;
+  for (const Entry& e : heap_) sum += kFrameHeaderBytes + e.frame->payload.size();
+  return sum;
+}
+
 void TxQueue::recycle(TxFrame* frame) {
   frame->own_copy.clear();
   free_.push_back(frame);

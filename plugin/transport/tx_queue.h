@@ -28,7 +28,8 @@ class TxQueue {
   void push(const FrameHeader& header, std::span<const std::byte> payload, std::uint64_t cookie,
             std::uint64_t priority);
   bool is_empty() const { return heap_.empty(); }
-  TxFrame* pop();  // the next frame, which stays valid until recycle(); null if empty
+  std::size_t bytes() const;  // that wait
+  TxFrame* pop();             // the next frame, which stays valid until recycle(); null if empty
   void recycle(TxFrame* frame);
   void copy_payloads();  // from here on the queued payloads may vanish
 

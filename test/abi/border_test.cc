@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,15 @@ const std::map<Failure, int> kExpectedCodes = {
 
 bool throws(Failure how) {
   return how == kFailBadAlloc || how == kFailInt || how == kFailInvariant || how == kFailRuntime;
+}
+
+// Transfers hear of a broken connection that somebody has warned of already.
+bool is_known(const std::string& what, Failure how) {
+  static const std::set<std::string> transfers = {"NET isend",          "NET irecv",
+                                                  "NET test",           "COLLNET iallreduce",
+                                                  "COLLNET iallgather", "COLLNET ireducescatter",
+                                                  "COLLNET test"};
+  return (how == kFailRemote || how == kFailTimeout) && transfers.contains(what);
 }
 
 // Whether the service behind a function returns a Status, so that it can fail without throwing.
@@ -39,7 +49,8 @@ class BorderTest : public FakePluginTest {
       EXPECT_EQ(call(), code) << what << " under failure " << how;
       plugin.fail(kFailNot);
       const std::vector<std::string> lines = plugin.take_lines();
-      ASSERT_EQ(lines.size(), 1u) << what << " under failure " << how;
+      ASSERT_EQ(lines.size(), is_known(what, how) ? 0u : 1u) << what << " under failure " << how;
+      if (lines.empty()) continue;
       EXPECT_NE(lines[0].find(what), std::string::npos) << lines[0];
     }
   }

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Checks what the loader sees of the shared object: exactly the plugin tables are exported, only
-libraries that every host has are needed, and no symbol is newer than GLIBC_2.34.
+libraries that every host has are needed, and no symbol is newer than GLIBC_2.34. And that nothing
+in it names the folders of whoever built it.
 
 Usage: check_symbols.py libnccl-net-riffle.so"""
 
+import pathlib
 import re
 import subprocess
 import sys
@@ -51,6 +53,10 @@ def main():
     if not versions:
         failures.append("no GLIBC symbol version found")
     failures += [f"needs GLIBC_{'.'.join(map(str, v))}" for v in versions if v > NEWEST_GLIBC]
+
+    root = pathlib.Path(__file__).resolve().parents[2]
+    if f"{root}/".encode() in pathlib.Path(library).read_bytes():
+        failures.append(f"names the builder's folder {root}")
 
     for failure in failures:
         print(f"{library}: {failure}", file=sys.stderr)

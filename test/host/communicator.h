@@ -7,7 +7,8 @@
 // stay alive until wait() has returned. Nothing waits beyond Options::deadline_ms.
 //
 // NCCL's proxy spins. Ranks of a test share a few cores, so this one yields when nothing moves and
-// after a while sleeps, first for idle_sleep_us, then longer; idle_sleep_us = 0 spins (with yields).
+// after a while sleeps, first for idle_sleep_us, then longer; idle_sleep_us = 0 spins (with
+// yields).
 #pragma once
 
 #include <cstdint>

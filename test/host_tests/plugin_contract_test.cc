@@ -41,7 +41,8 @@ TEST_P(TableVersion, CarriesRingAndCollNet) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TableVersion,
-                         ::testing::Values(TableVersions{6, 6, 0}, TableVersions{8, 8, 3},
+                         ::testing::Values(TableVersions{6, 6, 0}, TableVersions{7, 7, 0},
+                                           TableVersions{8, 8, 3}, TableVersions{9, 9, 4},
                                            TableVersions{10, 10, 4}, TableVersions{11, 11, 5},
                                            TableVersions{12, 12, 6}),
                          [](const auto& info) { return "v" + std::to_string(info.param.net); });

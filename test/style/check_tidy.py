@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """clang-tidy with .clang-tidy over the code that runs inside jobs: plugin, topology, sparse.
 
-A file that passed is not looked at again until it, any header, the settings or its compiler flags
-change; the record of what passed lies in the build folder.
+A file that passed is not looked at again until it, a header that it includes, the settings or its
+compiler flags change; the record of what passed lies in the build folder.
 
 usage: check_tidy.py BUILD
 """
@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -26,6 +27,19 @@ def digest(*texts):
     return hasher.hexdigest()
 
 
+def with_headers(file, known):
+    """The file and every header of the project that it includes, however indirectly."""
+    if file not in known:
+        known[file] = set()  # also ends circles
+        text = (ROOT / file).read_text()
+        closure = {file}
+        for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', text, re.MULTILINE):
+            if (ROOT / name).exists():
+                closure |= with_headers(pathlib.Path(name), known)
+        known[file] = closure
+    return known[file]
+
+
 def tidy(build, file):
     result = subprocess.run(["clang-tidy", "--quiet", "-p", build, str(file)], cwd=ROOT,
                             capture_output=True, text=True, check=False)
@@ -38,14 +52,14 @@ def main():
     passed.mkdir(exist_ok=True)
     commands = {pathlib.Path(entry["file"]): entry["command"]
                 for entry in json.loads((build / "compile_commands.json").read_text())}
-    shared = digest((ROOT / ".clang-tidy").read_bytes(),
-                    *((ROOT / header).read_bytes() for header in sources(".h", ".def")))
-    pending = {}
+    settings = (ROOT / ".clang-tidy").read_bytes()
+    pending, known = {}, {}
     for file in sources(".cc", rooms=ROOMS):
         command = commands.get(ROOT / file)
         if command is None:
             continue  # not part of this build
-        key = digest(shared.encode(), command.encode(), (ROOT / file).read_bytes())
+        key = digest(settings, command.encode(),
+                     *((ROOT / name).read_bytes() for name in sorted(with_headers(file, known))))
         if not (passed / key).exists():
             pending[file] = key
     assert commands, "no compile commands"

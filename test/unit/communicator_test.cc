@@ -2,16 +2,23 @@
 // the same random calls as the in-memory test's, early and late closers, aborts, leaks.
 #include <dirent.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <mutex>
 #include <random>
 #include <thread>
 
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
+#include "plugin/config/log.h"
 #include "test/unit/numbers.h"
 
 namespace riffle {
@@ -227,9 +234,58 @@ TEST_F(CommunicatorTest, FenceFreesTheMemoryAndPeersLearnOfTheAbort) {
   }
 }
 
+std::mutex lines_mutex;
+std::vector<std::string> lines;  // "<NCCL's level> <text>"
+void keep_line(int level, unsigned long, const char*, int, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char text[512];
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  const std::lock_guard lock(lines_mutex);
+  lines.push_back(std::to_string(level) + " " + text);
+}
+
+TEST_F(CommunicatorTest, SteppingAsideIsOneLineOnNodeZeroAndNoError) {
+  setenv("RIFFLE_COLLNET", "off", 1);
+  setenv("RIFFLE_LOG", "info", 1);
+  reload_config();
+  { Cluster warm_up(4); }
+  std::this_thread::sleep_for(200ms);
+  const std::size_t descriptors = entries("/proc/self/fd");
+  set_logger(keep_line);
+  for (const int nodes : {2, 5}) {
+    lines.clear();
+    Cluster cluster(nodes);
+    for (const std::string& e : cluster.errors) EXPECT_EQ(e, "");
+    for (const coll::Communicator* c : cluster.comms) EXPECT_EQ(c, nullptr);
+    const std::lock_guard lock(lines_mutex);
+    ASSERT_EQ(lines.size(), 1u);
+    EXPECT_EQ(lines[0], "3 Riffle: all-reduces of " + std::to_string(nodes) +
+                            " nodes stay with NCCL: RIFFLE_COLLNET=off");
+  }
+  set_logger(nullptr);
+  std::this_thread::sleep_for(200ms);
+  EXPECT_LE(entries("/proc/self/fd"), descriptors);
+}
+
+// Bytes that malloc has given out, in all arenas.
+std::size_t heap_bytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+std::size_t resident_bytes() {
+  std::size_t pages = 0;
+  std::ifstream statm("/proc/self/statm");
+  statm >> pages >> pages;
+  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
 TEST_F(CommunicatorTest, CyclesLeaveNothingBehind) {
-  { Cluster warm_up(2); }
+  for (int i = 0; i < 100; ++i) Cluster warm_up(2);  // caches of the allocator fill
   std::this_thread::sleep_for(500ms);
+  const std::size_t heap = heap_bytes(), resident = resident_bytes();
   const std::size_t descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   constexpr int kCycles = 100;
@@ -244,6 +300,13 @@ TEST_F(CommunicatorTest, CyclesLeaveNothingBehind) {
   std::this_thread::sleep_for(500ms);
   EXPECT_LE(entries("/proc/self/fd"), descriptors);
   EXPECT_LE(entries("/proc/self/task"), threads);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  std::printf("heap %zu -> %zu, resident %zu -> %zu bytes\n", heap, heap_bytes(), resident,
+              resident_bytes());
+  // Less than a pointer a cycle; what allocators and the thread library cache comes and goes.
+  EXPECT_LT(heap_bytes(), heap + kCycles * sizeof(void*));
+  EXPECT_LT(resident_bytes(), resident + (4u << 20));
+#endif
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ TEST(FabricFile, PicksTheNodesOfTheCommunicatorInRankOrder) {
 }
 
 TEST(FabricFile, TheExampleInTheDocsIsRead) {
-  const auto docs = std::filesystem::path(__FILE__).parent_path() / "../../docs/fabric.md";
+  const auto docs = std::filesystem::path(RIFFLE_DOCS) / "fabric.md";
   std::ifstream in(docs);
   ASSERT_TRUE(in.is_open()) << docs;
   const std::string page((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());

@@ -4,6 +4,10 @@
 
 #include <sys/socket.h>
 
+#include <cstdarg>
+#include <cstdio>
+
+#include "plugin/config/log.h"
 #include "test/unit/transport_harness.h"
 
 namespace riffle {
@@ -221,6 +225,69 @@ TEST_F(LinkTest, CloseSendsWhatIsQueuedThenGoodbyeThenTheEnd) {
     EXPECT_TRUE(eventually([&] { return ::recv(far_[stream].get(), &byte, 1, 0) == 0; }));
   }
   EXPECT_EQ(data_frames, 40u);
+}
+
+// Warnings while it lives; the logger is the process's.
+class Warnings {
+ public:
+  Warnings() { set_logger(keep); }
+  ~Warnings() { set_logger(nullptr); }
+  static std::string all() {
+    const std::lock_guard lock(mutex());
+    return text();
+  }
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex instance;
+    return instance;
+  }
+  static std::string& text() {
+    static std::string instance;
+    return instance;
+  }
+  static void keep(int, unsigned long, const char*, int, const char*, ...);
+};
+void Warnings::keep(int, unsigned long, const char*, int, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char line[512];
+  std::vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  const std::lock_guard lock(mutex());
+  text() += std::string(line) + "\n";
+}
+
+TEST_F(LinkTest, CloseWaitsForASlowPeerAsLongAsItTakesSomething) {
+  const Warnings warnings;
+  start(1, {.drain_ns = 400'000'000});
+  constexpr std::size_t kFrames = 60;
+  reactor_->run_and_wait([&] {
+    for (std::size_t i = 0; i < kFrames; ++i) {
+      link_->send({.seq = i, .length = 64 << 10}, large_payload_, 0, 0);
+    }
+    std::exchange(link_, nullptr)->close();
+  });
+  std::size_t got = 0;
+  while (got < kFrames && !HasFailure()) {  // three times the limit in all
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    got += read_frames(0, 1).size();
+  }
+  EXPECT_EQ(Warnings::all(), "");
+}
+
+TEST_F(LinkTest, CloseGivesUpAPeerThatTakesNothingAndSaysWhatWasLost) {
+  const Warnings warnings;
+  start(1, {.drain_ns = 100'000'000});
+  reactor_->run_and_wait([&] {
+    for (std::size_t i = 0; i < 30; ++i) {
+      link_->send({.seq = i, .length = 64 << 10}, large_payload_, 0, 0);
+    }
+    std::exchange(link_, nullptr)->close();
+  });
+  EXPECT_TRUE(
+      eventually([] { return Warnings::all().find("not delivered") != std::string::npos; }));
+  EXPECT_NE(Warnings::all().find("connection to the test"), std::string::npos) << Warnings::all();
 }
 
 TEST_F(LinkTest, AStreamThatIsStuckDoesNotStopTheOthers) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plugin/config/config.h"
+#include "plugin/config/fault_log.h"
 
 namespace riffle {
 namespace {
@@ -76,6 +77,22 @@ TEST_F(LogTest, LevelOfTheKnobIsTheMostDetailed) {
   log_trace("dropped");
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_EQ(lines[0].text, "Riffle: kept");
+}
+
+TEST_F(LogTest, OfManyFaultsOnlyTheFirstIsAWarning) {
+  end_incident();
+  log_fault("lost node 3");
+  log_fault("lost sender 10.0.0.3");
+  log_fault("NET test: lost sender 10.0.0.3");
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0].level, 2);
+  EXPECT_EQ(lines[0].text, "Riffle: lost node 3");
+  EXPECT_EQ(lines[1].level, 3);
+  EXPECT_EQ(lines[1].text, "Riffle: also: lost sender 10.0.0.3");
+  EXPECT_EQ(lines[2].level, 3);
+  end_incident();
+  log_fault("lost node 4");
+  EXPECT_EQ(lines.back().level, 2);
 }
 
 // Many threads write whole lines to stderr, also from a forked child: what comes out is read back

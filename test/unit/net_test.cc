@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "plugin/config/config.h"
 #include "test/unit/transport_harness.h"
 
 namespace riffle::net {
@@ -286,6 +287,33 @@ TEST(Net, AListenerThatNeverAcceptedLeavesNothing) {
       eventually([&] { return reactor_threads() == 0 && open_descriptors() == before; }, 7000))
       << reactor_threads() << " threads, " << open_descriptors() << " descriptors, before "
       << before;
+}
+
+// NCCL aborts while it connects: it asks once and never again.
+TEST(Net, AConnectThatNobodyAsksForAgainIsDropped) {
+  { Pair warm_up; }
+  ASSERT_TRUE(eventually([] { return reactor_threads() == 0; }, 7000));
+  const std::size_t before = open_descriptors();
+  ::setenv("RIFFLE_CONNECT_TIMEOUT", "1", 1);
+  reload_config();
+  Listener* listener = nullptr;
+  while (true) {
+    Handle handle;
+    listener = *listen(0, 0, &handle);
+    SendConnection* const at_once = *connect(0, &handle);
+    if (at_once == nullptr) break;
+    close(at_once);  // connected within the first call: nothing to abandon
+    close(listener);
+  }
+  EXPECT_GT(open_descriptors(), before);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // its streams have connected
+  close(listener);
+  EXPECT_TRUE(
+      eventually([&] { return reactor_threads() == 0 && open_descriptors() == before; }, 8000))
+      << reactor_threads() << " threads, " << open_descriptors() << " descriptors, before "
+      << before;
+  ::setenv("RIFFLE_CONNECT_TIMEOUT", "5", 1);
+  reload_config();
 }
 
 TEST(Net, ForeignHandlesAndWrongDevicesAreRefused) {

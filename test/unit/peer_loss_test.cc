@@ -5,6 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdarg>
+#include <cstdio>
+
+#include "plugin/config/fault_log.h"
+#include "plugin/config/log.h"
 #include "plugin/transport/net_service.h"
 #include "test/unit/transport_harness.h"
 
@@ -217,6 +222,59 @@ TEST_P(NetPeerLoss, TheSenderGetsOneErrorThatNamesThePeer) {
   EXPECT_LT(Reactor::now_ns() - start, 3'100'000'000u);
   EXPECT_NE(error.find("lost receiver 127.0.0.1:"), std::string::npos) << error;
   net::close(connection);
+}
+
+// Warnings of this process, kept by the logger.
+std::mutex warnings_mutex;
+std::vector<std::string> warnings;
+void keep_warning(int level, unsigned long, const char*, int, const char* format, ...) {
+  if (level != 2) return;
+  va_list arguments;
+  va_start(arguments, format);
+  char line[512];
+  std::vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  const std::lock_guard lock(warnings_mutex);
+  warnings.emplace_back(line);
+}
+
+TEST(PeerLoss, AllConnectionsToADeadPeerMakeOneWarning) {
+  constexpr int kConnections = 5;
+  Process peer([](int pipe) {
+    std::array<net::Listener*, kConnections> listeners{};
+    for (net::Listener*& listener : listeners) {
+      Handle handle;
+      listener = *net::listen(0, 0, &handle);
+      write_handle(pipe, handle);
+    }
+    for (net::Listener* const listener : listeners) {
+      while (*net::accept(listener) == nullptr) ::usleep(1000);
+    }
+    tell(pipe);
+    await(pipe);
+  });
+  const std::vector<char> data(100, 'd');
+  std::vector<net::Request*> requests;
+  std::vector<net::SendConnection*> connections;
+  for (int i = 0; i < kConnections; ++i) {
+    Handle handle = read_handle(peer.pipe());
+    net::SendConnection* connection = nullptr;
+    ASSERT_TRUE(eventually([&] { return (connection = *net::connect(0, &handle)) != nullptr; }));
+    requests.push_back(*net::isend(connection, data.data(), data.size(), 0));
+    connections.push_back(connection);
+  }
+  await(peer.pipe());
+  end_incident();
+  set_logger(keep_warning);
+  peer.signal(SIGKILL);
+  for (net::Request* const request : requests) {
+    EXPECT_TRUE(eventually([&] { return !net::test(request, nullptr); }));
+  }
+  for (net::SendConnection* const connection : connections) net::close(connection);
+  set_logger(nullptr);
+  const std::lock_guard lock(warnings_mutex);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("lost receiver 127.0.0.1:"), std::string::npos) << warnings[0];
 }
 
 }  // namespace

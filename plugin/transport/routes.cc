@@ -1,0 +1,83 @@
+#include "plugin/transport/routes.h"
+
+#include <algorithm>
+#include <set>
+
+#include "plugin/transport/socket.h"
+#include "plugin/transport/stream_set.h"
+
+namespace riffle {
+namespace {
+
+bool is_in_network(const Endpoint& endpoint, const NicAddress& own) {
+  const Result<Endpoint> self = to_endpoint(own);
+  if (!self || endpoint.is_ipv6 != own.is_ipv6 || own.prefix_bits == 0) return false;
+  for (int bit = 0; bit < own.prefix_bits; bit += 8) {
+    const std::size_t i = static_cast<std::size_t>(bit) / 8;
+    const int missing = std::max(0, 8 - (own.prefix_bits - bit));
+    if ((endpoint.address[i] ^ self->address[i]) >> missing != 0) return false;
+  }
+  return true;
+}
+
+// Indices of endpoints and of own addresses that share a network; each next pair is of those whose
+// NICs the pairs before it used least.
+struct Pair {
+  std::size_t to, own;
+};
+std::vector<Pair> neighbours(const std::vector<Endpoint>& to, const std::vector<NicAddress>& own) {
+  std::vector<Pair> all, ordered;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    for (std::size_t j = 0; j < own.size(); ++j) {
+      if (is_in_network(to[i], own[j])) all.push_back({i, j});
+    }
+  }
+  std::vector<int> used_to(to.size()), used_own(own.size());
+  while (!all.empty()) {
+    const auto next = std::min_element(all.begin(), all.end(), [&](const Pair& a, const Pair& b) {
+      return used_to[a.to] + used_own[a.own] < used_to[b.to] + used_own[b.own];
+    });
+    ++used_to[next->to];
+    ++used_own[next->own];
+    ordered.push_back(*next);
+    all.erase(next);
+  }
+  return ordered;
+}
+
+std::uint32_t any_scope(const std::vector<NicAddress>& own) {
+  for (const NicAddress& a : own) {
+    if (a.is_ipv6 && a.scope_id != 0) return a.scope_id;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::vector<Route> routes(const std::vector<Endpoint>& to, const std::vector<NicAddress>& own,
+                          std::size_t stream) {
+  const std::vector<Pair> near = neighbours(to, own);
+  std::vector<Route> out;
+  for (std::size_t i = 0; i < near.size(); ++i) {
+    const Pair& p = near[(i + stream) % near.size()];
+    out.push_back({.to = to[p.to], .from = own[p.own], .scope_id = own[p.own].scope_id});
+  }
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const std::size_t at = (i + stream) % to.size();
+    const bool is_near = std::any_of(near.begin(), near.end(), [&](auto& p) { return p.to == at; });
+    if (!is_near) out.push_back({.to = to[at], .from = {}, .scope_id = any_scope(own)});
+  }
+  return out;
+}
+
+int streams_for(const std::vector<Endpoint>& to, const std::vector<NicAddress>& own, int wanted) {
+  std::set<std::size_t> theirs, ours;
+  for (const Pair& p : neighbours(to, own)) {
+    theirs.insert(p.to);
+    ours.insert(p.own);
+  }
+  const auto nics = static_cast<int>(std::max(theirs.size(), ours.size()));
+  return std::min(std::max(wanted, nics), kMaxStreams);
+}
+
+}  // namespace riffle

@@ -1,0 +1,114 @@
+// Node 0's decision: when all-reduces stay with NCCL's ring, and that it is no error.
+#include "plugin/collective/decision.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "plugin/config/config.h"
+#include "plugin/version.h"
+
+namespace riffle {
+namespace {
+
+constexpr std::int64_t kGbit = 1'000'000;  // kbit/s
+
+// 3 GB/s through TCP and 5 GB/s of results: one core of a server.
+std::vector<NodeReport> reports(int nodes) {
+  std::vector<NodeReport> all(nodes);
+  for (int i = 0; i < nodes; ++i) {
+    all[i].rank = i;
+    all[i].host = "host" + std::to_string(i);
+    all[i].version = kVersion;
+    all[i].knobs = decision_knobs();
+    all[i].rate_kbps = 10 * kGbit;
+    all[i].knows_rate = true;
+    all[i].speed = {.reduce_mbps = 5000, .stack_mbps = 3000};
+  }
+  return all;
+}
+
+bool worth(const Fabric& fabric, const std::vector<NodeReport>& all, bool knows_rates = true,
+           std::string* why = nullptr) {
+  const Result<PlanChoice> choice = plan(fabric, 32 << 20, {});
+  EXPECT_TRUE(choice) << choice.status().message();
+  std::string ignored;
+  return is_worth_it(fabric, *choice, all, knows_rates, why != nullptr ? why : &ignored);
+}
+
+TEST(IsWorthIt, WhereTheNetworkIsSlowerThanTheProcessors) {
+  EXPECT_TRUE(worth(even_fabric(2, kGbit), reports(2)));
+  EXPECT_TRUE(worth(even_fabric(8, 10 * kGbit), reports(8)));
+}
+
+TEST(IsWorthIt, NotWhereReducingDoesNotHideBehindTheNetwork) {
+  std::string why;
+  EXPECT_FALSE(worth(even_fabric(2, 100 * kGbit), reports(2), true, &why));
+  EXPECT_NE(why.find("to reduce here"), std::string::npos) << why;
+  EXPECT_FALSE(worth(even_fabric(4, 100 * kGbit), reports(4)));
+}
+
+TEST(IsWorthIt, OnAFastButUnevenNetwork) {
+  Fabric fabric = even_fabric(8, 100 * kGbit);
+  fabric.nodes[3].out_kbps = fabric.nodes[3].in_kbps = 5 * kGbit;
+  EXPECT_TRUE(worth(fabric, reports(8)));
+}
+
+TEST(IsWorthIt, TheSlowestProcessorDecides) {
+  std::vector<NodeReport> all = reports(8);
+  EXPECT_TRUE(worth(even_fabric(8, 15 * kGbit), all));
+  all[5].speed = {.reduce_mbps = 800, .stack_mbps = 800};
+  EXPECT_FALSE(worth(even_fabric(8, 15 * kGbit), all));
+}
+
+TEST(IsWorthIt, RatesThatAreGuessesDoNotCount) {
+  EXPECT_FALSE(worth(even_fabric(2, kGbit), reports(2), false));
+  std::vector<NodeReport> fast = reports(2);
+  for (NodeReport& r : fast) r.speed.reduce_mbps = 1'000'000;  // nothing to hide
+  EXPECT_TRUE(worth(even_fabric(2, kGbit), fast, false));
+}
+
+TEST(IsWorthIt, WhereNothingWasMeasured) {
+  std::vector<NodeReport> all = reports(2);
+  all[1].speed = {};
+  EXPECT_TRUE(worth(even_fabric(2, 100 * kGbit), all));
+}
+
+class DecideTest : public ::testing::Test {
+ protected:
+  void set(const char* collnet) {
+    setenv("RIFFLE_COLLNET", collnet, 1);
+    reload_config();
+  }
+  void TearDown() override {
+    unsetenv("RIFFLE_COLLNET");
+    reload_config();
+  }
+};
+
+TEST_F(DecideTest, SteppingAsideIsNoProblem) {
+  set("off");
+  EXPECT_EQ(decide(reports(3)).problem, "");
+  EXPECT_EQ(decide(reports(3)).aside, "RIFFLE_COLLNET=off");
+  set("auto");
+  std::vector<NodeReport> virtual_nics = reports(2);
+  for (NodeReport& r : virtual_nics) r.knows_rate = false;
+  EXPECT_EQ(decide(virtual_nics).problem, "");
+  EXPECT_NE(decide(virtual_nics).aside.find("RIFFLE_COLLNET=auto: "), std::string::npos);
+  EXPECT_EQ(decide(reports(2)).aside, "");
+  EXPECT_FALSE(decide(reports(2)).plans.empty());
+  set("on");
+  EXPECT_EQ(decide(virtual_nics).aside, "");
+  EXPECT_FALSE(decide(virtual_nics).plans.empty());
+}
+
+TEST(MachineSpeed, IsMeasured) {
+  const MachineSpeed speed = measure_machine();
+  for (const std::int64_t mbps : {speed.reduce_mbps, speed.stack_mbps}) {
+    EXPECT_GT(mbps, 10);
+    EXPECT_LT(mbps, 1'000'000);
+  }
+}
+
+}  // namespace
+}  // namespace riffle
