@@ -58,8 +58,11 @@ void Engine::start(Chunk& chunk, Operation* operation) {
   chunk.program = &program_of(operation->collective, chunk.seq);
   chunk.element_bytes = size_of(operation->type);
   chunk.cell = options_.piece_bytes / chunk.element_bytes;
+  const std::size_t bytes = operation->collective == Collective::kAllReduce
+                                ? all_reduce_chunk_bytes_
+                                : options_.chunk_bytes;
   chunk.count = std::min<std::uint64_t>(operation->count - operation->next_element,
-                                        options_.chunk_bytes / chunk.element_bytes);
+                                        bytes / chunk.element_bytes);
   const std::uint64_t at = operation->next_element * chunk.element_bytes;
   chunk.send = operation->send + at;
   chunk.recv = operation->recv + at;

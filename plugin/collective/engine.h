@@ -107,6 +107,7 @@ class Engine final : private ExecutorContext {
   EngineOptions options_;
   Violation violation_;
   std::vector<Program> lanes_;
+  std::size_t all_reduce_chunk_bytes_ = 0;  // of the installed plan
   Program blocks_;  // reduce-scatter and all-gather: one direct group of all nodes, cut by the call
   int classes_ = 0;                         // levels plus one for blocks_
   std::vector<std::optional<Flow>> flows_;  // [peer * classes_ + class]

@@ -67,6 +67,9 @@ const Program& Engine::program_of(Collective collective, std::uint64_t seq) cons
 
 Status Engine::install(const PlanSet& plans) {
   RIFFLE_CHECK(lanes_.empty(), "a plan is installed already");
+  all_reduce_chunk_bytes_ = plans.chunk_bytes == 0
+                                ? options_.chunk_bytes
+                                : std::min<std::size_t>(plans.chunk_bytes, options_.chunk_bytes);
   int levels = 0;
   for (const GroupPlan& plan : plans.lanes) {
     Result<Program> program = compile(plan, mesh_->rank());

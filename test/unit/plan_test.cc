@@ -145,7 +145,7 @@ TEST(Wire, RefusesWhatIsShortLongOrChanged) {
 
 TEST(Wire, HugeCountsAllocateNothing) {
   auto bytes = encode({{grid()}, ""});
-  const std::size_t group_count = 4 + 4 + 4 + 1 + 1 + 1;
+  const std::size_t group_count = 4 + 4 + 4 + 1 + 1 + 4 + 1;
   for (std::size_t i = 0; i < 4; ++i) bytes[group_count + i] = 0xff;
   const auto back = decode_plan_set(bytes.data(), bytes.size());
   ASSERT_FALSE(back.is_ok());

@@ -158,14 +158,15 @@ TEST(Predict, ByHand) {
   const auto cost = [&](std::vector<Share> cuts, std::uint64_t bytes) {
     return predict(f, {{{2, {{{{Pattern::kDirect, {0, 1}, std::move(cuts)}}}}}}, "x"}, bytes);
   };
-  // Both send half, then the other half; two steps, and four messages of 5 us at each node.
+  // Both send half, then the other half, each time with a header; two steps.
   const Candidate half = cost({0, kShareUnits / 2, kShareUnits}, 1'000'000);
-  EXPECT_DOUBLE_EQ(half.time_us, 1'000'000 + 2 * 100 + 4 * 5);
+  EXPECT_NEAR(half.time_us, 1'000'000 + 2 * 64 + 2 * 100, 1);
   EXPECT_EQ(half.name, "x");
   EXPECT_EQ(half.limit, "sending of node node0");
-  // Node 1 sends everything first, and only then gets it back: the first 256 KiB do not overlap.
+  // Node 1 sends everything first, and only then gets it back: about a frame of 128 KiB does not
+  // overlap with anything.
   const Candidate tree = cost({0, kShareUnits, kShareUnits}, 1'000'000);
-  EXPECT_DOUBLE_EQ(tree.time_us, 1'000'000 + (256 << 10) + 2 * 100 + 2 * 5);
+  EXPECT_NEAR(tree.time_us, 1'000'000 + 64 + (128 << 10) + 2 * 100, 30);
   EXPECT_EQ(cost({0, kShareUnits, kShareUnits}, 8).limit, "latency");
 }
 

@@ -109,15 +109,17 @@ PlanView::PlanView(const Fabric& the_fabric, const PlanChoice& the_choice, std::
   };
   for (std::size_t n = 0; n < the_fabric.nodes.size(); ++n) {
     const NodeLink& node = the_fabric.nodes[n];
-    add("sending of node " + node.name, total.node_out[n], static_cast<double>(node.out_kbps));
-    add("receiving of node " + node.name, total.node_in[n], static_cast<double>(node.in_kbps));
+    add("sending of node " + node.name, total.node_out[n].units,
+        static_cast<double>(node.out_kbps));
+    add("receiving of node " + node.name, total.node_in[n].units,
+        static_cast<double>(node.in_kbps));
   }
   for (std::size_t r = 0; r < seen.racks().size(); ++r) {
     const RackView& rack = seen.racks()[r];
     const RackLink& link = the_fabric.racks[static_cast<std::size_t>(rack.id)];
-    if (link.up_kbps > 0) add("uplink of rack " + link.name, total.rack_up[r], rack.up_kbps);
+    if (link.up_kbps > 0) add("uplink of rack " + link.name, total.rack_up[r].units, rack.up_kbps);
     if (link.down_kbps > 0) {
-      add("downlink of rack " + link.name, total.rack_down[r], rack.down_kbps);
+      add("downlink of rack " + link.name, total.rack_down[r].units, rack.down_kbps);
     }
   }
   std::stable_sort(links.begin(), links.end(),

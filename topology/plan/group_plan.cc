@@ -153,6 +153,10 @@ Status validate(const PlanSet& plans) {
     return invalid_argument("plan set: a name of " + std::to_string(plans.name.size()) +
                             " bytes, accepted at most " + std::to_string(kMaxPlanName));
   }
+  if (plans.chunk_bytes != 0 && plans.chunk_bytes < kLeastPlanChunk) {
+    return invalid_argument("plan set: chunks of " + std::to_string(plans.chunk_bytes) +
+                            " bytes, accepted at least " + std::to_string(kLeastPlanChunk));
+  }
   for (std::size_t i = 0; i < plans.lanes.size(); ++i) {
     if (plans.lanes[i].nodes != plans.lanes[0].nodes) {
       return invalid_argument("plan set: lane " + std::to_string(i) + " has " +

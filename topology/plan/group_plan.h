@@ -58,6 +58,9 @@ struct GroupPlan {
 struct PlanSet {
   std::vector<GroupPlan> lanes;  // at least one, all of the same number of nodes
   std::string name;              // e.g. "racks x rails", for people
+  // Chunks that the planner found best for the size it planned for; 0: whatever the engine is set
+  // to, which is also the most it takes.
+  std::uint32_t chunk_bytes = 0;
   bool operator==(const PlanSet&) const = default;
 };
 
@@ -70,6 +73,7 @@ std::uint64_t element_of(Share u, std::uint64_t count, std::uint64_t grain);
 Status validate(const GroupPlan& plan);
 Status validate(const PlanSet& plans);
 
+// The chunks that an all-reduce of `bytes` bytes is cut into, given the size of full ones.
 // Equal plans have equal digests; used to compare plans across nodes.
 std::uint64_t digest(const PlanSet& plans);
 

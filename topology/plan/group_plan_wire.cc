@@ -1,18 +1,29 @@
 // The wire form of plan sets, all little-endian:
 //
-//   u32 magic "RPL1", u32 bytes in all, u32 nodes, u8 lanes, u8 name bytes, name
+//   u32 magic "RPL2", u32 bytes in all, u32 nodes, u8 lanes, u8 name bytes, name,
+//   u32 chunk bytes
 //   per lane:  u8 levels;  per level: u32 groups
-//   per group: u8 pattern, u32 members, u16 member ranks ..., u32 cuts (one more) ...
-#include <limits>
+//   per group: u8 pattern | form of cuts << 4, v members, the members, the cuts
+//
+// where v is a number in groups of seven bits, low ones first, the top bit of a byte saying that
+// more follow. Members are differences, zigzag (0, -1, 1, -2, ...), from the one before; the first
+// is from the first member of the group before. Cuts are one of
+//
+//   0: v first cut, v difference for each further one
+//   1: v first cut, v span; the cuts in between are those of even shares
+//   2: nothing: the cuts of the group before
+#include <algorithm>
 
 #include "topology/plan/group_plan.h"
 #include "topology/plan/limits.h"
+#include "topology/plan/shares.h"
 
 namespace riffle {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x314c5052;  // "RPL1"
-static_assert(kMaxNodes - 1 <= std::numeric_limits<std::uint16_t>::max());
+constexpr std::uint32_t kMagic = 0x324c5052;  // "RPL2"
+
+enum CutsForm : std::uint8_t { kExplicit = 0, kEven = 1, kAsBefore = 2 };
 
 class Writer {
  public:
@@ -21,6 +32,10 @@ class Writer {
     for (std::size_t i = 0; i < sizeof(T); ++i) {
       bytes_.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> (8 * i)));
     }
+  }
+  void put_varint(std::uint32_t value) {
+    for (; value >= 0x80; value >>= 7) put(static_cast<std::uint8_t>(value | 0x80));
+    put(static_cast<std::uint8_t>(value));
   }
   void patch_u32(std::size_t at, std::size_t value) {
     for (std::size_t i = 0; i < 4; ++i)
@@ -46,6 +61,16 @@ class Reader {
     left_ -= sizeof(T);
     return static_cast<T>(value);
   }
+  std::uint64_t get_varint() {  // of 35 bits at most
+    std::uint64_t value = 0;
+    for (int shift = 0; shift < 35; shift += 7) {
+      const auto byte = get<std::uint8_t>();
+      value |= std::uint64_t{byte & 0x7fu} << shift;
+      if (byte < 0x80) return value;
+    }
+    short_ = true;  // never ends
+    return 0;
+  }
   // Also the guard against absurd counts: nothing is allocated that the data could not fill.
   bool has(std::uint64_t bytes) {
     if (bytes > left_) short_ = true;
@@ -60,32 +85,87 @@ class Reader {
   bool short_ = false;
 };
 
-void write_group(const Group& group, Writer& out) {
-  out.put(static_cast<std::uint8_t>(group.pattern));
-  out.put(static_cast<std::uint32_t>(group.members.size()));
-  for (int m : group.members) out.put(static_cast<std::uint16_t>(m));
-  for (Share c : group.cuts) out.put(c);
+const Group& nothing_before() {
+  static const Group none{Pattern::kDirect, {0}, {0}};
+  return none;
 }
 
-bool read_group(Reader& in, Group& group) {
-  group.pattern = static_cast<Pattern>(in.get<std::uint8_t>());
-  const auto members = in.get<std::uint32_t>();
-  if (!in.has(std::uint64_t{members} * 6 + 4)) return false;
+CutsForm form_of(const Group& group, const Group& before) {
+  if (group.cuts == before.cuts) return kAsBefore;
+  const auto even = cuts_of(even_weights(group.members.size()), group.begin(), group.end());
+  return group.cuts == even ? kEven : kExplicit;
+}
+
+void write_group(const Group& group, const Group& before, Writer& out) {
+  const CutsForm form = form_of(group, before);
+  out.put(static_cast<std::uint8_t>(static_cast<unsigned>(group.pattern) | unsigned{form} << 4));
+  out.put_varint(static_cast<std::uint32_t>(group.members.size()));
+  int last = before.members[0];
+  for (int m : group.members) {
+    const int step = m - last;
+    out.put_varint((static_cast<std::uint32_t>(step) << 1) ^ (step < 0 ? ~0u : 0u));
+    last = m;
+  }
+  if (form == kAsBefore) return;
+  out.put_varint(group.begin());
+  if (form == kEven) return out.put_varint(group.end() - group.begin());
+  for (std::size_t i = 1; i < group.cuts.size(); ++i) {
+    out.put_varint(group.cuts[i] - group.cuts[i - 1]);
+  }
+}
+
+// What is out of range becomes a value that validate() refuses.
+bool read_members(Reader& in, int last, Group& group) {
+  const std::uint64_t members = in.get_varint();
+  if (members == 0 || !in.has(members)) return false;
   group.members.resize(members);
-  for (int& m : group.members) m = in.get<std::uint16_t>();
-  group.cuts.resize(std::size_t{members} + 1);
-  for (Share& c : group.cuts) c = in.get<std::uint32_t>();
+  for (int& m : group.members) {
+    const std::uint64_t zigzag = in.get_varint();
+    if (zigzag > 2 * std::uint64_t{kMaxNodes}) return false;
+    const int step = static_cast<int>(zigzag >> 1);
+    last = std::clamp(last + ((zigzag & 1) != 0 ? ~step : step), -1, kMaxNodes);
+    m = last;
+  }
+  return true;
+}
+
+bool read_group(Reader& in, const Group& before, Group& group) {
+  const auto head = in.get<std::uint8_t>();
+  group.pattern = static_cast<Pattern>(head & 15);
+  if (!read_members(in, before.members[0], group)) return false;
+  const std::size_t cuts = group.members.size() + 1;
+  if (head >> 4 == kAsBefore) {
+    group.cuts = before.cuts;
+    return group.cuts.size() == cuts;
+  }
+  std::uint64_t at = in.get_varint();
+  if (at > kShareUnits) return false;
+  if (head >> 4 == kEven) {
+    const std::uint64_t span = in.get_varint();
+    if (span > kShareUnits - at) return false;
+    group.cuts =
+        cuts_of(even_weights(cuts - 1), static_cast<Share>(at), static_cast<Share>(at + span));
+    return true;
+  }
+  if (head >> 4 != kExplicit || !in.has(cuts - 1)) return false;
+  for (std::size_t i = 0; i < cuts; ++i) {
+    if (i > 0) at += in.get_varint();
+    if (at > kShareUnits) return false;
+    group.cuts.push_back(static_cast<Share>(at));
+  }
   return true;
 }
 
 bool read_lane(Reader& in, GroupPlan& plan) {
+  const Group* before = &nothing_before();
   plan.levels.resize(in.get<std::uint8_t>());
   for (Level& level : plan.levels) {
     const auto groups = in.get<std::uint32_t>();
-    if (!in.has(std::uint64_t{groups} * 9)) return false;  // the least a group takes
+    if (!in.has(std::uint64_t{groups} * 3)) return false;  // the least a group takes
     level.groups.resize(groups);
     for (Group& group : level.groups) {
-      if (!read_group(in, group)) return false;
+      if (!read_group(in, *before, group)) return false;
+      before = &group;
     }
   }
   return true;
@@ -102,11 +182,16 @@ std::vector<std::uint8_t> encode(const PlanSet& plans) {
   out.put(static_cast<std::uint8_t>(plans.lanes.size()));
   out.put(static_cast<std::uint8_t>(plans.name.size()));
   for (char c : plans.name) out.put(static_cast<std::uint8_t>(c));
+  out.put(plans.chunk_bytes);
   for (const GroupPlan& plan : plans.lanes) {
+    const Group* before = &nothing_before();
     out.put(static_cast<std::uint8_t>(plan.levels.size()));
     for (const Level& level : plan.levels) {
       out.put(static_cast<std::uint32_t>(level.groups.size()));
-      for (const Group& group : level.groups) write_group(group, out);
+      for (const Group& group : level.groups) {
+        write_group(group, *before, out);
+        before = &group;
+      }
     }
   }
   out.patch_u32(4, out.size());
@@ -132,11 +217,14 @@ Result<PlanSet> decode_plan_set(const std::uint8_t* data, std::size_t size) {
   for (std::size_t i = 0; i < name_size && !in.is_short(); ++i) {
     plans.name.push_back(static_cast<char>(in.get<std::uint8_t>()));
   }
+  plans.chunk_bytes = in.get<std::uint32_t>();
+  bool is_sound = true;
   for (GroupPlan& plan : plans.lanes) {
     plan.nodes = static_cast<int>(nodes);
-    if (!read_lane(in, plan)) break;
+    is_sound = is_sound && read_lane(in, plan);
   }
   if (in.is_short()) return invalid_argument("plan from the wire: it ends too early");
+  if (!is_sound) return invalid_argument("plan from the wire: a group out of range");
   if (in.left() != 0) {
     return invalid_argument("plan from the wire: " + std::to_string(in.left()) +
                             " bytes behind its end");

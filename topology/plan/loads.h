@@ -1,5 +1,5 @@
-// Loads: how many units every link carries in one phase of one level, and how many messages every
-// node handles. Pure counting of what the patterns send (docs/algorithms.md), in exact integers.
+// Loads: how many units and messages every link carries in one phase of one level. Pure counting of
+// what the patterns send (docs/algorithms.md), in exact integers.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,24 @@ namespace riffle {
 
 enum class Phase { kReduceScatter, kAllGather };
 
+struct Load {
+  std::uint64_t units = 0;
+  std::uint64_t frames = 0;  // messages, one per shard that is sent
+  void add(std::uint64_t more_units, std::uint64_t more_frames) {
+    units += more_units;
+    frames += more_frames;
+  }
+  bool operator==(const Load&) const = default;
+};
+
 struct Loads {
   explicit Loads(const FabricView& view);
 
-  std::vector<std::uint64_t> node_out, node_in;   // units, by rank
-  std::vector<std::uint64_t> rack_up, rack_down;  // units, by index in FabricView::racks()
-  std::vector<std::uint64_t> messages;            // sent and received, by rank
+  std::vector<Load> node_out, node_in;   // by rank
+  std::vector<Load> rack_up, rack_down;  // by index in FabricView::racks()
 
   Loads& operator+=(const Loads& other);
+  std::uint64_t most_frames() const;  // sent and received by one node
 };
 
 // What all groups of a level put on the links in one phase.
@@ -31,7 +41,7 @@ struct Slowest {
   double time_us = 0;
   std::string link;  // e.g. "sending of node h3", "uplink of rack r1"
 };
-// Time of `bytes` bytes in the whole buffer.
-Slowest slowest(const FabricView& view, const Loads& loads, std::uint64_t bytes);
+// Time of `bytes` bytes in the whole buffer, and of `header_bytes` for each frame.
+Slowest slowest(const FabricView& view, const Loads& loads, double bytes, double header_bytes);
 
 }  // namespace riffle

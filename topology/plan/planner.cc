@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "topology/plan/candidates/candidate.h"
+#include "topology/plan/cost.h"
 #include "topology/plan/limits.h"
 
 namespace riffle {
@@ -13,9 +14,21 @@ namespace {
 // Differences below this are noise of the model: the simpler family wins.
 constexpr double kTie = 1.001;
 
+// Members of all groups of all lanes, roughly: they make the size of a plan set on the wire.
+constexpr std::size_t kMaxPlannedMembers = std::size_t{1} << 19;
+
+std::size_t members_of(const GroupPlan& plan) {
+  std::size_t sum = 1;
+  for (const Level& level : plan.levels) {
+    for (const Group& group : level.groups) sum += group.members.size();
+  }
+  return sum;
+}
+
 // Plans of thousands of nodes are large, so only the chosen one is kept; it is built again.
 struct Proposal {
   Blueprint blueprint;
+  std::uint32_t chunk_bytes;
   Candidate cost;
 };
 
@@ -23,6 +36,10 @@ Status check(const PlanOptions& options) {
   if (options.max_lanes < 1 || options.max_lanes > static_cast<int>(kMaxPlanLanes)) {
     return invalid_argument("planner: " + std::to_string(options.max_lanes) +
                             " lanes, accepted 1.." + std::to_string(kMaxPlanLanes));
+  }
+  if (options.message_ns < 0) {
+    return invalid_argument("planner: " + std::to_string(options.message_ns) +
+                            " ns per message, accepted from 0");
   }
   std::string names;
   for (const Family& family : families()) {
@@ -33,10 +50,14 @@ Status check(const PlanOptions& options) {
                           "\", accepted: " + names + ", or nothing for the best");
 }
 
+// Plans of many members spread their load well in each lane already, so they get fewer lanes.
 PlanSet build(const FabricView& view, const Blueprint& blueprint, const PlanOptions& options) {
   PlanSet plans{{}, blueprint.name};
-  for (int lane = 0; lane < (blueprint.shuffles ? options.max_lanes : 1); ++lane) {
+  int lanes = blueprint.shuffles ? options.max_lanes : 1;
+  for (int lane = 0; lane < lanes; ++lane) {
     plans.lanes.push_back(blueprint.build(lane_order(view, lane, options.seed)));
+    const std::size_t affordable = kMaxPlannedMembers / members_of(plans.lanes[0]);
+    lanes = std::min(lanes, static_cast<int>(std::max<std::size_t>(affordable, 1)));
   }
   return plans;
 }
@@ -55,11 +76,11 @@ std::string time_text(double us) {
 
 std::string reason(const PlanChoice& choice, std::uint64_t bytes, bool forced) {
   const Candidate& best = choice.candidates.front();
-  std::string text = best.name + (forced ? " as demanded" : " is the fastest known") + " for " +
-                     std::to_string(bytes) + " bytes on " +
+  std::string text = best.limit + " sets the pace: " + best.name +
+                     (forced ? ", as demanded, takes " : ", the fastest known plan, takes ") +
+                     time_text(best.time_us) + " for " + std::to_string(bytes) + " bytes on " +
                      std::to_string(choice.plans.lanes[0].nodes) +
-                     " nodes: " + time_text(best.time_us) + ", limited by " + best.limit +
-                     "; no exact algorithm needs less than " + time_text(choice.bound_us);
+                     " nodes; no exact algorithm needs less than " + time_text(choice.bound_us);
   if (choice.candidates.size() > 1) {
     const Candidate& next = choice.candidates[1];
     text += "; next is " + next.name + " with " + time_text(next.time_us);
@@ -87,8 +108,10 @@ Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOpt
   for (const Family& family : families()) {
     if (!options.only.empty() && options.only != family.name) continue;
     for (Blueprint& blueprint : family.propose(view)) {
-      Candidate cost = predict(fabric, build(view, blueprint, options), bytes);
-      proposals.push_back({std::move(blueprint), std::move(cost)});
+      const PlanCost cost = cost_of(view, build(view, blueprint, options));
+      Prediction p = predict(view, cost, bytes, options.message_ns);
+      Candidate candidate{blueprint.name, p.time_us, std::move(p.limit)};
+      proposals.push_back({std::move(blueprint), p.chunk_bytes, std::move(candidate)});
     }
   }
   if (proposals.empty()) {
@@ -108,6 +131,7 @@ Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOpt
 
   PlanChoice choice;
   choice.plans = build(view, proposals.front().blueprint, options);
+  choice.plans.chunk_bytes = proposals.front().chunk_bytes;
   choice.time_us = proposals.front().cost.time_us;
   choice.bound_us = bound_us(fabric, bytes);
   for (Proposal& p : proposals) choice.candidates.push_back(std::move(p.cost));

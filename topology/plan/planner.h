@@ -11,10 +11,14 @@
 
 namespace riffle {
 
+// Assumed time that a node's processor spends on a frame it sends or receives.
+inline constexpr std::int64_t kMessageNs = 5000;
+
 struct PlanOptions {
   int max_lanes = 8;       // shuffled variants to return at most
   std::uint64_t seed = 1;  // of the shuffles
   std::string only;        // force one candidate by name ("ring", "direct", ...); empty = best
+  std::int64_t message_ns = kMessageNs;
 };
 
 struct Candidate {
@@ -27,7 +31,7 @@ struct PlanChoice {
   PlanSet plans;
   double time_us = 0;                 // predicted for `bytes`
   double bound_us = 0;                // least time of any exact algorithm (architecture: Bounds)
-  std::string reason;                 // one sentence: what was chosen and what limits it
+  std::string reason;                 // a sentence or two; the limiting link comes first
   std::vector<Candidate> candidates;  // all considered, the chosen one first
 };
 
@@ -35,7 +39,16 @@ struct PlanChoice {
 double bound_us(const Fabric& fabric, std::uint64_t bytes);
 
 // Predicted time of one plan set (steady state: load over capacity of every link, plus latency).
-Candidate predict(const Fabric& fabric, const PlanSet& plans, std::uint64_t bytes);
+Candidate predict(const Fabric& fabric, const PlanSet& plans, std::uint64_t bytes,
+                  std::int64_t message_ns = kMessageNs);
+
+// How long each link carries something in all, the busiest first. Links without load are left out.
+struct LinkTime {
+  std::string link;  // e.g. "sending of node h3", "uplink of rack r1"
+  double time_us = 0;
+  std::int64_t rate_kbps = 0;
+};
+std::vector<LinkTime> link_times(const Fabric& fabric, const PlanSet& plans, std::uint64_t bytes);
 
 Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOptions& options);
 

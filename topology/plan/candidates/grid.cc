@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "topology/plan/candidates/candidate.h"
 #include "topology/plan/nested.h"
+#include "topology/plan/shares.h"
 #include "topology/plan/two_level.h"
 
 namespace riffle {
@@ -104,21 +107,71 @@ void propose_weighted(const FabricView& view, std::vector<Blueprint>& grids) {
   grids.push_back({"grid of " + std::to_string(side) + " weighted groups", true, build});
 }
 
+// Nodes that stand at the same digit of the first dimension own alike, so they should be alike:
+// every rack is sorted from fast to slow and cut into as many seats as that dimension has digits.
+std::vector<int> seated(const FabricView& view, const LaneOrder& order, int seats) {
+  std::vector<std::vector<int>> racks{order.flat()};
+  const bool every_rack = std::all_of(order.racks.begin(), order.racks.end(), [&](const auto& r) {
+    return r.size() % static_cast<std::size_t>(seats) == 0;
+  });
+  if (every_rack) racks = order.racks;
+  std::vector<int> nodes;
+  for (auto& rack : racks) {
+    std::stable_sort(rack.begin(), rack.end(),
+                     [&](int a, int b) { return view.rate_kbps(a) > view.rate_kbps(b); });
+    const std::size_t per_seat = rack.size() / static_cast<std::size_t>(seats);
+    for (std::size_t i = 0; i < per_seat; ++i) {
+      for (std::size_t seat = 0; seat < static_cast<std::size_t>(seats); ++seat) {
+        nodes.push_back(rack[seat * per_seat + i]);
+      }
+    }
+  }
+  return nodes;
+}
+
+// Shares of the first dimension, M seats for N nodes. A node at a seat of share w moves
+// S (1 + w (M - 2/P)) each way over all levels, P = N / M, if all later shares are even; the
+// slowest node of a seat counts.
+Dimension seat_shares(const FabricView& view, const std::vector<int>& nodes, int seats) {
+  std::vector<double> rates(static_cast<std::size_t>(seats), std::numeric_limits<double>::max());
+  for (std::size_t x = 0; x < nodes.size(); ++x) {
+    double& rate = rates[x % rates.size()];
+    rate = std::min(rate, view.rate_kbps(nodes[x]));
+  }
+  const double extra = seats - 2.0 * seats / static_cast<double>(nodes.size());
+  const double sum = std::accumulate(rates.begin(), rates.end(), 0.0);
+  const double time =
+      std::max(1 / *std::min_element(rates.begin(), rates.end()), (seats + extra) / sum);
+  for (double& rate : rates) rate = std::max(0.0, time * rate - 1);
+  return {normalized(std::move(rates))};
+}
+
+GroupPlan build_grid(const FabricView& view, const LaneOrder& order, const Factors& factors,
+                     bool uneven) {
+  const std::vector<int> nodes = uneven ? seated(view, order, factors[0]) : order.flat();
+  std::vector<Dimension> dimensions;
+  for (const int factor : factors) dimensions.push_back(even_dimension(factor));
+  if (uneven) dimensions[0] = seat_shares(view, nodes, factors[0]);
+  GroupPlan plan{view.size(), {}};
+  add_nested_levels(nodes, dimensions, plan);
+  return plan;
+}
+
 }  // namespace
 
-// Grids of two to four dimensions with even shares (Moshpit's grid, run to the exact end).
+// Grids of two to four dimensions (Moshpit's grid, run to the exact end). Shares are even, except
+// in the first dimension, which carries most, if nodes are uneven.
 std::vector<Blueprint> propose_grid(const FabricView& view) {
   std::vector<Blueprint> grids;
+  const bool uneven = is_uneven(view);
   propose_weighted(view, grids);
   for (const Factors& factors : factors_of(view)) {
     if (factors.size() < 2) continue;  // one dimension is `direct`
     if (grids.size() == kMaxGrids) break;
-    const auto build = [factors](const LaneOrder& order) {
-      GroupPlan plan{static_cast<int>(order.flat().size()), {}};
-      add_nested_levels(order.flat(), factors, plan);
-      return plan;
-    };
-    grids.push_back({name_of(factors), true, build});
+    grids.push_back({name_of(factors) + (uneven ? ", weighted" : ""), true,
+                     [&view, factors, uneven](const LaneOrder& order) {
+                       return build_grid(view, order, factors, uneven);
+                     }});
   }
   return grids;
 }

@@ -24,7 +24,8 @@ std::vector<Blueprint> propose_halving_doubling(const FabricView& view) {
       ++i;
     }
     if (extras > 0) plan.levels.push_back(std::move(fold));
-    add_nested_levels(rest, std::vector<int>(std::bit_width(power) - 1, 2), plan);
+    add_nested_levels(rest, std::vector<Dimension>(std::bit_width(power) - 1, even_dimension(2)),
+                      plan);
     return plan;
   };
   return {{"halving-doubling", true, build}};

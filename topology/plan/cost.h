@@ -1,0 +1,51 @@
+// What a plan set costs: the numbers behind predict().
+//
+//   time = max(busiest link, busiest node's messages)   steady state, averaged over the lanes
+//        + fill       what the first chunk takes longer, because its steps come one after the other
+//        + latency    of the steps of one chunk
+//        + bubbles    a part of the steady state per level beyond the first
+//
+// It ranks plans and foretells times; it is not a simulator: max-min fair sharing, credits and the
+// order of frames are not in it. Small chunks make the fill short and the headers and messages
+// many.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "topology/plan/fabric_view.h"
+#include "topology/plan/group_plan.h"
+#include "topology/plan/loads.h"
+
+namespace riffle {
+
+// Reduce-scatter or all-gather of one level of one lane.
+struct PhaseCost {
+  double time_us = 0;   // of its busiest link, per byte of the buffer
+  double messages = 0;  // the busiest node's, per chunk
+  double shard = 0;     // the largest, as a part of the buffer
+};
+
+struct PlanCost {
+  explicit PlanCost(const FabricView& view) : loads(view) {}
+  Loads loads;  // of all phases of all levels of all lanes
+  double lanes = 1, levels = 1;
+  std::vector<PhaseCost> phases;
+  double latency_us = 0;  // of all steps of a chunk
+};
+PlanCost cost_of(const FabricView& view, const PlanSet& plans);
+
+struct Prediction {
+  double time_us = 0;
+  std::string limit;              // the busiest link, e.g. "uplink of rack r1", or what else limits
+  std::uint32_t chunk_bytes = 0;  // that the time is for
+};
+// With chunks of the given size ...
+Prediction predict(const FabricView& view, const PlanCost& cost, std::uint64_t bytes,
+                   std::uint32_t chunk_bytes, std::int64_t message_ns);
+// ... or of the best.
+Prediction predict(const FabricView& view, const PlanCost& cost, std::uint64_t bytes,
+                   std::int64_t message_ns);
+
+}  // namespace riffle

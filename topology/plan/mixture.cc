@@ -1,0 +1,219 @@
+#include "topology/plan/mixture.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "topology/plan/packing.h"
+#include "topology/plan/shares.h"
+
+namespace riffle {
+namespace {
+
+constexpr double kPriceOfParts = 1e-3;    // at most so much time is given for fewer messages
+constexpr double kLeastPart = 1.0 / 512;  // of the buffer; less is not worth its messages
+constexpr int kMaxRounds = 40;
+constexpr std::size_t kPivotsPerRound = 4000;
+
+// Racks alike in every respect share every load evenly, so one of them stands for all.
+struct Kind {
+  std::vector<int> racks;
+  double members = 0, rate = 0, link = 0;
+  double count() const { return static_cast<double>(racks.size()); }
+};
+
+std::vector<Kind> kinds_of(const FabricView& view) {
+  std::vector<Kind> kinds;
+  for (int r = 0; r < static_cast<int>(view.racks().size()); ++r) {
+    const RackView& rack = view.racks()[r];
+    Kind kind{{r}, static_cast<double>(rack.members.size()), 0, 0};
+    for (int n : rack.members) kind.rate += view.rate_kbps(n);
+    kind.link = std::min(std::min(rack.up_kbps, rack.down_kbps), kind.rate);
+    const auto same = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& k) {
+      return k.members == kind.members && k.rate == kind.rate && k.link == kind.link;
+    });
+    if (same == kinds.end()) {
+      if (kinds.size() == kMaxRackKinds) return {};
+      kinds.push_back(std::move(kind));
+    } else {
+      same->racks.push_back(r);
+    }
+  }
+  return kinds;
+}
+
+struct Strategy {
+  std::vector<bool> apart;  // by kind
+  std::size_t centre = 0;   // kind
+};
+
+// The linear program: resources are, per kind, the uplinks and the nodes, and last a link that
+// carries every unit once in the least time.
+class Program {
+ public:
+  Program(const FabricView& view, std::vector<Kind> kinds)
+      : kinds_(std::move(kinds)), packing_(2 * kinds_.size() + 1) {
+    for (int n = 0; n < view.size(); ++n) floor_ = std::max(floor_, 1 / view.rate_kbps(n));
+    for (const Kind& k : kinds_) {
+      floor_ = std::max(floor_, 1 / k.link);
+      nodes_ += k.members * k.count();
+    }
+    // Loads near 1 keep the simplex method's tolerances meaningful.
+    scale_ = floor_;
+    for (bool all : {false, true}) {
+      for (std::size_t c = 0; c < kinds_.size(); ++c) {
+        add({std::vector<bool>(kinds_.size(), all), c});
+      }
+    }
+  }
+
+  void run() {
+    for (int round = 0; round < kMaxRounds; ++round) {
+      packing_.solve(kPivotsPerRound);
+      if (!generate()) return;
+    }
+  }
+
+  const std::vector<Kind>& kinds() const { return kinds_; }
+  const std::vector<Strategy>& strategies() const { return strategies_; }
+  // Parts of the buffer by strategy.
+  std::vector<double> parts() const {
+    std::vector<double> x = packing_.amounts();
+    const double sum = std::accumulate(x.begin(), x.end(), 0.0);
+    for (double& part : x) part /= sum;
+    return x;
+  }
+  // Buffers per kbit/s.
+  double time() const {
+    const std::vector<double> x = packing_.amounts();
+    return scale_ / std::accumulate(x.begin(), x.end(), 0.0);
+  }
+
+ private:
+  double components(const Strategy& s, std::size_t kind) const {
+    return s.apart[kind] ? kinds_[kind].members : 1;
+  }
+
+  void add(const Strategy& s) {
+    double all = 0;
+    for (std::size_t i = 0; i < kinds_.size(); ++i) all += kinds_[i].count() * components(s, i);
+    std::vector<double> load;
+    for (std::size_t i = 0; i < kinds_.size(); ++i) {
+      const Kind& kind = kinds_[i];
+      const double k = components(s, i);
+      double uplink = kind.count() * k;
+      double nodes = kind.count() * (2 * kind.members - k);
+      if (i == s.centre) {
+        uplink += all - 2 * k;
+        nodes += all - 2;
+      }
+      const double share = scale_ * kind.count();
+      load.push_back(kind.link < kind.rate ? uplink / (share * kind.link) : 0);
+      load.push_back(nodes / (share * kind.rate));
+    }
+    load.push_back(floor_ / scale_);
+    packing_.add(std::move(load), 1 - kPriceOfParts * all / nodes_);
+    strategies_.push_back(s);
+  }
+
+  // Adds for every centre the set that the present prices make best. False if none improves.
+  bool generate() {
+    const std::vector<double> prices = packing_.prices();
+    const auto uplink = [&](std::size_t i) {
+      const Kind& k = kinds_[i];
+      return k.link < k.rate ? prices[2 * i] / (scale_ * k.count() * k.link) : 0;
+    };
+    const auto nodes = [&](std::size_t i) {
+      return prices[2 * i + 1] / (scale_ * kinds_[i].count() * kinds_[i].rate);
+    };
+    bool added = false;
+    for (std::size_t c = 0; c < kinds_.size(); ++c) {
+      Strategy s{std::vector<bool>(kinds_.size(), false), c};
+      for (std::size_t i = 0; i < kinds_.size(); ++i) {
+        const double per_sum = uplink(i) - nodes(i) + uplink(c) + nodes(c);
+        s.apart[i] = i != c && kinds_[i].members > 1 && per_sum + kPriceOfParts / nodes_ < 0;
+      }
+      const auto known = std::any_of(
+          strategies_.begin(), strategies_.end(),
+          [&](const Strategy& t) { return t.centre == s.centre && t.apart == s.apart; });
+      if (known) continue;
+      add(s);
+      added = true;
+    }
+    return added;
+  }
+
+  std::vector<Kind> kinds_;
+  Packing packing_;
+  std::vector<Strategy> strategies_;
+  double floor_ = 0, scale_ = 1, nodes_ = 0;
+};
+
+// Strategies with the same racks apart become one segment. Whether the centre's own rack counts as
+// apart makes no difference to any load if it is the only one of its kind, so it joins whatever
+// segment there is.
+std::vector<MixtureSegment> segments_of(const FabricView& view, const Program& program) {
+  const auto& kinds = program.kinds();
+  const std::vector<double> parts = program.parts();
+  std::vector<std::size_t> order(parts.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return parts[a] > parts[b]; });
+
+  std::vector<std::vector<bool>> sets;  // by kind, parallel to segments
+  std::vector<MixtureSegment> segments;
+  for (std::size_t j : order) {
+    if (parts[j] < kLeastPart) break;
+    const Strategy& s = program.strategies()[j];
+    const bool free = kinds[s.centre].racks.size() == 1;
+    const auto alike = [&](const std::vector<bool>& set) {
+      for (std::size_t i = 0; i < kinds.size(); ++i) {
+        if (kinds[i].members > 1 && set[i] != s.apart[i] && !(free && i == s.centre)) return false;
+      }
+      return true;
+    };
+    const auto at = std::find_if(sets.begin(), sets.end(), alike);
+    const std::size_t index = static_cast<std::size_t>(at - sets.begin());
+    if (at == sets.end()) {
+      sets.push_back(s.apart);
+      MixtureSegment fresh{0, std::vector<bool>(view.racks().size()),
+                           std::vector<double>(view.racks().size(), 0.0)};
+      for (std::size_t i = 0; i < kinds.size(); ++i) {
+        for (int r : kinds[i].racks) fresh.apart[r] = s.apart[i];
+      }
+      segments.push_back(std::move(fresh));
+    }
+    segments[index].part += parts[j];
+    for (int r : kinds[s.centre].racks) {
+      segments[index].centre[r] += parts[j] / kinds[s.centre].count();
+    }
+  }
+  double sum = 0;
+  for (MixtureSegment& s : segments) {
+    for (double& c : s.centre) c /= s.part;
+    sum += s.part;
+  }
+  for (MixtureSegment& s : segments) s.part /= sum;
+  return segments;
+}
+
+}  // namespace
+
+Mixture best_mixture(const FabricView& view) {
+  std::vector<Kind> kinds = kinds_of(view);
+  if (kinds.empty()) return {};
+  Program program(view, std::move(kinds));
+  program.run();
+  Mixture mixture{segments_of(view, program), std::vector<double>(view.size())};
+  const double time = program.time();
+  for (const RackView& rack : view.racks()) {
+    std::vector<double> spare;
+    for (int n : rack.members) spare.push_back(std::max(0.0, time * view.rate_kbps(n) - 1));
+    const bool none = std::all_of(spare.begin(), spare.end(), [](double w) { return w <= 0; });
+    spare = none ? even_weights(spare.size()) : normalized(std::move(spare));
+    for (std::size_t j = 0; j < spare.size(); ++j) mixture.inside[rack.members[j]] = spare[j];
+  }
+  return mixture;
+}
+
+}  // namespace riffle
