@@ -15,11 +15,12 @@
 #include <functional>
 #include <memory>
 
+#include "plugin/transport/timer_service.h"
 #include "topology/base/status.h"
 
 namespace riffle {
 
-class Reactor : public std::enable_shared_from_this<Reactor> {
+class Reactor : public TimerService, public std::enable_shared_from_this<Reactor> {
  public:
   // Called on the reactor thread when the descriptor is ready.
   class FdHandler {
@@ -44,8 +45,6 @@ class Reactor : public std::enable_shared_from_this<Reactor> {
   // std::system_error when the system gives no thread or descriptor; the C border catches it.
   static std::shared_ptr<Reactor> acquire();
 
-  virtual ~Reactor() = default;
-
   // Any thread. Cheap; several wakes before the handler runs count as one. No allocation.
   virtual void wake(WakeHandler* handler) = 0;
   // Any thread: runs `f` on the reactor thread; run_and_wait returns after it ran (at once when
@@ -54,13 +53,11 @@ class Reactor : public std::enable_shared_from_this<Reactor> {
   virtual void run(std::function<void()> f) = 0;
   virtual void run_and_wait(std::function<void()> f) = 0;
 
-  // Reactor thread only.
+  // Reactor thread only, as are the timers.
   virtual void add(int fd, std::uint32_t epoll_events, FdHandler* handler) = 0;
   virtual void modify(int fd, std::uint32_t epoll_events, FdHandler* handler) = 0;
   virtual void remove(int fd) = 0;
   virtual void forget(WakeHandler* handler) = 0;  // drops a pending wake
-  virtual std::uint64_t call_at(std::uint64_t when_ns, std::function<void()> f) = 0;  // timer id
-  virtual void cancel(std::uint64_t timer) = 0;
 
   static std::uint64_t now_ns();  // CLOCK_MONOTONIC
 };

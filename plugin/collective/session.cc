@@ -1,0 +1,188 @@
+#include "plugin/collective/session.h"
+
+#include <utility>
+
+namespace riffle {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+// A node cut off from its parent gives up this much later than the node that names the culprit.
+constexpr std::uint64_t kGraceNs = kSecond / 2;
+// Time for the news of a fault to leave before we fail and the job, perhaps, ends.
+constexpr std::uint64_t kTellNs = kSecond / 200;
+
+}  // namespace
+
+Session::Session(int rank, int size, SessionOptions options, TimerService* timers,
+                 SessionHooks hooks)
+    : rank_(rank),
+      size_(size),
+      options_(options),
+      timers_(timers),
+      hooks_(std::move(hooks)),
+      departed_(size, false) {
+  for (int i = 0; i < size_; ++i) names_.push_back("node " + std::to_string(i));
+}
+
+Session::~Session() { cancel_timers(); }
+
+void Session::start(Mesh* mesh, NodeReport report) {
+  mesh_ = mesh;
+  control_ = std::make_unique<ControlChannel>(
+      mesh_, [this](int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
+        if (!bootstrap_->is_over()) {
+          bootstrap_->received(peer, kind, message);
+        } else if (kind == kFaultKind) {
+          spread(std::string(message.begin(), message.end()),
+                 name_of(peer) + " reports: " + std::string(message.begin(), message.end()));
+        }
+      });
+  engine_ = std::make_unique<Engine>(mesh_, options_.engine,
+                                     [this](int peer, const Status& why) { lost(peer, why); });
+  BootstrapSteps steps;
+  steps.decide = hooks_.decide;
+  steps.install = [this](const PlanSet& plans, const Verdict& v) { return install(plans, v); };
+  steps.finished = [this](Status outcome, const std::string& aside) {
+    connect_is_over(std::move(outcome), aside);
+  };
+  bootstrap_ = std::make_unique<Bootstrap>(mesh_, std::move(report), std::move(steps));
+  bootstrap_->set_channel(control_.get());
+  const std::uint64_t grace_ns = rank_ == 0 ? 0 : kGraceNs;
+  has_timer_ = true;
+  timer_ = timers_->call_at(mesh_->now_ns() + options_.connect_timeout_ns + grace_ns, [this] {
+    has_timer_ = false;
+    bootstrap_->expire();
+  });
+  bootstrap_->start();
+}
+
+Status Session::install(const PlanSet& plans, const Verdict& verdict) {
+  if (hooks_.planned) hooks_.planned(verdict);
+  for (int i = 0; i < size_ && i < static_cast<int>(verdict.hosts.size()); ++i) {
+    names_[i] += " (" + verdict.hosts[i] + ")";
+  }
+  return engine_->install(plans);
+}
+
+void Session::connect_is_over(Status outcome, const std::string& aside) {
+  if (has_timer_) timers_->cancel(timer_);
+  has_timer_ = false;
+  hooks_.connected(std::move(outcome), aside);
+}
+
+void Session::submit(Operation* operation) {
+  if (!left_.empty()) fail(left_ + " closed its communicator; a further collective cannot end");
+  engine_->submit(operation);
+}
+
+void Session::abort(const std::string& fault, const std::string& why) {
+  tell_everybody(fault);
+  fail(why);
+}
+
+bool Session::end() {
+  cancel_timers();
+  if (mesh_ == nullptr) return false;
+  // A clean end says goodbye and drains; so does a failed connect, whose last messages say why.
+  const bool clean = engine_->is_idle() && !engine_->has_failed() && bootstrap_->is_over();
+  engine_->fail();
+  return clean;
+}
+
+void Session::cancel_timers() {
+  if (has_timer_) timers_->cancel(timer_);
+  has_timer_ = false;
+  if (has_fault_timer_) timers_->cancel(fault_timer_);
+  has_fault_timer_ = false;
+}
+
+// ------------------------------------------------------------------------------------- mesh sink
+
+void Session::opened(int peer) { bootstrap_->opened(peer); }
+
+Result<std::byte*> Session::place(int peer, const FrameHeader& header) {
+  switch (header.type) {
+    case FrameType::kData:
+    case FrameType::kCredit:
+      return engine_->place(peer, header);
+    case FrameType::kControl:
+    case FrameType::kFault:
+      return control_->place(peer, header);
+    default:
+      return remote_error("a frame of type " + std::to_string(static_cast<int>(header.type)) +
+                          " has no business here");
+  }
+}
+
+void Session::arrived(int peer, const FrameHeader& header, std::byte* payload) {
+  if (header.type == FrameType::kData || header.type == FrameType::kCredit) {
+    engine_->arrived(peer, header, payload);
+  } else {
+    control_->arrived(peer, header);
+  }
+}
+
+void Session::sent(int /*peer*/, std::uint64_t cookie) {
+  if (cookie == kNoCookie) return;
+  if ((cookie & kControlCookie) != 0) {
+    control_->sent(cookie);
+  } else {
+    engine_->sent(cookie);
+  }
+}
+
+void Session::departed(int peer) {
+  if (!bootstrap_->is_over()) {
+    return bootstrap_->fail(name_of(peer) + " closed its communicator during connect");
+  }
+  departed_[peer] = true;
+  if (left_.empty()) left_ = name_of(peer);
+  // It has sent us all it ever will. What is running now should end by itself; if not, say so.
+  if (!engine_->is_idle() && !has_timer_) watch_departed(peer);
+}
+
+void Session::watch_departed(int peer) {
+  has_timer_ = true;
+  timer_ = timers_->call_at(mesh_->now_ns() + options_.peer_timeout_ns, [this, peer] {
+    has_timer_ = false;
+    if (!engine_->is_idle()) fail(name_of(peer) + " closed its communicator during a collective");
+  });
+}
+
+void Session::lost(int peer, const Status& why) {
+  const std::string sentence = "lost " + name_of(peer) + ": " + why.message();
+  if (!bootstrap_->is_over()) return bootstrap_->fail(sentence);
+  if (departed_[peer]) return;  // it had said goodbye
+  spread(sentence, sentence);
+}
+
+// --------------------------------------------------------------------------------------- failure
+
+// Everybody who learns of a fault passes it on and only then fails: a process that ends because of
+// it must not look like the cause to those who have not heard yet.
+void Session::spread(const std::string& fault, const std::string& why) {
+  if (has_fault_timer_ || engine_->has_failed()) return;
+  tell_everybody(fault);
+  has_fault_timer_ = true;
+  fault_timer_ = timers_->call_at(mesh_->now_ns() + kTellNs, [this, why] {
+    has_fault_timer_ = false;
+    fail(why);
+  });
+}
+
+void Session::fail(const std::string& why) {
+  if (engine_->has_failed()) return;
+  hooks_.failed(why);
+  engine_->fail();
+}
+
+void Session::tell_everybody(const std::string& why) {
+  if (engine_->has_failed()) return;
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_ || departed_[peer]) continue;
+    control_->send(peer, FrameType::kFault, kFaultKind,
+                   std::vector<std::uint8_t>(why.begin(), why.end()));
+  }
+}
+
+}  // namespace riffle

@@ -1,0 +1,96 @@
+// Session: the protocol of one communicator on one node: connect (bootstrap.h), the engine, and
+// what happens when a node is lost or leaves. It knows a mesh and timers, nothing of threads or
+// sockets, so that the same code runs over TCP (communicator.h) and in simulated time (test/sim).
+//
+// Failure: the first problem (a lost peer, a frame that does not fit, a node that left while we
+// need it) fails every operation, is reported once and told to all peers, so that every survivor
+// hears of it.
+//
+// Threads: one, the mesh's owner.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plugin/collective/bootstrap.h"
+#include "plugin/collective/engine.h"
+#include "plugin/transport/timer_service.h"
+
+namespace riffle {
+
+struct SessionOptions {
+  EngineOptions engine;
+  std::uint64_t connect_timeout_ns = 60'000'000'000;
+  std::uint64_t peer_timeout_ns = 60'000'000'000;
+};
+
+struct SessionHooks {
+  // Node 0: from all reports, in rank order, to the verdict.
+  std::function<Verdict(const std::vector<NodeReport>&)> decide;
+  // Every node: it is about to install the verdict's plan.
+  std::function<void(const Verdict&)> planned;
+  // Every node, once: connect's outcome, the same everywhere. As BootstrapSteps::finished.
+  std::function<void(Status, const std::string& aside)> connected;
+  // At most once, before the operations fail: what went wrong, for people.
+  std::function<void(const std::string& why)> failed;
+};
+
+class Session final : private MeshSink {
+ public:
+  Session(int rank, int size, SessionOptions options, TimerService* timers, SessionHooks hooks);
+  ~Session() override;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Where the mesh delivers; it must be there from before the mesh until after it.
+  MeshSink* sink() { return this; }
+  // Connects. `mesh` must outlive its use here, which ends with end(). Once.
+  void start(Mesh* mesh, NodeReport report);
+  // Queues an operation (engine.h). After a failure it fails at once.
+  void submit(Operation* operation);
+  // Ends everything now: the peers hear `fault`, our own operations fail because of `why`.
+  void abort(const std::string& fault, const std::string& why);
+  // The last call: no timer runs any more, operations still running fail. True if the mesh may say
+  // goodbye, false if it ends in the middle of something and must abort.
+  bool end();
+
+  bool has_failed() const { return engine_ && engine_->has_failed(); }
+
+ private:
+  void opened(int peer) override;
+  Result<std::byte*> place(int peer, const FrameHeader& header) override;
+  void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
+  void sent(int peer, std::uint64_t cookie) override;
+  void departed(int peer) override;
+  void lost(int peer, const Status& why) override;
+
+  Status install(const PlanSet& plans, const Verdict& verdict);
+  void connect_is_over(Status outcome, const std::string& aside);
+  void fail(const std::string& why);
+  void tell_everybody(const std::string& why);
+  void spread(const std::string& fault, const std::string& why);
+  void watch_departed(int peer);
+  const std::string& name_of(int peer) const { return names_[peer]; }
+  void cancel_timers();
+
+  const int rank_, size_;
+  const SessionOptions options_;
+  TimerService* const timers_;
+  const SessionHooks hooks_;
+  std::vector<std::string> names_;  // of the nodes, for messages
+
+  Mesh* mesh_ = nullptr;
+  std::unique_ptr<ControlChannel> control_;
+  std::unique_ptr<Bootstrap> bootstrap_;
+  std::unique_ptr<Engine> engine_;
+  std::vector<bool> departed_;
+  std::string left_;  // who said goodbye first
+  std::uint64_t timer_ = 0;
+  bool has_timer_ = false;
+  std::uint64_t fault_timer_ = 0;
+  bool has_fault_timer_ = false;
+};
+
+}  // namespace riffle
