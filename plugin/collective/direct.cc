@@ -92,6 +92,7 @@ class Direct final : public PatternExecutor {
   }
 
   static void reduce_in_member_order(Chunk& chunk, int group, Range range, const void** waiting) {
+    if (chunk.operation->is_dry) return;
     const LocalGroup& local = chunk.program->groups[group];
     waiting[local.me] = chunk.own_partial(group, range.begin);
     // All-gather: the others only said that they are ready; the "sum" is our own block.

@@ -29,6 +29,8 @@ void Engine::submit(Operation* operation) {
     return;
   }
   RIFFLE_CHECK(queued_ < operations_.size(), "more operations than agreed");
+  RIFFLE_CHECK(options_.has_blocks || operation->collective == Collective::kAllReduce,
+               "this engine was set up for all-reduces only");
   operations_[(first_operation_ + queued_) % operations_.size()] = operation;
   ++queued_;
   start_chunks();

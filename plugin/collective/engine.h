@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "plugin/collective/chunk.h"
@@ -38,6 +37,8 @@ struct EngineOptions {
   std::size_t window_bytes = 512 << 10;  // partial sums in flight per peer and level, at least
   int max_chunks = 64;
   int max_operations = 64;
+  // False: no reduce-scatter and no all-gather, which need slots for exchanges with every peer.
+  bool has_blocks = true;
 };
 
 class Engine final : private ExecutorContext {
@@ -109,9 +110,10 @@ class Engine final : private ExecutorContext {
   std::vector<Program> lanes_;
   std::size_t all_reduce_chunk_bytes_ = 0;  // of the installed plan
   Program blocks_;  // reduce-scatter and all-gather: one direct group of all nodes, cut by the call
-  int classes_ = 0;                         // levels plus one for blocks_
-  std::vector<std::optional<Flow>> flows_;  // [peer * classes_ + class]
-  std::vector<std::optional<SlotPool>> pools_;
+  int classes_ = 0;  // levels plus one for blocks_
+  // By peer and class (flow_index); null where nothing is exchanged.
+  std::vector<std::unique_ptr<Flow>> flows_;
+  std::vector<std::unique_ptr<SlotPool>> pools_;
   std::unique_ptr<SlotMemory> slot_memory_;
   std::vector<Chunk> chunks_;              // chunk s is chunks_[s % max_chunks]
   std::vector<std::vector<Early>> early_;  // likewise
@@ -122,7 +124,7 @@ class Engine final : private ExecutorContext {
   int running_ = 0;
   bool starting_ = false;
   bool failed_ = false;
-  std::vector<std::byte> discard_;
+  std::unique_ptr<SlotMemory> discard_;  // where payloads go that nobody wants; untouched till then
 };
 
 }  // namespace riffle

@@ -33,7 +33,8 @@ Status refuse(int peer, const FrameHeader& header, const std::string& why) {
 // ------------------------------------------------------------------------------------- receiving
 
 Result<std::byte*> Engine::place(int peer, const FrameHeader& header) {
-  if (failed_ || header.type == FrameType::kCredit) return discard_.data();
+  if (lanes_.empty()) return refuse(peer, header, "no plan is installed here");
+  if (failed_ || header.type == FrameType::kCredit) return discard_->data();
   const Chunk& chunk = chunks_[header.seq % chunks_.size()];
   const bool runs = chunk.active && chunk.seq == header.seq;
   if (runs) {

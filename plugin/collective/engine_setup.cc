@@ -85,7 +85,9 @@ Status Engine::install(const PlanSet& plans) {
   classes_ = levels + 1;
   if (Status s = make_flows(); !s) return s;
   make_chunks();
-  discard_.resize(kMaxFramePayload);
+  Result<std::unique_ptr<SlotMemory>> discard = SlotMemory::map(kMaxFramePayload);
+  if (!discard) return discard.status();
+  discard_ = std::move(*discard);
   return Status::ok();
 }
 
@@ -125,7 +127,7 @@ Status Engine::make_flows() {
     }
   };
   for (const Program& lane : lanes_) add_program(lane);
-  for (int peer = 0; peer < mesh_->size(); ++peer) {
+  for (int peer = 0; options_.has_blocks && peer < mesh_->size(); ++peer) {
     if (peer == me) continue;
     Demand whole;
     whole.fragments = max_fragments(0, kShareUnits, options_.chunk_bytes, options_.piece_bytes);
@@ -145,9 +147,10 @@ Status Engine::make_flows() {
   std::byte* at = slot_memory_->data();
   const int pending = options_.max_chunks;
   for (std::size_t i = 0; i < flows; ++i) {
-    if (out[i].slots > 0) flows_[i].emplace(out[i].slots, options_.max_chunks, pending);
+    if (out[i].slots > 0)
+      flows_[i] = std::make_unique<Flow>(out[i].slots, options_.max_chunks, pending);
     if (in[i].slots > 0) {
-      pools_[i].emplace(at, in[i].slots, in[i].slot_bytes);
+      pools_[i] = std::make_unique<SlotPool>(at, in[i].slots, in[i].slot_bytes);
       at += in[i].slots * in[i].slot_bytes;
     }
   }

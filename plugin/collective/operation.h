@@ -27,6 +27,9 @@ struct Operation {
   std::uint64_t count = 0;   // elements of the whole vector (window)
   std::uint64_t block = 0;   // reduce-scatter, all-gather: elements per node in the whole vector
   std::uint64_t window = 0;  // ... and its element at which our `count` elements begin
+  // For studies of time on a network that carries no payloads (plugin/transport/sim): every step is
+  // made, but no memory is touched and nothing is added.
+  bool is_dry = false;
 
   std::atomic<State> state{State::kFree};
 

@@ -100,7 +100,9 @@ class Ring final : public PatternExecutor {
     const LocalGroup& local = chunk.program->groups[group];
     const std::array<const void*, 2> operands = {slot, chunk.own_partial(group, range.begin)};
     std::byte* out = chunk.at_recv(range.begin);
-    reduce(out, operands, range.size(), chunk.operation->type, chunk.operation->op);
+    if (!chunk.operation->is_dry) {
+      reduce(out, operands, range.size(), chunk.operation->type, chunk.operation->op);
+    }
     context.release(chunk, group, previous(local), slot);
     if (shard == local.me) {
       context.reduced(chunk, group, range);
