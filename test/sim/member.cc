@@ -1,0 +1,174 @@
+#include "test/sim/member.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace riffle::sim {
+namespace {
+
+constexpr std::byte kStale{0x5a};
+// How long NCCL and the job take to close after an error, at most.
+constexpr std::uint64_t kMostErrorNs = 20'000'000;
+
+}  // namespace
+
+Member::Member(SimNetwork* network, int rank, const Scenario& scenario, Workload* workload,
+               Broken broken)
+    : network_(network),
+      rank_(rank),
+      scenario_(scenario),
+      workload_(workload),
+      broken_(std::move(broken)),
+      random_(scenario.seed * 1000 + static_cast<std::uint64_t>(rank)) {
+  SessionHooks hooks;
+  hooks.decide = [this](const std::vector<NodeReport>& reports) { return decide(reports); };
+  hooks.connected = [this](const Status& outcome, const std::string&) { connected(outcome); };
+  hooks.failed = [this](const std::string& why) { failed(why); };
+  session_ = std::make_unique<Session>(rank, scenario.size(), scenario.session,
+                                       &network->timers(rank), std::move(hooks));
+  network_->set_sink(rank, this);
+  later(scenario.most_start_ns, &Member::start);
+}
+
+Member::~Member() = default;
+
+void Member::later(std::uint64_t most_ns, void (Member::*what)()) {
+  network_->timers(rank_).call_at(network_->now_ns() + below(most_ns + 1),
+                                  [this, what] { (this->*what)(); });
+}
+
+void Member::start() {
+  NodeReport report;
+  report.rank = rank_;
+  report.host = "host" + std::to_string(rank_);
+  session_->start(&network_->mesh(rank_), report);
+}
+
+Verdict Member::decide(const std::vector<NodeReport>& reports) const {
+  Verdict verdict;
+  for (const NodeReport& r : reports) verdict.hosts.push_back(r.host);
+  verdict.plans = encode(scenario_.plans);
+  verdict.digest = digest(scenario_.plans);
+  return verdict;
+}
+
+void Member::connected(const Status& outcome) {
+  if (has_outcome_) broken_("node " + std::to_string(rank_) + ": connect ended twice");
+  has_outcome_ = true;
+  connected_ = outcome.is_ok();
+  if (connected_) return later(scenario_.most_think_ns, &Member::poll);
+  error_ = outcome.message();
+  error_ns_ = network_->now_ns();
+  end_soon();
+}
+
+void Member::failed(const std::string& why) {
+  if (has_failed_) broken_("node " + std::to_string(rank_) + " failed twice");
+  if (!connected_) broken_("node " + std::to_string(rank_) + " failed before it was connected");
+  has_failed_ = true;
+  error_ = why;
+  error_ns_ = network_->now_ns();
+  later(0, &Member::poll);  // its operations are failed by then
+}
+
+void Member::arrived(int peer, const FrameHeader& header, std::byte* payload) {
+  sink().arrived(peer, header, payload);
+  take_finished();
+}
+void Member::sent(int peer, std::uint64_t cookie) {
+  sink().sent(peer, cookie);
+  take_finished();
+}
+void Member::lost(int peer, const Status& why) {
+  sink().lost(peer, why);
+  take_finished();
+}
+
+void Member::poll() {
+  posts_later_ = false;
+  take_finished();
+  if (ending_ || has_failed_) return;
+  while (next_call_ < scenario_.calls.size() &&
+         posted_.size() < static_cast<std::size_t>(scenario_.outstanding)) {
+    post();
+    take_finished();
+    if (has_failed_) return;
+    if (scenario_.most_think_ns > 0) break;
+  }
+  take_finished();
+}
+
+// As NCCL, only the oldest call is looked at.
+void Member::take_finished() {
+  if (!connected_ || ending_) return;
+  while (!posted_.empty() && posted_.front()->operation.state != Operation::State::kRunning &&
+         !ending_) {
+    finish_oldest();
+  }
+  if (ending_) return;
+  if (finished_ == scenario_.calls.size()) return end_soon();
+  const bool may_post = next_call_ < scenario_.calls.size() &&
+                        posted_.size() < static_cast<std::size_t>(scenario_.outstanding);
+  if (!may_post || posts_later_ || has_failed_) return;
+  posts_later_ = true;
+  later(scenario_.most_think_ns, &Member::poll);
+}
+
+void Member::finish_oldest() {
+  Posted& p = *posted_.front();
+  if (p.operation.state == Operation::State::kFailed) {
+    if (!has_failed_) {
+      broken_("node " + std::to_string(rank_) + ": a call failed and nobody said why");
+    }
+    return end_soon();
+  }
+  std::string problem = workload_->check(p.call, rank_, p.recv.data());
+  if (!problem.empty()) broken_(problem);
+  ++finished_;
+  // The job uses its memory for something else at once, and gives it back (asan watches).
+  std::fill(p.recv.begin(), p.recv.end(), kStale);
+  std::fill(p.send.begin(), p.send.end(), kStale);
+  posted_.pop_front();
+}
+
+void Member::post() {
+  const Call& call = scenario_.calls[next_call_];
+  const std::size_t bytes = call.count * size_of(call.type);
+  auto p = std::make_unique<Posted>();
+  p->call = next_call_;
+  p->recv.assign(bytes, kStale);
+  if (!call.in_place) p->send.assign(bytes, kStale);
+  std::vector<std::byte>& input = call.in_place ? p->recv : p->send;
+  workload_->fill(next_call_, rank_, input.data());
+  p->operation.type = call.type;
+  p->operation.count = call.count;
+  p->operation.send = input.data();
+  p->operation.recv = p->recv.data();
+  p->operation.state = Operation::State::kRunning;
+  ++next_call_;
+  posted_.push_back(std::move(p));
+  session_->submit(&posted_.back()->operation);
+}
+
+void Member::end_soon() {
+  if (ending_) return;
+  ending_ = true;
+  const std::uint64_t wait_ns = error_.empty() ? scenario_.most_linger_ns : kMostErrorNs;
+  network_->timers(rank_).call_at(network_->now_ns() + below(wait_ns + 1), [this] {
+    if (session_->end()) {
+      network_->close(rank_);
+    } else {
+      network_->mesh(rank_).abort();
+    }
+    posted_.clear();  // nobody may touch this memory any more; asan watches
+    over_ = true;
+  });
+}
+
+std::string Member::waiting_for() const {
+  if (!has_outcome_) return "connect";
+  if (posted_.empty()) return "its next post";
+  return "call " + std::to_string(posted_.front()->call);
+}
+
+}  // namespace riffle::sim

@@ -1,0 +1,78 @@
+// Member: one node of a scenario: the production session and, on top of it, what NCCL and the job
+// would do: connect, post the calls in order, use a result, close.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "plugin/transport/sim/sim_network.h"
+#include "test/sim/workload.h"
+
+namespace riffle::sim {
+
+class Member final : private MeshSink {
+ public:
+  // A broken promise of the session, in words.
+  using Broken = std::function<void(const std::string&)>;
+  Member(SimNetwork* network, int rank, const Scenario& scenario, Workload* workload,
+         Broken broken);
+  ~Member() override;
+
+  // Done with everything, well or not.
+  bool is_over() const { return over_; }
+  bool is_connected() const { return connected_; }
+  // Connect's or the session's error; empty if there was none.
+  const std::string& error() const { return error_; }
+  std::uint64_t error_ns() const { return error_ns_; }
+  std::size_t finished_calls() const { return finished_; }
+  std::string waiting_for() const;
+
+ private:
+  struct Posted {
+    std::size_t call;
+    std::vector<std::byte> send, recv;
+    Operation operation;
+  };
+  void opened(int peer) override { sink().opened(peer); }
+  Result<std::byte*> place(int peer, const FrameHeader& header) override {
+    return sink().place(peer, header);
+  }
+  void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
+  void sent(int peer, std::uint64_t cookie) override;
+  void departed(int peer) override { sink().departed(peer); }
+  void lost(int peer, const Status& why) override;
+
+  MeshSink& sink() { return *session_->sink(); }
+  Verdict decide(const std::vector<NodeReport>& reports) const;
+  void start();
+  void connected(const Status& outcome);
+  void failed(const std::string& why);
+  void poll();
+  void take_finished();
+  void finish_oldest();
+  void post();
+  void end_soon();
+  void later(std::uint64_t most_ns, void (Member::*what)());
+  std::uint64_t below(std::uint64_t n) { return n == 0 ? 0 : random_() % n; }
+
+  SimNetwork* const network_;
+  const int rank_;
+  const Scenario& scenario_;
+  Workload* const workload_;
+  const Broken broken_;
+  std::mt19937_64 random_;
+  std::unique_ptr<Session> session_;
+  std::deque<std::unique_ptr<Posted>> posted_;
+  std::size_t next_call_ = 0, finished_ = 0;
+  bool posts_later_ = false;
+  bool has_outcome_ = false, connected_ = false, has_failed_ = false, ending_ = false;
+  bool over_ = false;
+  std::string error_;
+  std::uint64_t error_ns_ = 0;
+};
+
+}  // namespace riffle::sim

@@ -1,0 +1,175 @@
+#include "test/sim/play.h"
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "test/sim/member.h"
+
+namespace riffle::sim {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+// Far more than any scenario needs; a run that goes on is a livelock.
+constexpr std::uint64_t kMostEvents = 200'000'000;
+
+class Play {
+ public:
+  explicit Play(const Scenario& scenario)
+      : s_(scenario), network_(scenario.fabric, scenario.network), workload_(scenario) {
+    for (int r = 0; r < s_.size(); ++r) {
+      members_.push_back(std::make_unique<Member>(
+          &network_, r, s_, &workload_, [this](const std::string& what) { broken(what); }));
+    }
+    for (const Fault& fault : s_.faults) {
+      network_.at(fault.when_ns, [this, fault] { strike(fault); });
+    }
+  }
+
+  Outcome run() {
+    try {
+      while (outcome_.broken.empty() && !is_over() && network_.step()) {
+        if (network_.counters().events > kMostEvents) broken("it never ends");
+      }
+      if (outcome_.broken.empty()) check_end();
+    } catch (const std::exception& e) {
+      broken(std::string("an invariant does not hold: ") + e.what());
+    }
+    outcome_.end_ns = network_.now_ns();
+    outcome_.counters = network_.counters();
+    for (const auto& m : members_) outcome_.calls += m->finished_calls();
+    return outcome_;
+  }
+
+ private:
+  void broken(const std::string& what) {
+    if (outcome_.broken.empty()) outcome_.broken = what;
+  }
+  bool survives(int rank) const { return network_.is_alive(rank) && !stopped_[rank]; }
+
+  // Members end in any order; those known to be over are not asked again.
+  bool is_over() {
+    while (first_running_ < s_.size() &&
+           (members_[first_running_]->is_over() || !survives(first_running_))) {
+      ++first_running_;
+    }
+    return first_running_ == s_.size();
+  }
+
+  void strike(const Fault& f) {
+    switch (f.kind) {
+      case Fault::Kind::kKill:
+        blame(f.node);
+        return network_.kill(f.node);
+      case Fault::Kind::kStop:
+        blame(f.node);
+        stopped_[f.node] = true;
+        return network_.stop(f.node);
+      case Fault::Kind::kPause:
+        if (f.length_ns > s_.network.peer_timeout_ns / 2) blame(f.node);
+        network_.stop(f.node);
+        return network_.at(network_.now_ns() + f.length_ns, [this, f] {
+          if (!stopped_[f.node]) network_.resume(f.node);
+        });
+      case Fault::Kind::kBreak:
+        blame(f.node);
+        blame(f.other);
+        return network_.break_link(f.node, f.other);
+      case Fault::Kind::kNodeRate:
+      case Fault::Kind::kRackRate:
+        set_rate(f, f.factor);
+        return network_.at(network_.now_ns() + f.length_ns, [this, f] { set_rate(f, 1); });
+    }
+  }
+  void set_rate(const Fault& f, double factor) {
+    const auto scaled = [factor](std::int64_t kbps) {
+      return kbps == 0 ? 0
+                       : std::max<std::int64_t>(
+                             1, static_cast<std::int64_t>(static_cast<double>(kbps) * factor));
+    };
+    if (f.kind == Fault::Kind::kNodeRate) {
+      const NodeLink& node = s_.fabric.nodes[f.node];
+      network_.set_node_rate(f.node, scaled(node.out_kbps), scaled(node.in_kbps));
+    } else {
+      const RackLink& rack = s_.fabric.racks[f.node];
+      network_.set_rack_rate(f.node, scaled(rack.up_kbps), scaled(rack.down_kbps));
+    }
+  }
+  void blame(int rank) {
+    culprits_.push_back(rank);
+    last_fault_ns_ = network_.now_ns();
+  }
+
+  void check_end() {
+    for (int r = 0; r < s_.size(); ++r) {
+      if (!survives(r)) continue;
+      const Member& m = *members_[r];
+      if (!m.is_over()) {
+        return broken("node " + std::to_string(r) + " waits for " + m.waiting_for() +
+                      " and nothing is under way");
+      }
+      if (m.error().empty()) continue;
+      ++outcome_.failed_nodes;
+      check_error(r, m);
+    }
+    check_queues();
+  }
+
+  void check_error(int rank, const Member& m) {
+    const std::string who = "node " + std::to_string(rank) + " says \"" + m.error() + "\"";
+    if (s_.is_survivable()) return broken(who + " though nothing ended");
+    if (culprits_.empty()) return broken(who + " before anything happened");
+    const std::uint64_t begin_ns =
+        m.is_connected()
+            ? last_fault_ns_
+            : std::max(last_fault_ns_, s_.most_start_ns + s_.session.connect_timeout_ns);
+    const std::uint64_t late_ns = begin_ns + s_.session.peer_timeout_ns + kSecond;
+    const bool is_culprit = std::find(culprits_.begin(), culprits_.end(), rank) != culprits_.end();
+    if (is_culprit) return;  // a node that slept through it hears when it wakes
+    if (m.error_ns() > late_ns) {
+      return broken(who + " " + std::to_string((m.error_ns() - begin_ns) / 1'000'000) +
+                    " ms after the last fault");
+    }
+    const bool names_one = std::any_of(culprits_.begin(), culprits_.end(), [&](int c) {
+      return m.error().find("node " + std::to_string(c) + " ") != std::string::npos ||
+             m.error().find("node " + std::to_string(c) + ":") != std::string::npos;
+    });
+    if (m.is_connected() && !names_one) broken(who + ", which names nobody who is to blame");
+  }
+
+  // Per link at most what the running chunks can send over it, and a few messages.
+  void check_queues() {
+    const EngineOptions& e = s_.session.engine;
+    const std::uint64_t pieces = e.chunk_bytes / e.piece_bytes + 2;
+    std::uint64_t groups = 0;
+    for (const GroupPlan& plan : s_.plans.lanes) {
+      std::uint64_t sum = 0;
+      for (const Level& level : plan.levels) {
+        for (const Group& g : level.groups) sum = std::max<std::uint64_t>(sum, g.members.size());
+      }
+      groups = std::max(groups, sum * plan.levels.size());
+    }
+    const std::uint64_t most = e.max_chunks * groups * pieces * 4 + 64;
+    if (network_.counters().most_queued > most) {
+      broken(std::to_string(network_.counters().most_queued) +
+             " frames waited on one link, expected are at most " + std::to_string(most));
+    }
+  }
+
+  const Scenario& s_;
+  SimNetwork network_;
+  Workload workload_;
+  std::vector<std::unique_ptr<Member>> members_;
+  std::vector<bool> stopped_ = std::vector<bool>(s_.fabric.nodes.size(), false);
+  std::vector<int> culprits_;
+  std::uint64_t last_fault_ns_ = 0;
+  int first_running_ = 0;
+  Outcome outcome_;
+};
+
+}  // namespace
+
+Outcome play(const Scenario& scenario) { return Play(scenario).run(); }
+
+}  // namespace riffle::sim

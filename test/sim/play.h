@@ -1,0 +1,31 @@
+// Plays a scenario and checks what the communicator promises:
+//
+// * Every node that lives ends: each call succeeds or fails, nobody waits when nothing is under
+// way.
+// * A call that succeeds has the exact sum (rounded types: within the limit), with the same bits on
+//   every node, whatever happens afterwards.
+// * Without a fault that ends a node or a connection, everything succeeds and nobody reports an
+//   error.
+// * With one, every node that reports an error does so once, within the peer timeout and a second,
+//   and blames a node that was concerned.
+// * Queues are bounded.
+#pragma once
+
+#include <string>
+
+#include "plugin/transport/sim/sim_network.h"
+#include "test/sim/scenario.h"
+
+namespace riffle::sim {
+
+struct Outcome {
+  std::string broken;  // the first promise broken; empty if all were kept
+  int failed_nodes = 0;
+  std::uint64_t calls = 0;   // that succeeded, over all nodes
+  std::uint64_t end_ns = 0;  // virtual
+  SimCounters counters;
+};
+
+Outcome play(const Scenario& scenario);
+
+}  // namespace riffle::sim

@@ -1,0 +1,64 @@
+// Scenario: a network, a plan, collectives and faults, all drawn from one number, so that the
+// number is all it takes to see a run again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plugin/collective/session.h"
+#include "plugin/collective/types.h"
+#include "plugin/transport/sim/sim_options.h"
+#include "topology/fabric/fabric.h"
+#include "topology/plan/group_plan.h"
+
+namespace riffle::sim {
+
+struct Fault {
+  enum class Kind {
+    kKill,      // node: its process dies
+    kStop,      // node: it hangs for good
+    kPause,     // node: it hangs for `length_ns`
+    kBreak,     // the connection between node and other breaks
+    kNodeRate,  // node: its rates are multiplied by `factor` for `length_ns`
+    kRackRate,  // rack `node`: likewise
+  };
+  Kind kind = Kind::kKill;
+  std::uint64_t when_ns = 0;
+  int node = 0, other = 0;
+  std::uint64_t length_ns = 0;
+  double factor = 1;
+};
+
+// One all-reduce.
+struct Call {
+  DataType type = DataType::kFloat32;
+  std::uint64_t count = 0;
+  bool in_place = true;
+  bool is_rounded = false;  // values whose sums are rounded; else small integers
+};
+
+struct Scenario {
+  std::uint64_t seed = 0;
+  Fabric fabric;
+  SimOptions network;
+  SessionOptions session;
+  PlanSet plans;
+  std::vector<Call> calls;
+  int outstanding = 1;
+  std::uint64_t most_start_ns = 0;   // nodes start within this time
+  std::uint64_t most_think_ns = 0;   // between a completion and the next post
+  std::uint64_t most_linger_ns = 0;  // between the last completion and close
+  std::vector<Fault> faults;         // in order of time
+
+  int size() const { return fabric.size(); }
+  // True if every call must succeed: nothing in it ends a node or a connection.
+  bool is_survivable() const;
+};
+
+Scenario draw_scenario(std::uint64_t seed);
+
+// A few lines for people.
+std::string describe(const Scenario& scenario);
+
+}  // namespace riffle::sim

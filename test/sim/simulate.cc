@@ -1,0 +1,153 @@
+#include "test/sim/simulate.h"
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+
+#include "topology/plan/planner.h"
+
+namespace riffle::sim {
+namespace {
+
+// The memory of all nodes: addresses that nobody may touch, which the mapping makes sure of by not
+// being there.
+std::byte* nowhere() { return reinterpret_cast<std::byte*>(std::uintptr_t{1} << 40); }
+
+class DryNode final : private MeshSink {
+ public:
+  DryNode(SimNetwork* network, int rank, std::uint64_t bytes, const SimulateOptions& options)
+      : bytes_(bytes),
+        call_bytes_(options.call_bytes),
+        operations_(options.outstanding),
+        engine_(&network->mesh(rank), engine_options(options),
+                [this](int, const Status& why) { fail(why); }) {
+    network->set_sink(rank, this);
+  }
+
+  Status install(const PlanSet& plans) { return engine_.install(plans); }
+
+  // Takes what is done and posts what may be posted.
+  void progress() {
+    while (done_ < posted_ && at(done_).state != Operation::State::kRunning) ++done_;
+    while (next_byte_ < bytes_ && posted_ - done_ < operations_.size()) post();
+  }
+  bool is_finished() const { return next_byte_ == bytes_ && done_ == posted_; }
+  const Status& error() const { return error_; }
+
+ private:
+  static EngineOptions engine_options(const SimulateOptions& options) {
+    EngineOptions e = options.engine;
+    e.has_blocks = false;
+    e.max_operations = std::max(e.max_operations, options.outstanding);
+    return e;
+  }
+  Operation& at(std::uint64_t call) { return operations_[call % operations_.size()]; }
+
+  void post() {
+    const std::uint64_t size = std::min(call_bytes_, bytes_ - next_byte_);
+    const bool floats = bytes_ % sizeof(float) == 0 && call_bytes_ % sizeof(float) == 0;
+    Operation& o = at(posted_++);
+    o.type = floats ? DataType::kFloat32 : DataType::kUint8;
+    o.count = floats ? size / sizeof(float) : size;
+    o.send = o.recv = nowhere() + next_byte_;
+    o.is_dry = true;
+    o.state = Operation::State::kRunning;
+    next_byte_ += size;
+    engine_.submit(&o);
+  }
+  void fail(const Status& why) {
+    if (error_) error_ = why;
+    engine_.fail();
+  }
+
+  void opened(int) override {}
+  Result<std::byte*> place(int peer, const FrameHeader& header) override {
+    return engine_.place(peer, header);
+  }
+  void arrived(int peer, const FrameHeader& header, std::byte* payload) override {
+    engine_.arrived(peer, header, payload);
+    progress();
+  }
+  void sent(int, std::uint64_t cookie) override {
+    engine_.sent(cookie);
+    progress();
+  }
+  void departed(int) override {}
+  void lost(int, const Status& why) override { fail(why); }
+
+  const std::uint64_t bytes_, call_bytes_;
+  std::uint64_t next_byte_ = 0, posted_ = 0, done_ = 0;
+  std::vector<Operation> operations_;
+  Status error_;
+  Engine engine_;
+};
+
+std::vector<LinkUse> uses(const Fabric& fabric, const Fluid& fluid, double time_us) {
+  std::vector<LinkUse> all;
+  const auto add = [&](std::string name, double bytes, std::int64_t kbps) {
+    const double could = static_cast<double>(kbps) * time_us / 8e3;
+    all.push_back({std::move(name), bytes, kbps == 0 ? 0 : bytes / could});
+  };
+  for (int n = 0; n < fabric.size(); ++n) {
+    const NodeLink& node = fabric.nodes[n];
+    const std::string name = node.name.empty() ? std::to_string(n) : node.name;
+    add("sending of node " + name, fluid.out_bytes(n), node.out_kbps);
+    add("receiving of node " + name, fluid.in_bytes(n), node.in_kbps);
+  }
+  for (std::size_t r = 0; r < fabric.racks.size(); ++r) {
+    const RackLink& rack = fabric.racks[r];
+    const std::string name = rack.name.empty() ? std::to_string(r) : rack.name;
+    add("uplink of rack " + name, fluid.up_bytes(static_cast<int>(r)), rack.up_kbps);
+    add("downlink of rack " + name, fluid.down_bytes(static_cast<int>(r)), rack.down_kbps);
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const LinkUse& a, const LinkUse& b) { return a.share > b.share; });
+  return all;
+}
+
+SimOptions network_options(const Fabric& fabric, std::uint64_t bytes, SimOptions options) {
+  options.carries_payload = false;
+  options.early_headers = false;
+  if (options.tick_ns == 0) {
+    const double of_bound_ns = bound_us(fabric, bytes) * 1e3 / 20'000;
+    const auto of_latency_ns = static_cast<double>(fabric.latency_us) * 1e3 / 5;
+    options.tick_ns =
+        static_cast<std::uint64_t>(std::max(1.0, std::min(of_bound_ns, of_latency_ns)));
+  }
+  return options;
+}
+
+}  // namespace
+
+Result<Simulated> simulate(const Fabric& fabric, const PlanSet& plans, std::uint64_t bytes,
+                           const SimulateOptions& options) {
+  SimNetwork network(fabric, network_options(fabric, bytes, options.network));
+  network.open_all();
+  std::vector<std::unique_ptr<DryNode>> nodes;
+  for (int r = 0; r < fabric.size(); ++r) {
+    nodes.push_back(std::make_unique<DryNode>(&network, r, bytes, options));
+    if (Status s = nodes.back()->install(plans); !s) return s;
+  }
+  for (const auto& node : nodes) node->progress();
+  Simulated result;
+  // What is not finished after the last event never will be; what comes after everybody has
+  // finished (credits on their way back) does not count.
+  std::size_t finished = 0;
+  while (finished < nodes.size()) {
+    if (nodes[finished]->is_finished()) {
+      ++finished;
+    } else if (!network.step()) {
+      return internal_error("deadlock: node " + std::to_string(finished) +
+                            " waits and nothing is under way");
+    }
+  }
+  for (const auto& node : nodes) {
+    if (!node->error()) return node->error();
+  }
+  result.time_us = static_cast<double>(network.now_ns()) / 1e3;
+  result.links = uses(fabric, network.fluid(), result.time_us);
+  result.counters = network.counters();
+  return result;
+}
+
+}  // namespace riffle::sim

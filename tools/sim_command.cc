@@ -1,0 +1,138 @@
+// `riffle sim`: the production engine on a simulated network. Two uses: random scenarios with
+// faults
+// (--seed, --seeds), and the time of one all-reduce (--fabric or --profile).
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "plugin/config/config.h"
+#include "test/sim/play.h"
+#include "test/sim/simulate.h"
+#include "tools/command.h"
+#include "tools/fabric_source.h"
+#include "topology/plan/planner.h"
+
+namespace riffle::tools {
+namespace {
+
+constexpr std::uint64_t kNoSeed = ~std::uint64_t{0};
+constexpr std::size_t kShownLinks = 5;
+
+struct Options {
+  std::uint64_t seed = kNoSeed, seeds = 0, from = 1;
+  FabricSource source;
+  std::uint64_t bytes = 16 << 20;
+  std::string plan;
+  std::uint64_t tick_ns = 0, frame_cpu_ns = 0;
+};
+
+bool play_one(std::uint64_t seed, bool is_loud) {
+  const sim::Scenario scenario = sim::draw_scenario(seed);
+  const sim::Outcome outcome = sim::play(scenario);
+  if (is_loud || !outcome.broken.empty()) std::printf("%s", sim::describe(scenario).c_str());
+  if (is_loud) {
+    std::printf("%llu calls done, %d nodes report an error, %.3f s of virtual time, %llu frames\n",
+                static_cast<unsigned long long>(outcome.calls), outcome.failed_nodes,
+                static_cast<double>(outcome.end_ns) / 1e9,
+                static_cast<unsigned long long>(outcome.counters.frames));
+  }
+  if (!outcome.broken.empty()) {
+    std::printf("BROKEN: %s\nagain: riffle sim --seed %llu\n", outcome.broken.c_str(),
+                static_cast<unsigned long long>(seed));
+  }
+  return outcome.broken.empty();
+}
+
+int soak(const Options& o) {
+  using Clock = std::chrono::steady_clock;
+  std::uint64_t broken = 0;
+  auto shown = Clock::now();
+  for (std::uint64_t i = 0; i < o.seeds; ++i) {
+    broken += play_one(o.from + i, false) ? 0 : 1;
+    if (Clock::now() - shown < std::chrono::seconds(2) && i + 1 < o.seeds) continue;
+    shown = Clock::now();
+    std::fprintf(stderr, "%llu of %llu seeds, %llu broken\n",
+                 static_cast<unsigned long long>(i + 1), static_cast<unsigned long long>(o.seeds),
+                 static_cast<unsigned long long>(broken));
+  }
+  std::printf("seeds %llu to %llu: %llu broken\n", static_cast<unsigned long long>(o.from),
+              static_cast<unsigned long long>(o.from + o.seeds - 1),
+              static_cast<unsigned long long>(broken));
+  return broken == 0 ? 0 : kFailed;
+}
+
+int time_of(const Options& o) {
+  const auto fabric = read_fabric(o.source, "sim");
+  if (!fabric) return report(fabric.status());
+  PlanOptions plan_options;
+  plan_options.max_lanes = static_cast<int>(config().lanes);
+  plan_options.only = o.plan.empty() ? config().plan : o.plan;
+  const auto choice = plan(fabric.value(), o.bytes, plan_options);
+  if (!choice) return report(choice.status());
+  sim::SimulateOptions options;
+  options.engine.chunk_bytes = static_cast<std::size_t>(config().chunk_bytes);
+  options.engine.piece_bytes = static_cast<std::size_t>(config().piece_bytes);
+  options.network.tick_ns = o.tick_ns;
+  options.network.frame_cpu_ns = o.frame_cpu_ns;
+  const auto result = sim::simulate(fabric.value(), choice->plans, o.bytes, options);
+  if (!result) return report(result.status());
+  std::printf("%d nodes, %llu bytes, plan \"%s\"\n", fabric->size(),
+              static_cast<unsigned long long>(o.bytes), choice->plans.name.c_str());
+  std::printf("%-10s %14s %8s\n", "", "time (us)", "x bound");
+  const auto line = [&](const char* name, double us) {
+    std::printf("%-10s %14.1f %8.3f\n", name, us, us / choice->bound_us);
+  };
+  line("simulated", result->time_us);
+  line("predicted", choice->time_us);
+  line("bound", choice->bound_us);
+  std::printf("%llu frames, %.1f MB of payload; busiest links:\n",
+              static_cast<unsigned long long>(result->counters.frames),
+              static_cast<double>(result->counters.payload_bytes) / 1e6);
+  for (std::size_t i = 0; i < std::min(kShownLinks, result->links.size()); ++i) {
+    const sim::LinkUse& use = result->links[i];
+    std::printf("  %5.1f %%  %s, %.1f MB\n", 100 * use.share, use.link.c_str(), use.bytes / 1e6);
+  }
+  return 0;
+}
+
+int run(const Options& o) {
+  if (o.seed != kNoSeed) return play_one(o.seed, true) ? 0 : kFailed;
+  if (o.seeds > 0) return soak(o);
+  if (o.source.file.empty() && o.source.profile.empty()) {
+    return report(invalid_argument("sim needs --seed, --seeds, --fabric or --profile"));
+  }
+  return time_of(o);
+}
+
+}  // namespace
+
+void add_sim(CLI::App& app, int& exit_code) {
+  auto o = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand(
+      "sim", "The engine on a simulated network: random faults, or the time of an all-reduce");
+  sub->add_option("--seed", o->seed, "Play one random scenario and say what happened");
+  sub->add_option("--seeds", o->seeds, "Play so many scenarios");
+  sub->add_option("--from", o->from, "The first of them")->capture_default_str();
+  sub->add_option("--fabric", o->source.file, "Fabric file: simulate one all-reduce on it");
+  sub->add_option("--nodes", o->source.nodes, "Its nodes in rank order; all of the file by default")
+      ->delimiter(',');
+  sub->add_option("--profile", o->source.profile, "A bench profile instead of a fabric file");
+  sub->add_option("--bytes", o->bytes, "Size of the all-reduce")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  sub->add_option("--plan", o->plan, "Force one kind, as RIFFLE_PLAN");
+  sub->add_option("--tick-ns", o->tick_ns,
+                  "Rates are found anew at multiples of this; 1 is exact, 0 fits the size")
+      ->capture_default_str();
+  sub->add_option("--frame-cpu-ns", o->frame_cpu_ns,
+                  "Processor time of a node for every frame sent or received")
+      ->capture_default_str();
+  sub->footer(
+      "Examples: riffle sim --seeds 1000 --from 5000\n"
+      "          riffle sim --profile racks8 --bytes 32M\n"
+      "Rates of the fabric count as payload rates here.");
+  sub->callback([o, &exit_code] { exit_code = run(*o); });
+}
+
+}  // namespace riffle::tools
