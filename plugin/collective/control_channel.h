@@ -1,7 +1,9 @@
 // Messages of any size between the nodes of a mesh, for connect: cut into frames, put together
-// again.
+// again. Messages from one peer are received in the order in which it sent them, although their
+// frames may overtake each other on different streams.
 //
-// Threads: the mesh's owner. Limits: kMaxMessageBytes per message, one message per peer at a time.
+// Threads: the mesh's owner. Limits: kMaxMessageBytes for all messages under way from one peer, and
+// kMaxMessagesAhead of them; beyond, the peer is refused.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +16,7 @@
 namespace riffle {
 
 inline constexpr std::uint64_t kMaxMessageBytes = 256u << 20;
+inline constexpr std::uint64_t kMaxMessagesAhead = 64;
 // Cookies of control frames have this bit, so that others on the mesh can tell them apart.
 inline constexpr std::uint64_t kControlCookie = 1ull << 62;
 // Kind of the message in a kFault frame: one sentence; other kinds belong to connect (bootstrap.h).
@@ -39,14 +42,24 @@ class ControlChannel {
     std::vector<std::uint8_t> bytes;
   };
   struct Incoming {
+    std::uint32_t kind = 0;
+    bool has_begun = false;
+    // Bytes that have no place yet, and bytes that are not here yet. A part that came twice would
+    // make the first go below zero, so memory that is being received into stays.
+    std::uint64_t unplaced = 0, missing = 0;
     std::vector<std::uint8_t> bytes;
-    std::uint64_t missing = 0;
+  };
+  struct Peer {
+    std::uint64_t next_out = 0;      // number of the next message to it
+    std::uint64_t next_in = 0;       // number of the first message in `incoming`
+    std::uint64_t bytes = 0;         // in `incoming`
+    std::vector<Incoming> incoming;  // rarely more than one
   };
 
   Mesh* mesh_;
   Received received_;
   std::list<Outgoing> outgoing_;
-  std::vector<Incoming> incoming_;  // per peer
+  std::vector<Peer> peers_;
   std::uint64_t next_cookie_ = 0;
 };
 
