@@ -14,6 +14,7 @@ Bootstrap::Bootstrap(Mesh* mesh, NodeReport own, BootstrapSteps steps)
   child_reported_.resize(children_.size(), false);
   child_agreed_.resize(children_.size(), false);
   link_is_open_[mesh->rank()] = true;
+  closed_links_ = mesh->size() - 1;
 }
 
 void Bootstrap::start() {
@@ -23,6 +24,7 @@ void Bootstrap::start() {
 }
 
 void Bootstrap::opened(int peer) {
+  if (!link_is_open_[peer]) --closed_links_;
   link_is_open_[peer] = true;
   if (phase_ == Phase::kReports) reports_complete();
   if (phase_ == Phase::kLinks) check_links();
@@ -117,8 +119,7 @@ void Bootstrap::take_verdict(const std::vector<std::uint8_t>& message) {
 }
 
 void Bootstrap::check_links() {
-  const bool all = std::count(link_is_open_.begin(), link_is_open_.end(), false) == 0;
-  if (phase_ != Phase::kLinks || (!all && problem_.empty())) return;
+  if (phase_ != Phase::kLinks || (closed_links_ > 0 && problem_.empty())) return;
   phase_ = Phase::kAgreement;
   check_agreement();
 }
@@ -136,6 +137,7 @@ void Bootstrap::check_agreement() {
 
 void Bootstrap::fail(const std::string& problem) {
   if (is_over()) return;
+  failed_after_agreeing_ = has_agreed();
   if (problem_.empty()) problem_ = problem;
   if (!is_root() && phase_ != Phase::kDecision && link_is_open_[parent()]) {
     channel_->send(parent(), FrameType::kControl, kUp, encode(Agreement{problem_}));

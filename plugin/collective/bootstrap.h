@@ -41,6 +41,10 @@ class Bootstrap {
   // The deadline passed: names who is missing.
   void expire();
   bool is_over() const { return phase_ == Phase::kOver; }
+  // This node has agreed and waits for the others' decision: a peer may have succeeded already.
+  bool has_agreed() const { return phase_ == Phase::kDecision && problem_.empty(); }
+  // It failed here after this node had agreed, so that others may have succeeded: tell them.
+  bool failed_after_agreeing() const { return failed_after_agreeing_; }
   void set_channel(ControlChannel* channel) { channel_ = channel; }
 
  private:
@@ -65,8 +69,10 @@ class Bootstrap {
   std::vector<int> children_;
   std::vector<NodeReport> reports_;  // of our subtree
   std::vector<bool> link_is_open_;
+  int closed_links_ = 0;  // entries of link_is_open_ that are false
   std::vector<bool> child_reported_, child_agreed_;
   std::string problem_;  // first one known here
+  bool failed_after_agreeing_ = false;
 };
 
 }  // namespace riffle

@@ -30,12 +30,7 @@ void Session::start(Mesh* mesh, NodeReport report) {
   mesh_ = mesh;
   control_ = std::make_unique<ControlChannel>(
       mesh_, [this](int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
-        if (!bootstrap_->is_over()) {
-          bootstrap_->received(peer, kind, message);
-        } else if (kind == kFaultKind) {
-          spread(std::string(message.begin(), message.end()),
-                 name_of(peer) + " reports: " + std::string(message.begin(), message.end()));
-        }
+        received(peer, kind, message);
       });
   engine_ = std::make_unique<Engine>(mesh_, options_.engine,
                                      [this](int peer, const Status& why) { lost(peer, why); });
@@ -56,6 +51,17 @@ void Session::start(Mesh* mesh, NodeReport report) {
   bootstrap_->start();
 }
 
+void Session::received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
+  if (kind != kFaultKind) {
+    if (!bootstrap_->is_over()) bootstrap_->received(peer, kind, message);
+    return;
+  }
+  const std::string fault(message.begin(), message.end());
+  const std::string sentence = name_of(peer) + " reports: " + fault;
+  if (!bootstrap_->is_over()) return bootstrap_->fail(sentence);
+  spread(fault, sentence);
+}
+
 Status Session::install(const PlanSet& plans, const Verdict& verdict) {
   if (hooks_.planned) hooks_.planned(verdict);
   for (int i = 0; i < size_ && i < static_cast<int>(verdict.hosts.size()); ++i) {
@@ -67,11 +73,15 @@ Status Session::install(const PlanSet& plans, const Verdict& verdict) {
 void Session::connect_is_over(Status outcome, const std::string& aside) {
   if (has_timer_) timers_->cancel(timer_);
   has_timer_ = false;
+  is_connected_ = outcome.is_ok() && aside.empty();
+  if (bootstrap_->failed_after_agreeing()) tell_everybody(outcome.message());
   hooks_.connected(std::move(outcome), aside);
 }
 
 void Session::submit(Operation* operation) {
-  if (!left_.empty()) fail(left_ + " closed its communicator; a further collective cannot end");
+  // A call of no elements needs nobody.
+  if (!left_.empty() && operation->count > 0)
+    fail(left_ + " closed its communicator; a further collective cannot end");
   engine_->submit(operation);
 }
 
@@ -132,13 +142,15 @@ void Session::sent(int /*peer*/, std::uint64_t cookie) {
 }
 
 void Session::departed(int peer) {
-  if (!bootstrap_->is_over()) {
+  // It may have connected, and closed, before we hear of the success. (Had it failed it would have
+  // said so.) Earlier, only a failed connect makes it leave.
+  if (!bootstrap_->is_over() && !bootstrap_->has_agreed()) {
     return bootstrap_->fail(name_of(peer) + " closed its communicator during connect");
   }
   departed_[peer] = true;
   if (left_.empty()) left_ = name_of(peer);
   // It has sent us all it ever will. What is running now should end by itself; if not, say so.
-  if (!engine_->is_idle() && !has_timer_) watch_departed(peer);
+  if (is_connected_ && !engine_->is_idle() && !has_timer_) watch_departed(peer);
 }
 
 void Session::watch_departed(int peer) {
@@ -161,7 +173,7 @@ void Session::lost(int peer, const Status& why) {
 // Everybody who learns of a fault passes it on and only then fails: a process that ends because of
 // it must not look like the cause to those who have not heard yet.
 void Session::spread(const std::string& fault, const std::string& why) {
-  if (has_fault_timer_ || engine_->has_failed()) return;
+  if (!is_connected_ || has_fault_timer_ || engine_->has_failed()) return;
   tell_everybody(fault);
   has_fault_timer_ = true;
   fault_timer_ = timers_->call_at(mesh_->now_ns() + kTellNs, [this, why] {

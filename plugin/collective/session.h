@@ -66,6 +66,7 @@ class Session final : private MeshSink {
   void departed(int peer) override;
   void lost(int peer, const Status& why) override;
 
+  void received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message);
   Status install(const PlanSet& plans, const Verdict& verdict);
   void connect_is_over(Status outcome, const std::string& aside);
   void fail(const std::string& why);
@@ -89,6 +90,7 @@ class Session final : private MeshSink {
   std::string left_;  // who said goodbye first
   std::uint64_t timer_ = 0;
   bool has_timer_ = false;
+  bool is_connected_ = false;
   std::uint64_t fault_timer_ = 0;
   bool has_fault_timer_ = false;
 };
