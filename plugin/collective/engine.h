@@ -39,6 +39,9 @@ struct EngineOptions {
   int max_operations = 64;
   // False: no reduce-scatter and no all-gather, which need slots for exchanges with every peer.
   bool has_blocks = true;
+  // Tests only, to see that they would notice: gives the slot of a partial sum back when it
+  // arrives, not when it has been added.
+  bool plants_early_release = false;
 };
 
 class Engine final : private ExecutorContext {
@@ -101,6 +104,7 @@ class Engine final : private ExecutorContext {
 
   FrameHeader header_of(const Chunk& chunk, int level, int index, bool is_final, Range range) const;
   Result<Target> resolve(int peer, const FrameHeader& header, const Chunk& chunk) const;
+  void give_back(int peer, int level, const void* slot);
   Result<std::byte*> take_slot(int peer, const FrameHeader& header);
   void take_credits(int peer, const FrameHeader& header);
 

@@ -116,6 +116,7 @@ void Engine::arrived(int peer, const FrameHeader& header, std::byte* payload) {
   if (is_final(header.key)) {
     pattern.final_arrived(*this, chunk, target->group, target->member, target->range);
   } else {
+    if (options_.plants_early_release) give_back(peer, level_of(header.key), payload);
     pattern.partial_arrived(*this, chunk, target->group, target->member, target->range, payload);
   }
   finish_if_done(chunk);
@@ -188,15 +189,19 @@ void Engine::sent(std::uint64_t cookie) {
 }
 
 void Engine::release(Chunk& chunk, int group, int member, const void* slot) {
+  if (options_.plants_early_release) return;
   const LocalGroup& local = chunk.program->groups[group];
-  const int peer = local.group.members[member];
-  SlotPool& pool = *pools_[flow_index(peer, local.level)];
+  give_back(local.group.members[member], local.level, slot);
+}
+
+void Engine::give_back(int peer, int level, const void* slot) {
+  SlotPool& pool = *pools_[flow_index(peer, level)];
   pool.give_back(slot);
   const int credits = pool.take_returnable();
   if (credits == 0) return;
   FrameHeader header;
   header.type = FrameType::kCredit;
-  header.credit_class = static_cast<std::uint16_t>(local.level);
+  header.credit_class = static_cast<std::uint16_t>(level);
   header.credits = static_cast<std::uint16_t>(credits);
   mesh_->send(peer, header, {}, kNoCookie, kUrgent);
 }
