@@ -20,15 +20,20 @@ constexpr std::size_t kShownLinks = 5;
 
 struct Options {
   std::uint64_t seed = kNoSeed, seeds = 0, from = 1;
+  bool traces = false;
   FabricSource source;
   std::uint64_t bytes = 16 << 20;
   std::string plan;
   std::uint64_t tick_ns = 0, frame_cpu_ns = 0;
 };
 
-bool play_one(std::uint64_t seed, bool is_loud) {
+void print_trace(std::uint64_t now_ns, const std::string& what) {
+  std::printf("%12.3f ms  %s\n", static_cast<double>(now_ns) / 1e6, what.c_str());
+}
+
+bool play_one(std::uint64_t seed, bool is_loud, bool traces = false) {
   const sim::Scenario scenario = sim::draw_scenario(seed);
-  const sim::Outcome outcome = sim::play(scenario);
+  const sim::Outcome outcome = traces ? sim::play(scenario, print_trace) : sim::play(scenario);
   if (is_loud || !outcome.broken.empty()) std::printf("%s", sim::describe(scenario).c_str());
   if (is_loud) {
     std::printf("%llu calls done, %d nodes report an error, %.3f s of virtual time, %llu frames\n",
@@ -96,7 +101,7 @@ int time_of(const Options& o) {
 }
 
 int run(const Options& o) {
-  if (o.seed != kNoSeed) return play_one(o.seed, true) ? 0 : kFailed;
+  if (o.seed != kNoSeed) return play_one(o.seed, true, o.traces) ? 0 : kFailed;
   if (o.seeds > 0) return soak(o);
   if (o.source.file.empty() && o.source.profile.empty()) {
     return report(invalid_argument("sim needs --seed, --seeds, --fabric or --profile"));
@@ -111,6 +116,7 @@ void add_sim(CLI::App& app, int& exit_code) {
   CLI::App* sub = app.add_subcommand(
       "sim", "The engine on a simulated network: random faults, or the time of an all-reduce");
   sub->add_option("--seed", o->seed, "Play one random scenario and say what happened");
+  sub->add_flag("--trace", o->traces, "With --seed: everything that happens, with its time");
   sub->add_option("--seeds", o->seeds, "Play so many scenarios");
   sub->add_option("--from", o->from, "The first of them")->capture_default_str();
   sub->add_option("--fabric", o->source.file, "Fabric file: simulate one all-reduce on it");

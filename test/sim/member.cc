@@ -13,12 +13,13 @@ constexpr std::uint64_t kMostErrorNs = 20'000'000;
 }  // namespace
 
 Member::Member(SimNetwork* network, int rank, const Scenario& scenario, Workload* workload,
-               Broken broken)
+               Say broken, Say trace)
     : network_(network),
       rank_(rank),
       scenario_(scenario),
       workload_(workload),
       broken_(std::move(broken)),
+      trace_(std::move(trace)),
       random_(scenario.seed * 1000 + static_cast<std::uint64_t>(rank)) {
   SessionHooks hooks;
   hooks.decide = [this](const std::vector<NodeReport>& reports) { return decide(reports); };
@@ -37,7 +38,12 @@ void Member::later(std::uint64_t most_ns, void (Member::*what)()) {
                                   [this, what] { (this->*what)(); });
 }
 
+void Member::say(const std::string& what) const {
+  if (trace_) trace_("node " + std::to_string(rank_) + " " + what);
+}
+
 void Member::start() {
+  say("starts");
   NodeReport report;
   report.rank = rank_;
   report.host = "host" + std::to_string(rank_);
@@ -55,6 +61,7 @@ Verdict Member::decide(const std::vector<NodeReport>& reports) const {
 void Member::connected(const Status& outcome) {
   if (has_outcome_) broken_("node " + std::to_string(rank_) + ": connect ended twice");
   has_outcome_ = true;
+  say(outcome ? "is connected" : "fails to connect: " + outcome.message());
   connected_ = outcome.is_ok();
   if (connected_) return later(scenario_.most_think_ns, &Member::poll);
   error_ = outcome.message();
@@ -66,6 +73,7 @@ void Member::failed(const std::string& why) {
   if (has_failed_) broken_("node " + std::to_string(rank_) + " failed twice");
   if (!connected_) broken_("node " + std::to_string(rank_) + " failed before it was connected");
   has_failed_ = true;
+  say("fails: " + why);
   error_ = why;
   error_ns_ = network_->now_ns();
   later(0, &Member::poll);  // its operations are failed by then
@@ -79,7 +87,12 @@ void Member::sent(int peer, std::uint64_t cookie) {
   sink().sent(peer, cookie);
   take_finished();
 }
+void Member::departed(int peer) {
+  say("hears goodbye from node " + std::to_string(peer));
+  sink().departed(peer);
+}
 void Member::lost(int peer, const Status& why) {
+  say("loses node " + std::to_string(peer) + ": " + why.message());
   sink().lost(peer, why);
   take_finished();
 }
@@ -105,7 +118,7 @@ void Member::take_finished() {
          !ending_) {
     finish_oldest();
   }
-  if (ending_) return;
+  if (ending_ || (has_failed_ && posted_.empty())) return end_soon();
   if (finished_ == scenario_.calls.size()) return end_soon();
   const bool may_post = next_call_ < scenario_.calls.size() &&
                         posted_.size() < static_cast<std::size_t>(scenario_.outstanding);
@@ -125,6 +138,7 @@ void Member::finish_oldest() {
   std::string problem = workload_->check(p.call, rank_, p.recv.data());
   if (!problem.empty()) broken_(problem);
   ++finished_;
+  say("has the result of call " + std::to_string(p.call));
   // The job uses its memory for something else at once, and gives it back (asan watches).
   std::fill(p.recv.begin(), p.recv.end(), kStale);
   std::fill(p.send.begin(), p.send.end(), kStale);
@@ -145,6 +159,7 @@ void Member::post() {
   p->operation.send = input.data();
   p->operation.recv = p->recv.data();
   p->operation.state = Operation::State::kRunning;
+  say("posts call " + std::to_string(next_call_));
   ++next_call_;
   posted_.push_back(std::move(p));
   session_->submit(&posted_.back()->operation);
@@ -155,6 +170,7 @@ void Member::end_soon() {
   ending_ = true;
   const std::uint64_t wait_ns = error_.empty() ? scenario_.most_linger_ns : kMostErrorNs;
   network_->timers(rank_).call_at(network_->now_ns() + below(wait_ns + 1), [this] {
+    say("ends");
     if (session_->end()) {
       network_->close(rank_);
     } else {

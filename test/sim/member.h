@@ -16,10 +16,10 @@ namespace riffle::sim {
 
 class Member final : private MeshSink {
  public:
-  // A broken promise of the session, in words.
-  using Broken = std::function<void(const std::string&)>;
-  Member(SimNetwork* network, int rank, const Scenario& scenario, Workload* workload,
-         Broken broken);
+  // Broken promises of the session, in words; and what happens, for people, if it is not empty.
+  using Say = std::function<void(const std::string&)>;
+  Member(SimNetwork* network, int rank, const Scenario& scenario, Workload* workload, Say broken,
+         Say trace);
   ~Member() override;
 
   // Done with everything, well or not.
@@ -43,11 +43,12 @@ class Member final : private MeshSink {
   }
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
   void sent(int peer, std::uint64_t cookie) override;
-  void departed(int peer) override { sink().departed(peer); }
+  void departed(int peer) override;
   void lost(int peer, const Status& why) override;
 
   MeshSink& sink() { return *session_->sink(); }
   Verdict decide(const std::vector<NodeReport>& reports) const;
+  void say(const std::string& what) const;
   void start();
   void connected(const Status& outcome);
   void failed(const std::string& why);
@@ -63,7 +64,7 @@ class Member final : private MeshSink {
   const int rank_;
   const Scenario& scenario_;
   Workload* const workload_;
-  const Broken broken_;
+  const Say broken_, trace_;
   std::mt19937_64 random_;
   std::unique_ptr<Session> session_;
   std::deque<std::unique_ptr<Posted>> posted_;

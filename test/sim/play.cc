@@ -16,11 +16,17 @@ constexpr std::uint64_t kMostEvents = 200'000'000;
 
 class Play {
  public:
-  explicit Play(const Scenario& scenario)
-      : s_(scenario), network_(scenario.fabric, scenario.network), workload_(scenario) {
+  using Trace = std::function<void(std::uint64_t, const std::string&)>;
+  Play(const Scenario& scenario, const Trace& trace)
+      : s_(scenario),
+        trace_(trace),
+        network_(scenario.fabric, scenario.network),
+        workload_(scenario) {
+    Member::Say say;
+    if (trace_) say = [this](const std::string& what) { trace_(network_.now_ns(), what); };
     for (int r = 0; r < s_.size(); ++r) {
       members_.push_back(std::make_unique<Member>(
-          &network_, r, s_, &workload_, [this](const std::string& what) { broken(what); }));
+          &network_, r, s_, &workload_, [this](const std::string& what) { broken(what); }, say));
     }
     for (const Fault& fault : s_.faults) {
       network_.at(fault.when_ns, [this, fault] { strike(fault); });
@@ -58,6 +64,7 @@ class Play {
   }
 
   void strike(const Fault& f) {
+    if (trace_) trace_(network_.now_ns(), describe(f));
     switch (f.kind) {
       case Fault::Kind::kKill:
         blame(f.node);
@@ -158,6 +165,7 @@ class Play {
   }
 
   const Scenario& s_;
+  const Trace trace_;
   SimNetwork network_;
   Workload workload_;
   std::vector<std::unique_ptr<Member>> members_;
@@ -170,6 +178,9 @@ class Play {
 
 }  // namespace
 
-Outcome play(const Scenario& scenario) { return Play(scenario).run(); }
+Outcome play(const Scenario& scenario,
+             const std::function<void(std::uint64_t, const std::string&)>& trace) {
+  return Play(scenario, trace).run();
+}
 
 }  // namespace riffle::sim

@@ -11,6 +11,7 @@
 // * Queues are bounded.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "plugin/transport/sim/sim_network.h"
@@ -26,6 +27,8 @@ struct Outcome {
   SimCounters counters;
 };
 
-Outcome play(const Scenario& scenario);
+// `trace`, if not empty, gets a line for everything that happens above the network.
+Outcome play(const Scenario& scenario,
+             const std::function<void(std::uint64_t now_ns, const std::string&)>& trace = {});
 
 }  // namespace riffle::sim

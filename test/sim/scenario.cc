@@ -1,6 +1,7 @@
 #include "test/sim/scenario.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <random>
 
@@ -203,31 +204,35 @@ bool Scenario::is_survivable() const {
 
 Scenario draw_scenario(std::uint64_t seed) { return Drawing(seed).draw(); }
 
+std::string describe(const Fault& f) {
+  std::string text = name_of(f.kind) + (" " + std::to_string(f.node));
+  std::array<char, 64> part{};
+  if (f.kind == Fault::Kind::kBreak) text += " to node " + std::to_string(f.other);
+  if (f.kind == Fault::Kind::kNodeRate || f.kind == Fault::Kind::kRackRate) {
+    std::snprintf(part.data(), part.size(), " to %.1f %%", 100 * f.factor);
+    text += part.data();
+  }
+  const bool passes = f.kind == Fault::Kind::kPause || f.kind == Fault::Kind::kNodeRate ||
+                      f.kind == Fault::Kind::kRackRate;
+  if (passes) {
+    std::snprintf(part.data(), part.size(), " for %.3f ms", static_cast<double>(f.length_ns) / 1e6);
+    text += part.data();
+  }
+  return text;
+}
+
 std::string describe(const Scenario& s) {
-  char line[256];
-  std::snprintf(
-      line, sizeof line,
-      "seed %llu: %d nodes in %zu racks, plan \"%s\" with %zu lanes, %zu calls of up to %d "
-      "at once, chunks of %zu in pieces of %zu bytes\n",
-      static_cast<unsigned long long>(s.seed), s.size(), s.fabric.racks.size(),
-      s.plans.name.c_str(), s.plans.lanes.size(), s.calls.size(), s.outstanding,
-      s.session.engine.chunk_bytes, s.session.engine.piece_bytes);
-  std::string text = line;
+  const EngineOptions& e = s.session.engine;
+  std::string text =
+      "seed " + std::to_string(s.seed) + ": " + std::to_string(s.size()) + " nodes in " +
+      std::to_string(s.fabric.racks.size()) + " racks, plan \"" + s.plans.name + "\" with " +
+      std::to_string(s.plans.lanes.size()) + " lanes, " + std::to_string(s.calls.size()) +
+      " calls of up to " + std::to_string(s.outstanding) + " at once, chunks of " +
+      std::to_string(e.chunk_bytes) + " in pieces of " + std::to_string(e.piece_bytes) + " bytes\n";
   for (const Fault& f : s.faults) {
-    std::snprintf(line, sizeof line, "  at %.3f ms: %s %d", static_cast<double>(f.when_ns) / 1e6,
-                  name_of(f.kind), f.node);
-    text += line;
-    if (f.kind == Fault::Kind::kBreak) text += " to node " + std::to_string(f.other);
-    if (f.kind == Fault::Kind::kNodeRate || f.kind == Fault::Kind::kRackRate) {
-      std::snprintf(line, sizeof line, " to %.1f %%", 100 * f.factor);
-      text += line;
-    }
-    if (f.kind != Fault::Kind::kKill && f.kind != Fault::Kind::kStop &&
-        f.kind != Fault::Kind::kBreak) {
-      std::snprintf(line, sizeof line, " for %.3f ms", static_cast<double>(f.length_ns) / 1e6);
-      text += line;
-    }
-    text += "\n";
+    std::array<char, 64> when{};
+    std::snprintf(when.data(), when.size(), "  at %.3f ms: ", static_cast<double>(f.when_ns) / 1e6);
+    text += when.data() + describe(f) + "\n";
   }
   return text;
 }

@@ -60,5 +60,6 @@ Scenario draw_scenario(std::uint64_t seed);
 
 // A few lines for people.
 std::string describe(const Scenario& scenario);
+std::string describe(const Fault& fault);
 
 }  // namespace riffle::sim

@@ -192,6 +192,7 @@ TEST_F(SimNetworkTest, AShortPauseOnlyDelays) {
   network_->at(500'000'000, [this] { network_->resume(1); });
   run();
   EXPECT_EQ(arrival(0, 1, 1), 500'000'000u);
+  // The first fills the kernel of the stopped node, so the second had to wait.
   EXPECT_EQ(arrival(0, 1, 2), 500'000'000 + kAloneNs + kLatencyNs);
   EXPECT_TRUE(nodes_[0]->lost_ns.empty());
 }

@@ -26,12 +26,9 @@ void SimNetwork::open(int from, int to) {
     return lose(from, to, now_ns_ + detection_ns(), "connection refused");
   }
   if (b.peers[from] != SimNode::Peer::kAsked) return;
-  for (const auto& [one, other] : {std::pair(from, to), std::pair(to, from)}) {
-    SimLink& into = link(other, one);
-    const std::uint64_t when_ns = now_ns_ + 3 * into.latency_ns + below(options_.jitter_ns + 1);
-    into.stream_ns.fill(when_ns);
-    push(EventKind::kOpened, when_ns, one, other, 0);
-  }
+  const std::uint64_t when_ns = now_ns_ + 3 * latency_ns(from, to) + below(options_.jitter_ns + 1);
+  push(EventKind::kOpened, when_ns, from, to, 0);
+  push(EventKind::kOpened, when_ns, to, from, 0);
 }
 
 // Nothing leaves any more, what is under way never ends.
@@ -113,11 +110,19 @@ void SimNetwork::resume(int rank) {
   n.deferred.clear();
   for (int peer = 0; peer < size(); ++peer) {
     if (SimLink* l = find_link(rank, peer)) start_next(*l);
-    if (SimLink* l = find_link(peer, rank)) start_next(*l);
+    if (SimLink* l = find_link(peer, rank)) {
+      l->buffered = 0;
+      start_next(*l);
+    }
   }
 }
 
 void SimNetwork::break_link(int a, int b) {
+  const auto has_link = [&](int from, int to) {
+    return node(from).peers[to] == SimNode::Peer::kAsked ||
+           node(from).peers[to] == SimNode::Peer::kUp;
+  };
+  if (!has_link(a, b) || !has_link(b, a)) return;
   cut(a, b);
   cut(b, a);
   lose(a, b, now_ns_ + detection_ns(), "connection to " + name_of(b) + " timed out");

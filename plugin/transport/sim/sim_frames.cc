@@ -10,6 +10,7 @@ namespace riffle::sim {
 namespace {
 
 constexpr int kPoison = 0xa5;
+constexpr std::uint64_t kKernelBytes = 256 << 10;  // that the kernel takes for a stopped process
 
 }  // namespace
 
@@ -38,8 +39,9 @@ void SimNetwork::queue(SimLink& l, SimFrame& frame, std::uint64_t priority) {
 }
 
 bool SimNetwork::is_stalled(const SimLink& l) const {
-  return l.is_down || nodes_[l.from]->state != SimNode::State::kRunning ||
-         nodes_[l.to]->state != SimNode::State::kRunning;
+  if (l.is_down || nodes_[l.from]->state != SimNode::State::kRunning) return true;
+  return nodes_[l.to]->state == SimNode::State::kDead ||
+         (nodes_[l.to]->state == SimNode::State::kStopped && l.buffered >= kKernelBytes);
 }
 
 // Hands over the frames without payload in front and returns the first one with.
@@ -92,6 +94,7 @@ void SimNetwork::leave_sender(SimLink& l, SimFrame& frame) {
 void SimNetwork::hand_over(SimLink& l, SimFrame& frame) {
   if (options_.carries_payload && !frame.is_copied) copy_payload(frame);
   if (!frame.says_goodbye) push(EventKind::kSent, now_ns_, l.from, l.to, frame.cookie);
+  if (node(l.to).state == SimNode::State::kStopped) l.buffered += frame.header.length;
   std::uint64_t& free_ns = l.stream_ns[frame.stream];
   std::uint64_t when_ns = now_ns_ + l.latency_ns + below(options_.jitter_ns + 1);
   if (options_.loss_per_frame > 0 &&

@@ -83,7 +83,8 @@ struct SimLink {
   std::uint64_t next_order = 0;
   int next_stream = 0;
   std::array<std::uint64_t, kMostStreams> stream_ns{};  // when its last frame arrives
-  bool is_down = false;  // frames already gone may still arrive, nothing else leaves
+  std::uint64_t buffered = 0;  // payload bytes that wait in the kernel of a stopped receiver
+  bool is_down = false;        // frames already gone may still arrive, nothing else leaves
 };
 
 }  // namespace riffle::sim

@@ -31,17 +31,19 @@ SimLink* SimNetwork::find_link(int from, int to) {
   return index < 0 ? nullptr : links_[index].get();
 }
 
+std::uint64_t SimNetwork::latency_ns(int from, int to) const {
+  const bool crosses = fabric_.nodes[from].rack != fabric_.nodes[to].rack;
+  const std::uint64_t given = crosses ? options_.cross_rack_latency_ns : options_.latency_ns;
+  return given != 0 ? given : static_cast<std::uint64_t>(fabric_.latency_us) * 1000;
+}
+
 SimLink& SimNetwork::link(int from, int to) {
   if (SimLink* known = find_link(from, to)) return *known;
   auto made = std::make_unique<SimLink>();
   made->from = from;
   made->to = to;
   made->flow = fluid_.add_flow(from, to);
-  const bool crosses = fabric_.nodes[from].rack != fabric_.nodes[to].rack;
-  made->latency_ns = crosses ? options_.cross_rack_latency_ns : options_.latency_ns;
-  if (made->latency_ns == 0) {
-    made->latency_ns = static_cast<std::uint64_t>(fabric_.latency_us) * 1000;
-  }
+  made->latency_ns = latency_ns(from, to);
   RIFFLE_CHECK(made->flow == static_cast<int>(links_.size()), "one flow per link");
   link_of_[static_cast<std::size_t>(from) * nodes_.size() + to] = made->flow;
   links_.push_back(std::move(made));

@@ -82,6 +82,7 @@ class SimNetwork {
   SimNode& node(int rank) { return *nodes_[rank]; }
   SimLink& link(int from, int to);
   SimLink* find_link(int from, int to);
+  std::uint64_t latency_ns(int from, int to) const;
   std::uint64_t below(std::uint64_t n) { return n == 0 ? 0 : random_() % n; }
 
   // sim_network.cc: the main loop and what nodes are told.
