@@ -175,16 +175,18 @@ void Session::lost(int peer, const Status& why) {
 void Session::spread(const std::string& fault, const std::string& why) {
   if (!is_connected_ || has_fault_timer_ || engine_->has_failed()) return;
   tell_everybody(fault);
+  cause_ = why;
   has_fault_timer_ = true;
-  fault_timer_ = timers_->call_at(mesh_->now_ns() + kTellNs, [this, why] {
+  fault_timer_ = timers_->call_at(mesh_->now_ns() + kTellNs, [this] {
     has_fault_timer_ = false;
-    fail(why);
+    fail(cause_);
   });
 }
 
 void Session::fail(const std::string& why) {
   if (engine_->has_failed()) return;
-  hooks_.failed(why);
+  // What follows from a fault before its time is up is not the cause.
+  hooks_.failed(cause_.empty() ? why : cause_);
   engine_->fail();
 }
 

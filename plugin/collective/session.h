@@ -87,7 +87,8 @@ class Session final : private MeshSink {
   std::unique_ptr<Bootstrap> bootstrap_;
   std::unique_ptr<Engine> engine_;
   std::vector<bool> departed_;
-  std::string left_;  // who said goodbye first
+  std::string left_;   // who said goodbye first
+  std::string cause_;  // the fault we heard of, while we pass it on
   std::uint64_t timer_ = 0;
   bool has_timer_ = false;
   bool is_connected_ = false;
