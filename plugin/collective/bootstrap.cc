@@ -94,7 +94,7 @@ void Bootstrap::take_verdict(const std::vector<std::uint8_t>& message) {
   } else if (!verdict->problem.empty()) {
     return finish(verdict->problem);  // the verdict reaches everybody: no further round
   } else if (!verdict->aside.empty()) {
-    // Likewise, and a kDown that overtook the verdict would read as success: say nothing more.
+    // They all know from the verdict, too.
     phase_ = Phase::kOver;
     return steps_.finished(Status::ok(), verdict->aside);
   } else {
