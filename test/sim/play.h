@@ -7,7 +7,8 @@
 // * Without a fault that ends a node or a connection, everything succeeds and nobody reports an
 //   error.
 // * With one, every node that reports an error does so once, within the peer timeout and a second,
-//   and blames a node that was concerned.
+//   and blames a node that was concerned (unless packets got lost or links were slowed down: news
+//   may then come after its teller has gone).
 // * Queues are bounded.
 #pragma once
 

@@ -42,8 +42,8 @@ class Drawing {
 
   void draw_fabric() {
     int nodes = 2 + static_cast<int>(below(7));
-    if (one_in(12)) nodes = 9 + static_cast<int>(below(16));
-    if (one_in(200)) nodes = 25 + static_cast<int>(below(40));
+    if (one_in(8)) nodes = 9 + static_cast<int>(below(16));
+    if (one_in(100)) nodes = 25 + static_cast<int>(below(40));
     const auto rate = static_cast<std::int64_t>(spread(100'000, 10'000'000));
     s_.fabric = even_fabric(nodes, rate);
     s_.fabric.latency_us = static_cast<std::int64_t>(spread(5, 200));
@@ -120,7 +120,7 @@ class Drawing {
                                           DataType::kFloat64};
     const std::uint64_t calls = 1 + below(6);
     // The larger the cluster, the less for each: a scenario is to take milliseconds.
-    const std::uint64_t most = std::max<std::uint64_t>(1000, 100'000 / s_.fabric.nodes.size());
+    const std::uint64_t most = std::max<std::uint64_t>(1000, 400'000 / s_.fabric.nodes.size());
     for (std::uint64_t i = 0; i < calls; ++i) {
       Call call;
       call.type = kTypes[below(std::size(kTypes))];
