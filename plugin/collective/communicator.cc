@@ -70,6 +70,7 @@ Result<std::unique_ptr<Communicator>> Communicator::connect(std::vector<HandleCo
 
 Communicator::~Communicator() {
   reactor_->run_and_wait([this] { stop(); });
+  if (recording_) recording_->flush();
 }
 
 void Communicator::fence(const void* base, std::size_t size) {
@@ -129,15 +130,20 @@ Result<bool> Communicator::test(Request* request, int* bytes) {
 
 void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
                          std::unique_ptr<TcpListener> listener, std::uint64_t timeout_ns) {
+  recording_ = Recording::begin(reactor_.get(), handles.front().communicator, rank_, size_);
   SessionOptions options;
+  if (recording_) options.engine.counters = recording_->counters();
   options.engine.chunk_bytes = static_cast<std::size_t>(config().chunk_bytes);
   options.engine.piece_bytes = static_cast<std::size_t>(config().piece_bytes);
   options.engine.max_operations = kMaxRequests;
   options.connect_timeout_ns = timeout_ns;
   options.peer_timeout_ns = static_cast<std::uint64_t>(config().peer_timeout_s) * kSecond;
   SessionHooks hooks;
-  hooks.decide = [](const std::vector<NodeReport>& reports) { return riffle::decide(reports); };
+  hooks.decide = [this](const std::vector<NodeReport>& reports) {
+    return riffle::decide(reports, &fabric_);
+  };
   hooks.planned = [this](const Verdict& verdict) {
+    if (recording_) recording_->planned(verdict, rank_ == 0 ? &fabric_ : nullptr);
     if (rank_ == 0) log_info("plan for " + std::to_string(size_) + " nodes: " + verdict.reason);
   };
   hooks.connected = [this](Status outcome, const std::string& aside) {
@@ -156,6 +162,8 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
 }
 
 void Communicator::connect_is_over(Status outcome, const std::string& aside) {
+  if (recording_ && aside.empty()) recording_->connected(outcome, mesh_.get());
+  if (recording_ && !aside.empty()) recording_->failed("all-reduces stay with NCCL: " + aside);
   if (!aside.empty() && rank_ == 0) {
     log_info("all-reduces of " + std::to_string(size_) + " nodes stay with NCCL: " + aside);
   }
@@ -167,6 +175,7 @@ void Communicator::connect_is_over(Status outcome, const std::string& aside) {
 }
 
 void Communicator::failed(const std::string& why) {
+  if (recording_) recording_->failed(why);
   {
     const std::lock_guard lock(error_mutex_);
     error_ = why;
@@ -176,6 +185,7 @@ void Communicator::failed(const std::string& why) {
 
 void Communicator::stop() {
   reactor_->forget(this);
+  if (recording_) recording_->end();
   const bool clean = session_ && session_->end();
   if (!mesh_) return;
   if (clean) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "plugin/collective/coll_service.h"
+#include "plugin/collective/recording.h"
 #include "plugin/collective/session.h"
 #include "plugin/transport/reactor.h"
 #include "plugin/transport/tcp_mesh.h"
@@ -65,6 +66,8 @@ class Communicator final : private Reactor::WakeHandler {
   std::shared_ptr<Reactor> reactor_;
 
   // Reactor thread only.
+  std::unique_ptr<Recording> recording_;  // null: nothing is recorded
+  Fabric fabric_;                         // node 0: what was planned for
   std::unique_ptr<Session> session_;
   std::unique_ptr<TcpMesh> mesh_;
 

@@ -24,6 +24,7 @@
 #include "plugin/collective/operation.h"
 #include "plugin/collective/pattern.h"
 #include "plugin/collective/slot_memory.h"
+#include "plugin/telemetry/comm_counters.h"
 #include "plugin/transport/mesh.h"
 
 namespace riffle {
@@ -42,6 +43,8 @@ struct EngineOptions {
   // Tests only, to see that they would notice: gives the slot of a partial sum back when it
   // arrives, not when it has been added.
   bool plants_early_release = false;
+  // What operations and groups are counted into, where somebody records; must outlive the engine.
+  CommCounters* counters = nullptr;
 };
 
 class Engine final : private ExecutorContext {
@@ -100,6 +103,7 @@ class Engine final : private ExecutorContext {
   void feed_early(Chunk& chunk);
   void own_elements_final(Chunk& chunk, int group, int fragment, std::uint64_t elements);
   void finish_if_done(Chunk& chunk);
+  void count(const Operation& operation) const;
   void pump(int peer, int level);
 
   FrameHeader header_of(const Chunk& chunk, int level, int index, bool is_final, Range range) const;
@@ -127,6 +131,7 @@ class Engine final : private ExecutorContext {
   std::uint64_t next_seq_ = 0;
   int running_ = 0;
   bool starting_ = false;
+  int contributor_ = -1;  // whose frame, or own chunk, is being worked on
   bool failed_ = false;
   std::unique_ptr<SlotMemory> discard_;  // where payloads go that nobody wants; untouched till then
 };
