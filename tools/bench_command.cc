@@ -25,7 +25,7 @@ struct Options {
   std::string profile;
   std::vector<std::string> peers;
   std::vector<std::string> sizes = {"16M"};
-  std::string type = "float", op = "sum";
+  std::string type = "float", op = "sum", fabric = "file";
   int iters = 5, warmup = 1;
   int peer_timeout_s = 0;  // 0: 60, and 3 where a fault is measured
   std::string json, plugin, record;
@@ -136,6 +136,17 @@ void run_title(Session& session, const std::vector<Peer>& peers, const std::vect
   std::fflush(stdout);
 }
 
+// What riffle said of the network when it connected, where no file told it.
+void show_probe(const Session& session) {
+  std::ifstream log(session.site().folder + "/riffle.log");
+  for (std::string line; std::getline(log, line);) {
+    const std::size_t at = line.find("prob");
+    if (at != std::string::npos && line.find("network") != std::string::npos) {
+      std::printf("# %s\n", line.c_str());
+    }
+  }
+}
+
 Status run_losses(Session& session, const std::vector<Peer>& peers, const Question& question) {
   for (const Peer& peer : peers) {
     if (peer.name != "riffle" && peer.name != "nccl-ring") continue;  // the others just abort
@@ -167,6 +178,7 @@ int run(const Options& options) {
   session_options.plugin = options.plugin.empty() ? plugin_file() : options.plugin;
   session_options.programs = peer_program_folder();
   session_options.allow_loopback = options.loopback;
+  session_options.live_fabric = options.fabric == "live";
   session_options.peer_timeout_s = options.peer_timeout_s ? options.peer_timeout_s : fault ? 3 : 60;
   if (session_options.plugin.empty()) {
     return report(system_error("libnccl-net-riffle.so is not beside this command; give --plugin"));
@@ -194,6 +206,7 @@ int run(const Options& options) {
       competing.push_back(peers.value()[i]);
     }
     run_title(*session.value(), competing, all.value(), findings);
+    if (options.fabric == "live" && title == "riffle") show_probe(*session.value());
   }
   const bench::Site& site = session.value()->site();
   if (site.cluster != nullptr && !profile->shaped() && site.ranks == 2) {
@@ -226,6 +239,10 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   sub->add_option("--warmup", o->warmup, "All-reduces before them")->check(CLI::Range(0, 1000));
+  sub->add_option("--fabric", o->fabric,
+                  "file: riffle is told the profile's rates; live: it probes the network itself")
+      ->check(CLI::IsMember({"file", "live"}))
+      ->capture_default_str();
   sub->add_option("--json", o->json, "File for the rows as JSON");
   sub->add_option("--record", o->record, "Folder for riffle's record, for riffle explain");
   sub->add_option("--plugin", o->plugin,

@@ -42,7 +42,7 @@ Result<std::unique_ptr<Session>> Session::open(const cluster::Profile& profile,
   if (!cluster) return cluster.status();
   session->cluster_ = std::move(cluster.value());
   session->site_.cluster = session->cluster_.get();
-  if (profile.shaped()) {
+  if (profile.shaped() && !options.live_fabric) {
     session->site_.fabric = folder + "/fabric.toml";
     std::ofstream file(session->site_.fabric);
     file << to_toml(fabric_of(profile));

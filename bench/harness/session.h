@@ -19,6 +19,7 @@ struct SessionOptions {
   std::string programs;  // folder of the peers' programs
   bool allow_loopback = false;
   int peer_timeout_s = 60;
+  bool live_fabric = false;  // no fabric file: riffle probes the network itself
 };
 
 // What one node of a peer saw after another was killed or stopped.

@@ -81,6 +81,14 @@ void Bootstrap::reports_complete() {
                   std::to_string(mesh_->size() - 1));
     }
   }
+  phase_ = Phase::kPreparing;
+  if (!steps_.prepare) return decide();
+  steps_.prepare(reports_, [this] {
+    if (phase_ == Phase::kPreparing) decide();
+  });
+}
+
+void Bootstrap::decide() {
   const std::vector<std::uint8_t> verdict = encode(steps_.decide(reports_));
   to_children(kVerdict, verdict);
   take_verdict(verdict);

@@ -20,6 +20,8 @@
 namespace riffle {
 
 struct BootstrapSteps {
+  // Node 0, before decide: may take its time (probing), then calls go_on once. Null: nothing to do.
+  std::function<void(const std::vector<NodeReport>&, std::function<void()> go_on)> prepare;
   // Node 0: from all reports, in rank order, to the verdict.
   std::function<Verdict(const std::vector<NodeReport>&)> decide;
   // Every node: takes the plan; an error becomes everybody's.
@@ -48,7 +50,7 @@ class Bootstrap {
   void set_channel(ControlChannel* channel) { channel_ = channel; }
 
  private:
-  enum class Phase { kReports, kVerdict, kLinks, kAgreement, kDecision, kOver };
+  enum class Phase { kReports, kPreparing, kVerdict, kLinks, kAgreement, kDecision, kOver };
   enum Kind : std::uint32_t { kReport = 1, kVerdict = 2, kUp = 3, kDown = 4 };
 
   bool is_root() const { return mesh_->rank() == 0; }
@@ -56,6 +58,7 @@ class Bootstrap {
   void to_children(Kind kind, const std::vector<std::uint8_t>& message);
   void on_reports(int peer, const std::vector<std::uint8_t>& message);
   void reports_complete();
+  void decide();
   void take_verdict(const std::vector<std::uint8_t>& message);
   void check_links();
   void check_agreement();

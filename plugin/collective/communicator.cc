@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plugin/collective/decision.h"
+#include "plugin/collective/live_network.h"
 #include "plugin/config/config.h"
 #include "plugin/config/fault_log.h"
 #include "plugin/config/log.h"
@@ -55,8 +56,9 @@ Result<std::unique_ptr<Communicator>> Communicator::connect(std::vector<HandleCo
   std::unique_ptr<Communicator> c(new Communicator(rank, static_cast<int>(handles.size())));
   NodeReport report = own_report(rank, device, agreement::job_key(comm_id));
   const std::uint64_t timeout_ns = connect_timeout_ns();
-  c->reactor_->run_and_wait(
-      [&] { c->start(std::move(handles), std::move(report), std::move(listener), timeout_ns); });
+  c->reactor_->run_and_wait([&] {
+    c->start(std::move(handles), std::move(report), std::move(listener), device, timeout_ns);
+  });
   // The reactor always reports an outcome; the margin is for a machine that was suspended.
   std::unique_lock lock(c->outcome_->mutex);
   const bool known =
@@ -129,7 +131,8 @@ Result<bool> Communicator::test(Request* request, int* bytes) {
 // --------------------------------------------------------------------------------- reactor thread
 
 void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
-                         std::unique_ptr<TcpListener> listener, std::uint64_t timeout_ns) {
+                         std::unique_ptr<TcpListener> listener, int device,
+                         std::uint64_t timeout_ns) {
   recording_ = Recording::begin(reactor_.get(), handles.front().communicator, rank_, size_);
   SessionOptions options;
   if (recording_) options.engine.counters = recording_->counters();
@@ -139,10 +142,25 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
   options.connect_timeout_ns = timeout_ns;
   options.peer_timeout_ns = static_cast<std::uint64_t>(config().peer_timeout_s) * kSecond;
   SessionHooks hooks;
+  hooks.wants_probe = [this](const std::vector<NodeReport>& reports, std::vector<int>* racks) {
+    racks_ = racks_from_file(reports);
+    if (racks_) *racks = racks_->rack_of;
+    if (!riffle::wants_probe(reports)) return false;
+    network_ = remembered_network(reports);
+    return !network_.has_value();
+  };
+  hooks.probed = [this, device](const std::vector<NodeReport>& reports,
+                                const ProbeOutcome& outcome) {
+    network_ = probed_network(outcome, reports, device, racks_ ? &*racks_ : nullptr);
+    // Also if NCCL's ring turns out to be better: then no verdict brings it.
+    if (network_) remember_network(network_text(*network_));
+  };
   hooks.decide = [this](const std::vector<NodeReport>& reports) {
-    return riffle::decide(reports, &fabric_);
+    return riffle::decide(reports, network_ ? &*network_ : nullptr, racks_ ? &*racks_ : nullptr,
+                          &fabric_);
   };
   hooks.planned = [this](const Verdict& verdict) {
+    remember_network(verdict.network);
     if (recording_) recording_->planned(verdict, rank_ == 0 ? &fabric_ : nullptr);
     if (rank_ == 0) log_info("plan for " + std::to_string(size_) + " nodes: " + verdict.reason);
   };

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@
 #include "plugin/collective/session.h"
 #include "plugin/transport/reactor.h"
 #include "plugin/transport/tcp_mesh.h"
+#include "topology/fabric/fabric.h"
+#include "topology/fabric/racks_file.h"
 
 namespace riffle::coll {
 
@@ -57,7 +60,7 @@ class Communicator final : private Reactor::WakeHandler {
   // Reactor thread.
   void on_wake() override;
   void start(std::vector<HandleContent> handles, NodeReport report,
-             std::unique_ptr<TcpListener> listener, std::uint64_t timeout_ns);
+             std::unique_ptr<TcpListener> listener, int device, std::uint64_t timeout_ns);
   void connect_is_over(Status outcome, const std::string& aside);
   void failed(const std::string& why);
   void stop();
@@ -69,6 +72,8 @@ class Communicator final : private Reactor::WakeHandler {
   std::unique_ptr<Recording> recording_;  // null: nothing is recorded
   Fabric fabric_;                         // node 0: what was planned for
   std::unique_ptr<Session> session_;
+  std::optional<Fabric> network_;  // node 0: as probed
+  std::optional<Racks> racks_;     // node 0: from a topology file
   std::unique_ptr<TcpMesh> mesh_;
 
   // Connect's outcome, from the reactor to the waiting service thread.

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "plugin/collective/live_network.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/policy/agreement.h"
@@ -27,7 +28,27 @@ std::string host_name() {
 
 std::string who(const NodeReport& r) { return "rank " + std::to_string(r.rank) + " on " + r.host; }
 
-// Empty if all nodes can work together.
+Result<Fabric> fabric_of(const std::vector<NodeReport>& reports, const Fabric* probed,
+                         const Racks* racks) {
+  if (config().fabric.empty() && probed != nullptr) return *probed;
+  if (config().fabric.empty()) {
+    std::int64_t rate = reports[0].rate_kbps;
+    for (const NodeReport& r : reports) rate = std::min(rate, r.rate_kbps);
+    Fabric fabric = even_fabric(static_cast<int>(reports.size()), rate);
+    for (std::size_t i = 0; i < reports.size(); ++i) fabric.nodes[i].name = reports[i].host;
+    if (racks != nullptr) put_into_racks(*racks, fabric);
+    return fabric;
+  }
+  std::vector<NodeAliases> names;
+  for (const NodeReport& r : reports) names.push_back(r.aliases);
+  const Result<LoadedFabric> file = load_fabric(config().fabric, names);
+  if (!file) return file.status();
+  for (const std::string& note : file->notes) log_warn(note);
+  return file->fabric;
+}
+
+}  // namespace
+
 std::string find_problem(const std::vector<NodeReport>& reports) {
   for (const NodeReport& r : reports) {
     if (!r.problem.empty()) return who(r) + ": " + r.problem;
@@ -42,24 +63,6 @@ std::string find_problem(const std::vector<NodeReport>& reports) {
   }
   return "";
 }
-
-Result<Fabric> fabric_of(const std::vector<NodeReport>& reports) {
-  if (config().fabric.empty()) {
-    std::int64_t rate = reports[0].rate_kbps;
-    for (const NodeReport& r : reports) rate = std::min(rate, r.rate_kbps);
-    Fabric fabric = even_fabric(static_cast<int>(reports.size()), rate);
-    for (std::size_t i = 0; i < reports.size(); ++i) fabric.nodes[i].name = reports[i].host;
-    return fabric;
-  }
-  std::vector<NodeAliases> names;
-  for (const NodeReport& r : reports) names.push_back(r.aliases);
-  const Result<LoadedFabric> file = load_fabric(config().fabric, names);
-  if (!file) return file.status();
-  for (const std::string& note : file->notes) log_warn(note);
-  return file->fabric;
-}
-
-}  // namespace
 
 NodeReport own_report(int rank, int device, const std::string& job) {
   NodeReport r;
@@ -78,7 +81,8 @@ NodeReport own_report(int rank, int device, const std::string& job) {
   return r;
 }
 
-Verdict decide(const std::vector<NodeReport>& reports, Fabric* used) {
+Verdict decide(const std::vector<NodeReport>& reports, const Fabric* probed, const Racks* racks,
+               Fabric* used) {
   Verdict verdict;
   verdict.problem = find_problem(reports);
   if (!verdict.problem.empty()) return verdict;
@@ -86,7 +90,7 @@ Verdict decide(const std::vector<NodeReport>& reports, Fabric* used) {
     verdict.aside = "RIFFLE_COLLNET=off";
     return verdict;
   }
-  const Result<Fabric> fabric = fabric_of(reports);
+  const Result<Fabric> fabric = fabric_of(reports, probed, racks);
   if (!fabric) {
     verdict.problem = fabric.status().message();
     return verdict;
@@ -102,7 +106,7 @@ Verdict decide(const std::vector<NodeReport>& reports, Fabric* used) {
   }
   std::string why;
   const bool knows_rates =
-      !config().fabric.empty() ||
+      !config().fabric.empty() || probed != nullptr ||
       std::all_of(reports.begin(), reports.end(), [](auto& r) { return r.knows_rate; });
   if (config().collnet == "auto" && !is_worth_it(*fabric, *choice, reports, knows_rates, &why)) {
     verdict.aside = "RIFFLE_COLLNET=auto: " + why;
@@ -112,6 +116,7 @@ Verdict decide(const std::vector<NodeReport>& reports, Fabric* used) {
   for (const NodeReport& r : reports) verdict.hosts.push_back(r.host);
   verdict.plans = encode(choice->plans);
   verdict.digest = digest(choice->plans);
+  if (probed != nullptr) verdict.network = network_text(*probed);
   return verdict;
 }
 

@@ -10,6 +10,7 @@
 
 #include "plugin/collective/messages.h"
 #include "topology/fabric/fabric.h"
+#include "topology/fabric/racks_file.h"
 #include "topology/plan/planner.h"
 
 namespace riffle {
@@ -18,9 +19,15 @@ namespace riffle {
 // the key under which the processes of this node published their knobs (policy/agreement.h).
 NodeReport own_report(int rank, int device, const std::string& job);
 
-// Checks versions and knobs, reads the fabric, plans. `used`, if given, gets the fabric that
-// was planned for.
-Verdict decide(const std::vector<NodeReport>& reports, Fabric* used = nullptr);
+// What keeps these nodes from working together (another version, other knobs, a node's own
+// problem); empty if nothing does.
+std::string find_problem(const std::vector<NodeReport>& reports);
+
+// Checks versions and knobs, reads the fabric, plans. `probed`: the network as it was measured, or
+// null; a fabric file comes first. `racks`: from a topology file, or null; for a network that was
+// not measured. `used`, if given, gets the fabric that was planned for.
+Verdict decide(const std::vector<NodeReport>& reports, const Fabric* probed = nullptr,
+               const Racks* racks = nullptr, Fabric* used = nullptr);
 
 // True if all-reduces by `choice` are at most 3 % slower than NCCL's ring over the same network on
 // these nodes, counting that we reduce on processors (the slowest node's) and NCCL on GPUs.

@@ -121,6 +121,7 @@ std::vector<std::uint8_t> encode(const Verdict& v) {
   w.texts(v.hosts);
   w.blob(v.plans);
   w.number(v.digest);
+  w.blob(v.network);
   return w.take();
 }
 
@@ -133,6 +134,7 @@ Result<Verdict> decode_verdict(const std::vector<std::uint8_t>& bytes) {
   v.hosts = reader.texts();
   v.plans = reader.blob<std::vector<std::uint8_t>>();
   v.digest = reader.number();
+  v.network = reader.text();
   if (!reader.is_complete()) return mangled("verdict");
   return v;
 }

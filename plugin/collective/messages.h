@@ -32,6 +32,7 @@ struct Verdict {
   std::vector<std::string> hosts;   // of all nodes in rank order, for messages
   std::vector<std::uint8_t> plans;  // encoded PlanSet
   std::uint64_t digest = 0;         // of the plans, as node 0 sees them
+  std::string network;              // what probing found, as a fabric file; empty: nothing
 };
 
 // The agreement at the end: does this subtree (upwards), do all (downwards) have every link?

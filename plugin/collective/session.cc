@@ -1,5 +1,6 @@
 #include "plugin/collective/session.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace riffle {
@@ -34,7 +35,11 @@ void Session::start(Mesh* mesh, NodeReport report) {
       });
   engine_ = std::make_unique<Engine>(mesh_, options_.engine,
                                      [this](int peer, const Status& why) { lost(peer, why); });
+  prober_ = std::make_unique<Prober>(mesh_, timers_);
   BootstrapSteps steps;
+  steps.prepare = [this](const std::vector<NodeReport>& reports, std::function<void()> go_on) {
+    prepare(reports, std::move(go_on));
+  };
   steps.decide = hooks_.decide;
   steps.install = [this](const PlanSet& plans, const Verdict& v) { return install(plans, v); };
   steps.finished = [this](Status outcome, const std::string& aside) {
@@ -62,6 +67,19 @@ void Session::received(int peer, std::uint32_t kind, const std::vector<std::uint
   spread(fault, sentence);
 }
 
+void Session::prepare(const std::vector<NodeReport>& reports, std::function<void()> go_on) {
+  std::vector<int> racks;
+  if (!hooks_.wants_probe || !hooks_.wants_probe(reports, &racks)) return go_on();
+  // Connect has other work to do in its time.
+  const std::uint64_t budget_ns =
+      std::min(Prober::budget_ns(size_), options_.connect_timeout_ns / 2);
+  prober_->survey(std::move(racks), budget_ns,
+                  [this, reports, go_on = std::move(go_on)](const ProbeOutcome& outcome) {
+                    hooks_.probed(reports, outcome);
+                    go_on();
+                  });
+}
+
 Status Session::install(const PlanSet& plans, const Verdict& verdict) {
   if (hooks_.planned) hooks_.planned(verdict);
   for (int i = 0; i < size_ && i < static_cast<int>(verdict.hosts.size()); ++i) {
@@ -75,6 +93,7 @@ void Session::connect_is_over(Status outcome, const std::string& aside) {
   has_timer_ = false;
   is_connected_ = outcome.is_ok() && aside.empty();
   if (bootstrap_->failed_after_agreeing()) tell_everybody(outcome.message());
+  prober_->stop();
   hooks_.connected(std::move(outcome), aside);
 }
 
@@ -93,6 +112,7 @@ void Session::abort(const std::string& fault, const std::string& why) {
 bool Session::end() {
   cancel_timers();
   if (mesh_ == nullptr) return false;
+  prober_->stop();
   // A clean end says goodbye and drains; so does a failed connect, whose last messages say why.
   const bool clean = engine_->is_idle() && !engine_->has_failed() && bootstrap_->is_over();
   engine_->fail();
@@ -108,7 +128,10 @@ void Session::cancel_timers() {
 
 // ------------------------------------------------------------------------------------- mesh sink
 
-void Session::opened(int peer) { bootstrap_->opened(peer); }
+void Session::opened(int peer) {
+  prober_->opened(peer);
+  bootstrap_->opened(peer);
+}
 
 Result<std::byte*> Session::place(int peer, const FrameHeader& header) {
   switch (header.type) {
@@ -118,6 +141,8 @@ Result<std::byte*> Session::place(int peer, const FrameHeader& header) {
     case FrameType::kControl:
     case FrameType::kFault:
       return control_->place(peer, header);
+    case FrameType::kProbe:
+      return prober_->place(peer, header);
     default:
       return remote_error("a frame of type " + std::to_string(static_cast<int>(header.type)) +
                           " has no business here");
@@ -127,6 +152,8 @@ Result<std::byte*> Session::place(int peer, const FrameHeader& header) {
 void Session::arrived(int peer, const FrameHeader& header, std::byte* payload) {
   if (header.type == FrameType::kData || header.type == FrameType::kCredit) {
     engine_->arrived(peer, header, payload);
+  } else if (header.type == FrameType::kProbe) {
+    prober_->arrived(peer, header, payload);
   } else {
     control_->arrived(peer, header);
   }
@@ -136,6 +163,8 @@ void Session::sent(int /*peer*/, std::uint64_t cookie) {
   if (cookie == kNoCookie) return;
   if ((cookie & kControlCookie) != 0) {
     control_->sent(cookie);
+  } else if ((cookie & kProbeCookie) != 0) {
+    prober_->sent(cookie);
   } else {
     engine_->sent(cookie);
   }

@@ -16,6 +16,7 @@
 
 #include "plugin/collective/bootstrap.h"
 #include "plugin/collective/engine.h"
+#include "plugin/collective/prober.h"
 #include "plugin/transport/timer_service.h"
 
 namespace riffle {
@@ -27,6 +28,11 @@ struct SessionOptions {
 };
 
 struct SessionHooks {
+  // Node 0, before `decide`: shall the network be probed first? `racks`: by rank, where they are
+  // known and need not be found. Null: never.
+  std::function<bool(const std::vector<NodeReport>&, std::vector<int>* racks)> wants_probe;
+  // Node 0: what probing found; `decide` follows.
+  std::function<void(const std::vector<NodeReport>&, const ProbeOutcome&)> probed;
   // Node 0: from all reports, in rank order, to the verdict.
   std::function<Verdict(const std::vector<NodeReport>&)> decide;
   // Every node: it is about to install the verdict's plan.
@@ -67,6 +73,7 @@ class Session final : private MeshSink {
   void lost(int peer, const Status& why) override;
 
   void received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message);
+  void prepare(const std::vector<NodeReport>& reports, std::function<void()> go_on);
   Status install(const PlanSet& plans, const Verdict& verdict);
   void connect_is_over(Status outcome, const std::string& aside);
   void fail(const std::string& why);
@@ -85,6 +92,7 @@ class Session final : private MeshSink {
   Mesh* mesh_ = nullptr;
   std::unique_ptr<ControlChannel> control_;
   std::unique_ptr<Bootstrap> bootstrap_;
+  std::unique_ptr<Prober> prober_;
   std::unique_ptr<Engine> engine_;
   std::vector<bool> departed_;
   std::string left_;   // who said goodbye first

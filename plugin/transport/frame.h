@@ -26,6 +26,7 @@ enum class FrameType : std::uint8_t {
   kCredit = 5,     // only the credit fields mean something
   kPosted = 6,     // NET: a receive was posted (tag, capacity)
   kFault = 7,      // a node was lost or failed; payload: a sentence naming it
+  kProbe = 8,      // active probing of the network during connect (collective/probe_flows.h)
 };
 
 struct FrameHeader {

@@ -17,7 +17,7 @@ void try_header(const FrameBytes& bytes) {
   }
   require(header->length <= kMaxFramePayload, "accepted an oversized payload");
   const auto type = static_cast<unsigned>(header->type);
-  require(type >= 1 && type <= static_cast<unsigned>(FrameType::kFault),
+  require(type >= 1 && type <= static_cast<unsigned>(FrameType::kProbe),
           "accepted an unknown type");
   const Result<FrameHeader> again = decode(encode(*header));
   require(again.is_ok() && again->type == header->type && again->length == header->length &&
@@ -31,7 +31,7 @@ void try_header(const FrameBytes& bytes) {
 
 std::vector<Bytes> seeds() {
   std::vector<Bytes> all;
-  for (const FrameType type : {FrameType::kData, FrameType::kHeartbeat, FrameType::kFault}) {
+  for (const FrameType type : {FrameType::kData, FrameType::kHeartbeat, FrameType::kProbe}) {
     const FrameBytes bytes = encode(FrameHeader{.type = type, .seq = 7, .length = 4096});
     all.emplace_back(bytes.begin(), bytes.end());
   }

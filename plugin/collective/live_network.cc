@@ -1,0 +1,166 @@
+#include "plugin/collective/live_network.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <mutex>
+#include <set>
+
+#include "plugin/collective/decision.h"
+#include "plugin/config/config.h"
+#include "plugin/config/log.h"
+#include "plugin/transport/device.h"
+#include "topology/fabric/fabric_file.h"
+#include "topology/host/nics.h"
+#include "topology/probe/live_fabric.h"
+
+namespace riffle {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::minutes kFresh{10};
+constexpr std::size_t kMostRemembered = 16;
+
+struct Memory {
+  std::mutex mutex;
+  struct Network {
+    std::string text;
+    Clock::time_point since;
+  };
+  std::vector<Network> networks;  // latest last
+};
+
+Memory& memory() {
+  static Memory* const one = new Memory;  // outlives every thread
+  return *one;
+}
+
+// Tests and trials: there is no network between them.
+bool are_one_machine(const std::vector<NodeReport>& reports) {
+  return std::all_of(reports.begin(), reports.end(),
+                     [&](const NodeReport& r) { return r.host == reports.front().host; });
+}
+
+int mtu_of(const Device& device) {
+  const Result<std::vector<Nic>> nics = list_nics();
+  if (!nics) return 0;
+  for (const Nic& nic : *nics) {
+    if (nic.name == device.addresses.front().interface) return nic.mtu;
+  }
+  return 0;
+}
+
+std::string effort(const ProbeOutcome& outcome) {
+  char text[96];
+  std::snprintf(text, sizeof text, "%.2f s, %d rounds, %.0f MB",
+                static_cast<double>(outcome.time_ns) / 1e9, outcome.findings.rounds,
+                static_cast<double>(outcome.bytes) / 1e6);
+  return text;
+}
+
+// For people, and for RIFFLE_FABRIC of later jobs.
+void save(const std::string& what, const Fabric& fabric) {
+  const std::string& path = config().fabric_save;
+  std::ofstream file(path);
+  file << "# " << what << "\n" << to_toml(fabric);
+  if (!file.flush()) log_warn("RIFFLE_FABRIC_SAVE: cannot write " + path);
+}
+
+}  // namespace
+
+bool wants_probe(const std::vector<NodeReport>& reports) {
+  const Config& c = config();
+  if (c.probe == "off" || c.collnet == "off" || !c.fabric.empty() || reports.size() < 2) {
+    return false;
+  }
+  if (!find_problem(reports).empty()) return false;  // node 0 refuses them anyway
+  if (c.probe == "on") return true;
+  return !c.deterministic && !are_one_machine(reports);
+}
+
+std::optional<Fabric> remembered_network(const std::vector<NodeReport>& reports) {
+  if (config().probe != "auto") return std::nullopt;
+  std::vector<NodeAliases> names;
+  std::set<std::string> hosts;
+  for (const NodeReport& r : reports) {
+    names.push_back({r.host});
+    hosts.insert(r.host);
+  }
+  if (hosts.size() != reports.size()) return std::nullopt;
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  for (auto it = m.networks.rbegin(); it != m.networks.rend(); ++it) {
+    const auto age = Clock::now() - it->since;
+    if (age > kFresh) break;
+    const Result<LoadedFabric> known = parse_fabric(it->text, "the probed network", names);
+    if (!known) continue;  // it lacks a node
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(age).count();
+    log_info("network of " + std::to_string(reports.size()) + " nodes as probed " +
+             std::to_string(seconds) + " s ago");
+    return known->fabric;
+  }
+  return std::nullopt;
+}
+
+void remember_network(const std::string& network) {
+  if (network.empty()) return;
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  // Nodes of one process (tests) and later communicators bring the same text again.
+  for (const Memory::Network& known : m.networks) {
+    if (known.text == network) return;
+  }
+  if (m.networks.size() >= kMostRemembered) m.networks.erase(m.networks.begin());
+  m.networks.push_back({network, Clock::now()});
+}
+
+std::optional<Fabric> probed_network(const ProbeOutcome& outcome,
+                                     const std::vector<NodeReport>& reports, int device,
+                                     const Racks* racks) {
+  std::vector<std::string> names;
+  for (const NodeReport& r : reports) names.push_back(r.host);
+  Result<Fabric> fabric = probe::to_fabric(outcome.findings, names,
+                                           mtu_of(devices()[static_cast<std::size_t>(device)]));
+  const std::string trouble = outcome.trouble.empty() ? "" : " (" + outcome.trouble + ")";
+  if (!fabric) {
+    log_warn("probing the network (" + effort(outcome) + ") failed" + trouble + ": " +
+             fabric.status().message() +
+             "; all links count as equal (RIFFLE_FABRIC tells what they are, RIFFLE_PROBE=off ends "
+             "the attempts)");
+    return std::nullopt;
+  }
+  std::string source;
+  if (racks != nullptr && racks->racks.size() == fabric->racks.size()) {
+    for (std::size_t r = 0; r < racks->racks.size(); ++r) {
+      fabric->racks[r].name = racks->racks[r].name;
+    }
+    source = "; racks from " + racks->source;
+  }
+  const std::string what = "probed in " + effort(outcome) + trouble + ": " +
+                           probe::describe(outcome.findings, *fabric) + source;
+  log_info("network " + what);
+  if (!config().fabric_save.empty()) save(what, *fabric);
+  return *fabric;
+}
+
+std::optional<Racks> racks_from_file(const std::vector<NodeReport>& reports) {
+  if (!config().fabric.empty() || config().topology == "none") return std::nullopt;
+  const std::string path = config().topology.empty() ? slurm_topology_file() : config().topology;
+  if (path.empty()) return std::nullopt;
+  std::vector<NodeAliases> names;
+  for (const NodeReport& r : reports) names.push_back(r.aliases);
+  Result<Racks> racks = load_racks(path, names);
+  if (racks) return std::move(*racks);
+  log_warn(racks.status().message() + "; going on without it");
+  return std::nullopt;
+}
+
+std::string network_text(const Fabric& fabric) {
+  std::set<std::string> names;
+  for (const NodeLink& n : fabric.nodes) names.insert(n.name);
+  return static_cast<int>(names.size()) == fabric.size() ? to_toml(fabric) : "";
+}
+
+}  // namespace riffle

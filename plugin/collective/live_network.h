@@ -1,0 +1,48 @@
+// What this process knows of the live network from probing, and when to probe.
+//
+// The first communicator of a job probes; node 0's verdict carries the result to all processes, and
+// whichever of them is node 0 of a further communicator (a split, a second one) uses it as long as
+// it is fresh and knows all nodes by name. So the decision is node 0's alone, and the others learn
+// of it by the verdict as ever.
+//
+// Thread safe.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugin/collective/messages.h"
+#include "plugin/collective/prober.h"
+#include "topology/fabric/fabric.h"
+#include "topology/fabric/racks_file.h"
+
+namespace riffle {
+
+// True if the nodes should probe before node 0 decides: RIFFLE_PROBE allows it, no file knows the
+// rates, and the outcome matters. Not in auto: where all nodes are one machine, and with
+// RIFFLE_DETERMINISTIC=1, as two probes never give quite the same plan.
+bool wants_probe(const std::vector<NodeReport>& reports);
+
+// The network as probed before, by the same or other communicators of this process; none if a node
+// is unknown, it was too long ago, or RIFFLE_PROBE is not auto.
+std::optional<Fabric> remembered_network(const std::vector<NodeReport>& reports);
+
+// Every node, from the verdict: Verdict::network, a fabric file's text; ignored if empty.
+void remember_network(const std::string& network);
+
+// Node 0: what a probe found, as a fabric of these nodes; one log line says it in words. None, with
+// a log line, if it found nothing usable. `device` is this node's (for the MTU); `racks` are those
+// that the probe was told, or null.
+std::optional<Fabric> probed_network(const ProbeOutcome& outcome,
+                                     const std::vector<NodeReport>& reports, int device,
+                                     const Racks* racks);
+
+// Node 0: the racks of a topology file (RIFFLE_TOPOLOGY, or the Slurm job's) where no fabric file
+// is given. None, with a warning, if it cannot be used.
+std::optional<Racks> racks_from_file(const std::vector<NodeReport>& reports);
+
+// For Verdict::network; empty if the nodes' host names do not tell them apart.
+std::string network_text(const Fabric& fabric);
+
+}  // namespace riffle

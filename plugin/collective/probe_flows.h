@@ -1,0 +1,77 @@
+// ProbeFlows: one node's part in the rounds of an active probe: sends its flows, counts what
+// arrives.
+//
+// A flow begins with an empty message and its answer, which gives the round trip of the idle link.
+// Then frames go out under a window (FlowWindow) until the time or the bytes of the order are used
+// up; every one is answered. When all are answered the flow ends with an empty message. So a
+// round is over for both ends only when nothing of it is left in any queue, and the next one starts
+// on an idle network. Payloads are zeros that go nowhere.
+//
+// What a frame's header means: key the round, flags the step, seq the sender's time stamp (answers
+// bring it back), total the bytes that an answer acknowledges.
+//
+// Threads: the mesh's owner.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "plugin/collective/probe_messages.h"
+#include "plugin/transport/mesh.h"
+#include "topology/probe/flow_meter.h"
+
+namespace riffle {
+
+class ProbeFlows {
+ public:
+  static constexpr std::size_t kFrameBytes = 16 << 10;
+
+  // Steps of a flow, in FrameHeader::flags. Orders and reports (prober.h) count on from here.
+  enum Step : std::uint16_t { kPing = 1, kPong, kData, kAnswer, kEnd, kOrder, kReport };
+
+  explicit ProbeFlows(Mesh* mesh);
+
+  // Starts our part of a round; `over` is called once, when our flows in both directions ended
+  // (within this call if there are none). A round that was still running is forgotten. Every link
+  // that the flows use must be open.
+  void start(const ProbeOrder& order, std::function<void()> over);
+  // What arrived at this node, and round trips of what it sent.
+  std::vector<ProbeReport::Entry> entries() const;
+
+  // Where payloads go.
+  std::byte* place();
+  void arrived(int peer, const FrameHeader& header);
+
+ private:
+  struct Outgoing {
+    int peer;
+    probe::FlowWindow window;
+    std::uint64_t stop_ns = 0;  // 0: not started
+    std::uint64_t in_flight = 0;
+    std::uint64_t sent = 0;
+    std::uint64_t rtt_ns = 0;
+    bool is_over = false;
+  };
+  struct Incoming {
+    int peer;
+    probe::FlowMeter meter;
+    bool is_over = false;
+  };
+  void say(int peer, Step step, std::uint64_t stamp, std::uint64_t bytes);
+  void pump(Outgoing& flow);
+  void finish_if_over();
+
+  Mesh* mesh_;
+  ProbeOrder order_;
+  std::function<void()> over_;
+  std::vector<Outgoing> outgoing_;
+  std::vector<Incoming> incoming_;
+  std::vector<FrameHeader> early_;  // pings of the next round, before its order came
+  std::vector<int> early_from_;
+  std::vector<std::byte> zeros_, waste_;
+};
+
+}  // namespace riffle

@@ -1,0 +1,203 @@
+#include "plugin/collective/prober.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace riffle {
+namespace {
+
+constexpr std::uint64_t kMs = 1'000'000;
+constexpr std::uint64_t kSurveySeed = 1;
+constexpr std::uint64_t kBefore = 0;      // priority: as answers
+constexpr std::size_t kMostIncoming = 8;  // messages being received at a time
+
+}  // namespace
+
+Prober::Prober(Mesh* mesh, TimerService* timers)
+    : mesh_(mesh), timers_(timers), flows_(mesh), link_is_open_(mesh->size(), false) {
+  for (const int child : {2 * mesh->rank() + 1, 2 * mesh->rank() + 2}) {
+    if (child < mesh->size()) children_.push_back(child);
+  }
+  link_is_open_[mesh->rank()] = true;
+}
+
+Prober::~Prober() { stop(); }
+
+std::uint64_t Prober::budget_ns(int nodes) {
+  return std::min<std::uint64_t>(1100 + 110ull * static_cast<std::uint64_t>(nodes), 9000) * kMs;
+}
+
+void Prober::stop() {
+  stopped_ = true;
+  done_ = nullptr;
+  if (has_timer_) timers_->cancel(timer_);
+  has_timer_ = false;
+}
+
+// ------------------------------------------------------------------------------------------ node 0
+
+void Prober::survey(std::vector<int> racks, std::uint64_t budget_ns,
+                    std::function<void(const ProbeOutcome&)> done) {
+  survey_ = std::make_unique<probe::Survey>(mesh_->size(), kSurveySeed, std::move(racks));
+  done_ = std::move(done);
+  begin_ns_ = mesh_->now_ns();
+  has_timer_ = true;
+  timer_ = timers_->call_at(begin_ns_ + budget_ns, [this] {
+    has_timer_ = false;
+    finish("the time for it was up");
+  });
+  ProbeOrder open_links;
+  open_links.number = 1;
+  carry_out(open_links);
+}
+
+void Prober::next_round() {
+  const std::optional<probe::Round> round = survey_->next();
+  if (!round) return finish("");
+  ProbeOrder order;
+  order.number = order_.number + 1;
+  order.duration_us = kRoundUs;
+  order.most_bytes = kMostFlowBytes;
+  order.flows = round->flows;
+  carry_out(order);
+}
+
+// Receivers' counts and senders' round trips become samples, in the order of the flows.
+void Prober::round_is_over() {
+  if (!order_.flows.empty()) {
+    std::map<std::pair<int, int>, probe::Sample> samples;
+    for (const ProbeReport::Entry& e : entries_) {
+      probe::Sample& s = samples[{e.flow.from, e.flow.to}];
+      s.kbps = std::max(s.kbps, e.sample.kbps);
+      s.rtt_us = std::max(s.rtt_us, e.sample.rtt_us);
+      s.is_steady = s.is_steady || e.sample.is_steady;
+      bytes_ += e.bytes;
+    }
+    probe::Observed observed;
+    observed.round.flows = order_.flows;
+    for (const probe::Flow& f : order_.flows) observed.samples.push_back(samples[{f.from, f.to}]);
+    survey_->add(std::move(observed));
+  }
+  next_round();
+}
+
+void Prober::finish(const std::string& trouble) {
+  if (!done_) return;
+  ProbeOutcome outcome;
+  outcome.findings = survey_->findings();
+  outcome.trouble = trouble;
+  outcome.time_ns = mesh_->now_ns() - begin_ns_;
+  outcome.bytes = bytes_;
+  const auto done = std::exchange(done_, nullptr);
+  stop();
+  done(outcome);
+}
+
+// --------------------------------------------------------------------------------------- all nodes
+
+void Prober::carry_out(const ProbeOrder& order) {
+  order_ = order;
+  entries_.clear();
+  own_part_over_ = false;
+  children_missing_ = static_cast<int>(children_.size());
+  const Message message = encode(order);
+  for (const int child : children_) send(child, ProbeFlows::kOrder, order.number, message);
+  if (order.flows.empty()) {
+    for (int peer = 0; peer < mesh_->size(); ++peer) {
+      if (peer != mesh_->rank()) mesh_->open(peer);
+    }
+    return opened(mesh_->rank());
+  }
+  flows_.start(order, [this] {
+    own_part_over_ = true;
+    report_if_complete();
+  });
+}
+
+void Prober::opened(int peer) {
+  link_is_open_[peer] = true;
+  if (stopped_ || order_.number != 1 || own_part_over_) return;
+  if (std::count(link_is_open_.begin(), link_is_open_.end(), false) > 0) return;
+  own_part_over_ = true;
+  report_if_complete();
+}
+
+void Prober::report_if_complete() {
+  if (stopped_ || !own_part_over_ || children_missing_ > 0) return;
+  for (ProbeReport::Entry& e : flows_.entries()) {
+    if (!order_.flows.empty()) entries_.push_back(e);
+  }
+  if (is_root()) return round_is_over();
+  ProbeReport report;
+  report.number = order_.number;
+  report.entries = std::move(entries_);
+  send(parent(), ProbeFlows::kReport, order_.number, encode(report));
+}
+
+void Prober::take_message(int peer, const FrameHeader& header, const std::byte* payload) {
+  const auto* begin = reinterpret_cast<const std::uint8_t*>(payload);
+  const Message message(begin, begin + header.length);
+  if (header.flags == ProbeFlows::kOrder && !is_root() && peer == parent()) {
+    const Result<ProbeOrder> order = decode_probe_order(message, mesh_->size());
+    // Nobody answers an order that makes no sense: node 0 runs out of time and goes on.
+    if (order && order->number > order_.number) carry_out(*order);
+  } else if (header.flags == ProbeFlows::kReport && header.key == order_.number &&
+             std::count(children_.begin(), children_.end(), peer) > 0 && children_missing_ > 0) {
+    const Result<ProbeReport> report = decode_probe_report(message, mesh_->size());
+    if (!report) return;
+    entries_.insert(entries_.end(), report->entries.begin(), report->entries.end());
+    --children_missing_;
+    report_if_complete();
+  }
+}
+
+// ---------------------------------------------------------------------------------------- messages
+
+void Prober::send(int peer, ProbeFlows::Step step, std::uint32_t number, const Message& message) {
+  if (message.size() > kMaxFramePayload) return;  // of 100,000 flows and more
+  outgoing_.emplace_back(kProbeCookie | next_cookie_++, message);
+  const auto& [cookie, bytes] = outgoing_.back();
+  FrameHeader header;
+  header.type = FrameType::kProbe;
+  header.flags = step;
+  header.key = number;
+  header.length = static_cast<std::uint32_t>(bytes.size());
+  mesh_->send(peer, header, std::as_bytes(std::span(bytes)), cookie, kBefore);
+}
+
+void Prober::sent(std::uint64_t cookie) {
+  std::erase_if(outgoing_, [cookie](const auto& one) { return one.first == cookie; });
+}
+
+Result<std::byte*> Prober::place(int peer, const FrameHeader& header) {
+  if (header.flags == ProbeFlows::kOrder || header.flags == ProbeFlows::kReport) {
+    if (incoming_.size() >= kMostIncoming + children_.size()) {
+      return remote_error("too many probe messages at once from node " + std::to_string(peer));
+    }
+    incoming_.emplace_back(std::max<std::uint32_t>(header.length, 1));
+    return reinterpret_cast<std::byte*>(incoming_.back().data());
+  }
+  if (header.length > ProbeFlows::kFrameBytes) {
+    return remote_error("a probe frame of " + std::to_string(header.length) + " bytes, at most " +
+                        std::to_string(ProbeFlows::kFrameBytes) + " are allowed");
+  }
+  return flows_.place();
+}
+
+void Prober::arrived(int peer, const FrameHeader& header, std::byte* payload) {
+  const bool is_message = header.flags == ProbeFlows::kOrder || header.flags == ProbeFlows::kReport;
+  if (!is_message) {
+    if (!stopped_) flows_.arrived(peer, header);
+    return;
+  }
+  const auto at = std::find_if(incoming_.begin(), incoming_.end(), [payload](const Message& m) {
+    return reinterpret_cast<const std::byte*>(m.data()) == payload;
+  });
+  if (at == incoming_.end()) return;
+  const Message message = std::move(*at);
+  incoming_.erase(at);
+  if (!stopped_) take_message(peer, header, reinterpret_cast<const std::byte*>(message.data()));
+}
+
+}  // namespace riffle

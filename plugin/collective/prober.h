@@ -1,0 +1,98 @@
+// Prober: active probing of the network while a communicator connects.
+//
+// Node 0 runs a survey (topology/probe/survey.h). Every round is an order that goes down the
+// bootstrap tree; every node carries out its flows (probe_flows.h); when they have ended, and those
+// of its subtree too, what was counted goes up. Only then comes the next order, so rounds never
+// meet. The first order has no flows: it opens all links. Two messages per node and round.
+//
+// Probing never makes connect fail: it has a budget of time, and whatever goes wrong (a mangled
+// message, a silent node) only means that node 0 goes on with less, or nothing, known. A lost node
+// ends connect anyway.
+//
+// Threads: the mesh's owner.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "plugin/collective/probe_flows.h"
+#include "plugin/transport/timer_service.h"
+#include "topology/probe/survey.h"
+
+namespace riffle {
+
+// Cookies of order and report frames have this bit.
+inline constexpr std::uint64_t kProbeCookie = 1ull << 61;
+
+struct ProbeOutcome {
+  probe::Findings findings;
+  std::string trouble;  // not empty: cut short, and why; the findings may still be complete
+  std::uint64_t time_ns = 0;
+  std::uint64_t bytes = 0;  // payload that arrived
+};
+
+class Prober {
+ public:
+  static constexpr std::uint32_t kRoundUs = 40'000;
+  static constexpr std::uint32_t kMostFlowBytes = 16u << 20;
+
+  Prober(Mesh* mesh, TimerService* timers);
+  ~Prober();
+  Prober(const Prober&) = delete;
+  Prober& operator=(const Prober&) = delete;
+
+  // What a survey of so many nodes may take; connect's own deadline is the caller's business.
+  static std::uint64_t budget_ns(int nodes);
+
+  // Node 0, once: `done` gets what was found, at the latest when the budget is spent. `racks`: who
+  // stands in which rack, by rank, if that is known already; else empty.
+  void survey(std::vector<int> racks, std::uint64_t budget_ns,
+              std::function<void(const ProbeOutcome&)> done);
+  // Connect goes on, or is over: nothing more is started or reported.
+  void stop();
+
+  // The mesh's probe frames and links, as in MeshSink.
+  void opened(int peer);
+  Result<std::byte*> place(int peer, const FrameHeader& header);
+  void arrived(int peer, const FrameHeader& header, std::byte* payload);
+  void sent(std::uint64_t cookie);
+
+ private:
+  using Message = std::vector<std::uint8_t>;
+  bool is_root() const { return mesh_->rank() == 0; }
+  int parent() const { return (mesh_->rank() - 1) / 2; }
+  void send(int peer, ProbeFlows::Step step, std::uint32_t number, const Message& message);
+  void take_message(int peer, const FrameHeader& header, const std::byte* payload);
+  void carry_out(const ProbeOrder& order);
+  void report_if_complete();
+  void next_round();
+  void round_is_over();
+  void finish(const std::string& trouble);
+
+  Mesh* mesh_;
+  TimerService* timers_;
+  ProbeFlows flows_;
+  std::vector<int> children_;
+  std::vector<bool> link_is_open_;
+  bool stopped_ = false;
+
+  ProbeOrder order_;  // the current one; number 0: none yet
+  bool own_part_over_ = false;
+  int children_missing_ = 0;
+  std::vector<ProbeReport::Entry> entries_;  // of our subtree
+
+  std::list<Message> incoming_;                            // being received
+  std::list<std::pair<std::uint64_t, Message>> outgoing_;  // by cookie, until sent
+  std::uint64_t next_cookie_ = 0;
+
+  // Node 0.
+  std::unique_ptr<probe::Survey> survey_;
+  std::function<void(const ProbeOutcome&)> done_;
+  std::uint64_t begin_ns_ = 0, bytes_ = 0, timer_ = 0;
+  bool has_timer_ = false;
+};
+
+}  // namespace riffle
