@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 
+#include "bench/harness/contention.h"
 #include "bench/harness/path_speed.h"
 #include "bench/harness/report.h"
 #include "bench/harness/session.h"
@@ -30,6 +31,8 @@ struct Options {
   int peer_timeout_s = 0;  // 0: 60, and 3 where a fault is measured
   std::string json, plugin, record;
   bool loopback = false;
+  std::vector<int> phases = {10, 40, 40};
+  bench::ContentionOptions contention() const { return {phases[0], phases[1], phases[2]}; }
 };
 
 Result<std::size_t> parse_size(const std::string& text, std::size_t element) {
@@ -168,12 +171,39 @@ Status run_losses(Session& session, const std::vector<Peer>& peers, const Questi
   return Status::ok();
 }
 
+// Riffle as it is, riffle with a fixed plan and the peers asked for, while a foreign flow comes and
+// goes.
+Status run_contention(Session& session, const std::vector<Peer>& peers, const Question& question,
+                      const Options& options, Findings& findings) {
+  const Progress progress;
+  std::vector<bench::Series> all;
+  for (const Peer& peer : peers) {
+    if (Status s = session.begin(peer); !s) return s;
+    const auto series = bench::contend(session, question, options.contention(), [&](int done) {
+      progress.show(peer.name + ": " + std::to_string(done) + " all-reduces");
+    });
+    session.end();
+    progress.show("");
+    if (!series) return series.status();
+    all.push_back(*series);
+    all.back().peer = peer.name;
+    for (const bench::Moment& m : all.back().moments) findings.failed |= m.wrong > 0;
+    std::fputs(bench::contention_table(all.back(), options.contention()).c_str(), stdout);
+    std::fflush(stdout);
+  }
+  if (options.json.empty()) return Status::ok();
+  std::ofstream file(options.json);
+  file << bench::to_json(all);
+  return file.flush() ? Status::ok() : system_error("cannot write " + options.json);
+}
+
 int run(const Options& options) {
   const auto profile = cluster::load_profile(options.profile, profile_folder());
   if (!profile) return report(profile.status());
   const auto all = questions(options);
   if (!all) return report(all.status());
   const bool fault = profile->fault.node >= 0;
+  const bool contended = profile->neighbour.node >= 0;
   bench::SessionOptions session_options;
   session_options.plugin = options.plugin.empty() ? plugin_file() : options.plugin;
   session_options.programs = peer_program_folder();
@@ -199,6 +229,15 @@ int run(const Options& options) {
   std::fputs(bench::table_head(profile.value(), session.value()->site().cluster != nullptr).c_str(),
              stdout);
   Findings findings;
+  if (contended) {
+    if (session.value()->site().cluster == nullptr) {
+      return report(invalid_argument("a profile with a neighbour needs namespaces"));
+    }
+    const Status status =
+        run_contention(*session.value(), peers.value(), all->front(), options, findings);
+    if (!status) return report(status);
+    return findings.failed ? kFailed : 0;
+  }
   for (std::size_t i = 0; i < peers->size();) {
     std::vector<Peer> competing;
     const std::string title = peers.value()[i].title;
@@ -230,7 +269,8 @@ void add_bench(CLI::App& app, int& exit_code) {
   CLI::App* sub =
       app.add_subcommand("bench", "All-reduce beside other libraries on an emulated cluster");
   sub->add_option("--profile", o->profile, "Name in bench/profiles, or a TOML file")->required();
-  sub->add_option("--peers", o->peers, "nccl-ring, gloo, openmpi; riffle always runs")
+  sub->add_option("--peers", o->peers,
+                  "nccl-ring, gloo, openmpi, riffle-fixed (no epochs); riffle always runs")
       ->delimiter(',');
   sub->add_option("--sizes", o->sizes, "Bytes per buffer, with K, M or G")->delimiter(',');
   sub->add_option("--dtype", o->type, "Element type, nccl-tests' names")->capture_default_str();
@@ -243,6 +283,11 @@ void add_bench(CLI::App& app, int& exit_code) {
                   "file: riffle is told the profile's rates; live: it probes the network itself")
       ->check(CLI::IsMember({"file", "live"}))
       ->capture_default_str();
+  sub->add_option("--phases", o->phases,
+                  "Profiles with a neighbour: all-reduces before, with and after the foreign flow")
+      ->delimiter(',')
+      ->expected(3)
+      ->check(CLI::Range(1, 10000));
   sub->add_option("--json", o->json, "File for the rows as JSON");
   sub->add_option("--record", o->record, "Folder for riffle's record, for riffle explain");
   sub->add_option("--plugin", o->plugin,

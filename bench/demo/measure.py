@@ -174,6 +174,24 @@ def buckets(site, on_peer):
             "bounds_s": None if None in bound else [b / 1e6 for b in bound]}
 
 
+def contention(site, on_peer):
+    """One all-reduce after the other while a foreign flow comes and goes, with and without epochs;
+    None where networks cannot be emulated."""
+    if not site.emulated:
+        return None
+    file = site.output / "contention.json"
+    command = [site.riffle, "bench", "--profile", "contention8", "--peers", "riffle-fixed",
+               "--sizes", "32M", "--phases", "5,25,25", "--json", file]
+    environment = {k: v for k, v in site.environment().items() if not k.startswith("RIFFLE_")}
+    with running(command, [environment]) as (program,):
+        for line in program.stdout:
+            if "time over the bound" in line:
+                on_peer(f"{line.split()[1].rstrip(':')} is done")
+        if program.wait() != 0:
+            print("demo: riffle bench reports a problem, see above", file=sys.stderr)
+    return json.loads(file.read_text())
+
+
 def machine():
     with open("/proc/cpuinfo") as file:
         models = [line.split(":")[1].strip() for line in file if line.startswith("model name")]

@@ -4,6 +4,7 @@ from html import escape
 
 import drawing
 import measure
+import timeline
 
 STYLE = """
 :root { color-scheme: light dark; --text: #1b1f24; --faint: #59626c; --page: #ffffff;
@@ -25,6 +26,9 @@ svg .number { fill: #ffffff; font-weight: 700; }
 .grid { stroke: var(--edge); stroke-width: .5; }
 .loss, .accuracy { fill: none; stroke-width: 2; stroke: var(--ours); }
 .loss { stroke: var(--slow); stroke-dasharray: 5 3; }
+.course, .other, .limit { fill: none; stroke-width: 2; stroke: var(--ours); }
+.other { stroke: var(--theirs); } .limit { stroke: var(--slow); stroke-dasharray: 5 4; }
+.change { stroke: var(--edge); stroke-width: 1.5; stroke-dasharray: 2 3; }
 .note { border-left: 4px solid var(--slow); padding: .2rem 1rem; background: var(--area); }
 .level { font-weight: 600; margin-bottom: 0; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; width: 100%; }
@@ -139,6 +143,19 @@ def training(site, result):
         f"links {1e3 * ring['step_s']:.0f} and {1e3 * ring['reduce_s']:.0f} ms (medians).")]
 
 
+def neighbour(series):
+    if not series:
+        return []
+    changes = [change for moment in series[0]["series"] for change in moment["changes"]]
+    listed = "".join(f"<li>{escape(change)}</li>" for change in changes)
+    return ["<h2>A neighbour comes and goes</h2>", paragraph(
+        "Eight equal nodes sum 32 MiB again and again. For a while somebody else’s traffic is "
+        "guaranteed three quarters of one node’s link. Blue: Riffle, which notices from its own "
+        "traffic, agrees on another plan while all-reduces run, and returns to the even one "
+        "afterwards. Grey: the same with its first plan kept. Dashed: the physical bound."),
+        timeline.timeline(series), f"<ul>{listed}</ul>" if listed else ""]
+
+
 def method(site, buckets):
     machine = measure.machine()
     busiest = max(library["cpu_load"] for library in buckets["libraries"])
@@ -160,7 +177,7 @@ def method(site, buckets):
             f"<p>{machine['date']}. More sizes and repetitions: <code>{escape(again)}</code></p>"]
 
 
-def html(site, trained, buckets):
+def html(site, trained, buckets, contention):
     title = headline(site, buckets)
     parts = ["<!doctype html>", '<html lang="en"><head><meta charset="utf-8">',
              '<meta name="viewport" content="width=device-width, initial-scale=1">',
@@ -168,6 +185,7 @@ def html(site, trained, buckets):
              f"<h1>{escape(title)}</h1>", *meaning(site, buckets)]
     if site.emulated:
         parts += [*network(site), *plan(site)]
-    parts += [*comparison(buckets), *training(site, trained), *method(site, buckets),
+    parts += [*comparison(buckets), *training(site, trained), *neighbour(contention),
+              *method(site, buckets),
               "</body></html>"]
     return "\n".join(parts) + "\n"

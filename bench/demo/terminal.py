@@ -67,3 +67,18 @@ def show_buckets(buckets):
     if bounds:
         print("bound: what no exact all-reduce on this network can beat")
     sys.stdout.flush()
+
+
+def show_contention(series):
+    if not series:
+        print("  (needs an emulated network)")
+        return
+    for one in series:
+        with_flow = [m for m in one["series"] if m["neighbour"]][-5:]
+        print(f"{one['peer']:14}" + "last all-reduces beside the foreign flow: " +
+              " ".join(f"{m['time_us'] / 1e6:.2f}" for m in with_flow) + " s, bound " +
+              f"{with_flow[-1]['bound_us'] / 1e6:.2f}")
+        for moment in one["series"]:
+            for change in moment["changes"]:
+                print(f"  {change}")
+    sys.stdout.flush()

@@ -116,7 +116,24 @@ Result<Loss> Session::lose(const Question& question, const std::string& kind) {
   return loss;
 }
 
+std::vector<std::string> Session::new_plan_changes() {
+  std::ifstream log(site_.folder + "/" + peer_ + ".log");
+  std::vector<std::string> changes;
+  std::size_t seen = 0;
+  for (std::string line; std::getline(log, line);) {
+    if (line.find("(plan ") == std::string::npos || line.find("from chunk") == std::string::npos) {
+      continue;
+    }
+    const std::size_t text = line.find("Riffle: ");
+    if (++seen <= changes_seen_) continue;
+    changes.push_back(text == std::string::npos ? line : line.substr(text + 8));
+  }
+  changes_seen_ = seen;
+  return changes;
+}
+
 void Session::end() {
+  changes_seen_ = 0;
   if (supervisor_ == 0) return;
   (void)hub_.tell_all("quit");
   hub_.drop();

@@ -45,6 +45,8 @@ class Session {
   Result<Row> ask(const Question& question, const std::function<void(int done)>& progress);
   // Does the profile's fault to the running peer in the middle of an all-reduce.
   Result<Loss> lose(const Question& question, const std::string& kind);
+  // Changes of the plan that the running peer has logged since the last call.
+  std::vector<std::string> new_plan_changes();
   void end();
 
  private:
@@ -59,6 +61,7 @@ class Session {
   Site site_;
   std::string peer_, title_;
   pid_t supervisor_ = 0;
+  std::size_t changes_seen_ = 0;
 };
 
 }  // namespace riffle::bench

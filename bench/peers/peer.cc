@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 
@@ -25,6 +26,12 @@ Result<std::vector<Peer>> find_peers(const std::vector<std::string>& names, cons
   for (const std::string& name : names) {
     if (name == "riffle" || name == "nccl-ring") {
       peers.push_back(plugin_peer(name, name == "nccl-ring"));
+    } else if (name == "riffle-fixed") {
+      peers.push_back(plugin_peer(name, false));
+      peers.back().supervise = [start = peers.back().supervise](const Site& s) {
+        setenv("RIFFLE_EPOCH", "0", 1);
+        return start(s);
+      };
     } else if (name == "gloo") {
       for (const char* algorithm : {"ring", "chunked", "hd"}) {
         peers.push_back(gloo_peer(algorithm, site.programs));
@@ -35,9 +42,10 @@ Result<std::vector<Peer>> find_peers(const std::vector<std::string>& names, cons
     } else if (name == "openmpi") {
       peers.push_back(openmpi_peer(site.programs));
     } else {
-      return invalid_argument("no peer \"" + name +
-                              "\"; there are riffle, nccl-ring, gloo (the best of gloo-ring, "
-                              "gloo-chunked, gloo-hd) and openmpi");
+      return invalid_argument(
+          "no peer \"" + name +
+          "\"; there are riffle, riffle-fixed, nccl-ring, gloo (the best of gloo-ring, "
+          "gloo-chunked, gloo-hd) and openmpi");
     }
   }
   return peers;

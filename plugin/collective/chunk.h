@@ -1,9 +1,11 @@
 // Chunk: the unit the engine runs, a contiguous part of one operation with its own sequence number
-// and lane. All memory is sized when the plan is installed; running a chunk allocates nothing.
+// and lane. All memory is sized when its plan is taken (generation.h); running a chunk allocates
+// nothing.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "plugin/collective/operation.h"
@@ -41,11 +43,14 @@ struct GroupRun {
   std::vector<std::int32_t> first_fragment;  // ring: index of each shard's first fragment
 };
 
+class Generation;
+
 struct Chunk {
   bool active = false;
   int index = 0;  // which of the engine's chunks this is
   std::uint64_t seq = 0;
   Operation* operation = nullptr;
+  Generation* generation = nullptr;
   const Program* program = nullptr;
   const std::byte* send = nullptr;  // element 0 of the chunk
   std::byte* recv = nullptr;
@@ -54,7 +59,7 @@ struct Chunk {
   std::size_t element_bytes = 1;
   std::uint64_t not_final = 0;  // elements
   int sends = 0;                // frames not yet handed to the network
-  std::vector<GroupRun> runs;   // parallel to program->groups
+  std::span<GroupRun> runs;     // the generation's; parallel to program->groups
 
   Shard shard(int group, int member) const {
     const GroupRun& run = runs[group];

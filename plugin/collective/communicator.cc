@@ -11,6 +11,7 @@
 #include "plugin/config/fault_log.h"
 #include "plugin/config/log.h"
 #include "plugin/policy/agreement.h"
+#include "plugin/policy/collective_count.h"
 #include "plugin/transport/stream_set.h"
 #include "topology/base/check.h"
 
@@ -141,6 +142,12 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
   options.engine.max_operations = kMaxRequests;
   options.connect_timeout_ns = timeout_ns;
   options.peer_timeout_ns = static_cast<std::uint64_t>(config().peer_timeout_s) * kSecond;
+  options.epochs.collectives =
+      config().deterministic ? 0 : static_cast<std::uint64_t>(config().epoch);
+  options.epochs.planned_bytes = kPlannedBytes;
+  options.epochs.plan = plan_options();
+  background_ = std::make_unique<BackgroundThread>(reactor_);
+  options.background = background_.get();
   SessionHooks hooks;
   hooks.wants_probe = [this](const std::vector<NodeReport>& reports, std::vector<int>* racks) {
     racks_ = racks_from_file(reports);
@@ -157,11 +164,17 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
   };
   hooks.decide = [this](const std::vector<NodeReport>& reports) {
     return riffle::decide(reports, network_ ? &*network_ : nullptr, racks_ ? &*racks_ : nullptr,
-                          &fabric_);
+                          &basis_);
+  };
+  hooks.basis = [this] { return basis_; };
+  // Without our tuner nobody counts collectives, but operations are there to count.
+  hooks.epochs.count = [this] {
+    const std::uint64_t collectives = counted_collectives();
+    return collectives > 0 ? collectives : operations_;
   };
   hooks.planned = [this](const Verdict& verdict) {
     remember_network(verdict.network);
-    if (recording_) recording_->planned(verdict, rank_ == 0 ? &fabric_ : nullptr);
+    if (recording_) recording_->planned(verdict, rank_ == 0 ? &basis_.fabric : nullptr);
     if (rank_ == 0) log_info("plan for " + std::to_string(size_) + " nodes: " + verdict.reason);
   };
   hooks.connected = [this](Status outcome, const std::string& aside) {
@@ -205,6 +218,7 @@ void Communicator::stop() {
   reactor_->forget(this);
   if (recording_) recording_->end();
   const bool clean = session_ && session_->end();
+  if (background_) background_->stop();
   if (!mesh_) return;
   if (clean) {
     mesh_->close();
@@ -217,6 +231,7 @@ void Communicator::stop() {
 void Communicator::on_wake() {
   std::uint64_t head = posted_head_.load(std::memory_order_relaxed);
   for (; head != posted_tail_.load(std::memory_order_acquire); ++head) {
+    ++operations_;
     session_->submit(&posted_[head % posted_.size()]->operation);
   }
   posted_head_.store(head, std::memory_order_relaxed);

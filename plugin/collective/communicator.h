@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "plugin/collective/background_thread.h"
 #include "plugin/collective/coll_service.h"
 #include "plugin/collective/recording.h"
 #include "plugin/collective/session.h"
@@ -70,7 +71,9 @@ class Communicator final : private Reactor::WakeHandler {
 
   // Reactor thread only.
   std::unique_ptr<Recording> recording_;  // null: nothing is recorded
-  Fabric fabric_;                         // node 0: what was planned for
+  std::unique_ptr<BackgroundThread> background_;
+  PlanBasis basis_;  // node 0: what was planned for
+  std::uint64_t operations_ = 0;
   std::unique_ptr<Session> session_;
   std::optional<Fabric> network_;  // node 0: as probed
   std::optional<Racks> racks_;     // node 0: from a topology file

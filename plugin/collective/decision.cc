@@ -17,8 +17,7 @@
 namespace riffle {
 namespace {
 
-constexpr std::uint64_t kPlannedBytes = 32u << 20;  // the size that plans are compared at
-constexpr double kTolerance = 1.03;                 // never slower than NCCL's ring by more
+constexpr double kTolerance = 1.03;  // never slower than NCCL's ring by more
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -81,8 +80,15 @@ NodeReport own_report(int rank, int device, const std::string& job) {
   return r;
 }
 
+PlanOptions plan_options() {
+  PlanOptions options;
+  options.max_lanes = static_cast<int>(config().lanes);
+  options.only = config().plan;
+  return options;
+}
+
 Verdict decide(const std::vector<NodeReport>& reports, const Fabric* probed, const Racks* racks,
-               Fabric* used) {
+               PlanBasis* basis) {
   Verdict verdict;
   verdict.problem = find_problem(reports);
   if (!verdict.problem.empty()) return verdict;
@@ -95,11 +101,8 @@ Verdict decide(const std::vector<NodeReport>& reports, const Fabric* probed, con
     verdict.problem = fabric.status().message();
     return verdict;
   }
-  if (used != nullptr) *used = *fabric;
-  PlanOptions options;
-  options.max_lanes = static_cast<int>(config().lanes);
-  options.only = config().plan;
-  const Result<PlanChoice> choice = plan(*fabric, kPlannedBytes, options);
+  if (basis != nullptr) *basis = {*fabric, config().fabric.empty()};
+  const Result<PlanChoice> choice = plan(*fabric, kPlannedBytes, plan_options());
   if (!choice) {
     verdict.problem = choice.status().message();
     return verdict;

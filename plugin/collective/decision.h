@@ -5,10 +5,12 @@
 // Pure but for the fabric file and the short measurement of this machine in own_report().
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "plugin/collective/messages.h"
+#include "plugin/collective/plan_basis.h"
 #include "topology/fabric/fabric.h"
 #include "topology/fabric/racks_file.h"
 #include "topology/plan/planner.h"
@@ -23,11 +25,15 @@ NodeReport own_report(int rank, int device, const std::string& job);
 // problem); empty if nothing does.
 std::string find_problem(const std::vector<NodeReport>& reports);
 
+// The size that plans are compared at, and the knobs that bear on planning.
+inline constexpr std::uint64_t kPlannedBytes = 32u << 20;
+PlanOptions plan_options();
+
 // Checks versions and knobs, reads the fabric, plans. `probed`: the network as it was measured, or
 // null; a fabric file comes first. `racks`: from a topology file, or null; for a network that was
-// not measured. `used`, if given, gets the fabric that was planned for.
+// not measured. `basis`, if given, gets what it planned on.
 Verdict decide(const std::vector<NodeReport>& reports, const Fabric* probed = nullptr,
-               const Racks* racks = nullptr, Fabric* used = nullptr);
+               const Racks* racks = nullptr, PlanBasis* basis = nullptr);
 
 // True if all-reduces by `choice` are at most 3 % slower than NCCL's ring over the same network on
 // these nodes, counting that we reduce on processors (the slowest node's) and NCCL on GPUs.

@@ -1,11 +1,18 @@
 #include "plugin/collective/engine.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "topology/base/check.h"
 
 namespace riffle {
+
+namespace {
+
+constexpr std::size_t kExpectedEarly = 4;  // partial sums before their chunk, without allocating
+
+}  // namespace
 
 int member_at(const GroupRun& run, std::uint64_t element) {
   const auto after = std::upper_bound(run.cuts.begin(), run.cuts.end(), element);
@@ -20,6 +27,86 @@ Engine::Engine(Mesh* mesh, const EngineOptions& options, Violation violation)
 }
 
 Engine::~Engine() = default;
+
+// -------------------------------------------------------------------------------- generations
+
+Status Engine::install(const PlanSet& plans) {
+  RIFFLE_CHECK(generations_.empty(), "a plan is installed already");
+  Result<std::unique_ptr<Generation>> first =
+      Generation::make(plans, 0, mesh_->rank(), mesh_->size(), options_);
+  if (!first) return first.status();
+  (*first)->first_seq = 0;
+  generations_.reserve(kMaxGenerations);
+  generations_.push_back(std::move(*first));
+  chunks_.resize(options_.max_chunks);
+  early_.resize(options_.max_chunks);
+  for (int i = 0; i < options_.max_chunks; ++i) {
+    chunks_[i].index = i;
+    early_[i].reserve(kExpectedEarly);
+  }
+  frames_to_.assign(mesh_->size(), 0);
+  Result<std::unique_ptr<SlotMemory>> discard = SlotMemory::map(kMaxFramePayload);
+  if (!discard) return discard.status();
+  discard_ = std::move(*discard);
+  return Status::ok();
+}
+
+Status Engine::prepare(std::unique_ptr<Generation> generation) {
+  RIFFLE_CHECK(!generations_.empty(), "no plan is installed");
+  if (has_prepared_) return internal_error("a plan is prepared already");
+  if (generations_.size() == kMaxGenerations) {
+    return internal_error("the plan before the current one has not ended yet");
+  }
+  if (generation->number() != next_generation()) {
+    return internal_error("plan number " + std::to_string(generation->number()) + ", expected " +
+                          std::to_string(next_generation()));
+  }
+  generations_.push_back(std::move(generation));
+  has_prepared_ = true;
+  return Status::ok();
+}
+
+void Engine::hold_at(std::uint64_t seq) {
+  RIFFLE_CHECK(seq >= next_seq_, "a chunk behind the hold has begun");
+  hold_ = seq;
+  hold_is_counted_ = false;
+}
+
+void Engine::switch_at(std::uint64_t seq) {
+  RIFFLE_CHECK(has_prepared_, "no plan is prepared");
+  RIFFLE_CHECK(seq >= next_seq_, "a chunk of the next plan has begun");
+  generations_.back()->first_seq = seq;
+  has_prepared_ = false;
+  hold_ = Generation::kNotAgreed;
+  start_chunks();
+}
+
+void Engine::drop_prepared() {
+  if (!has_prepared_) return;
+  has_prepared_ = false;
+  hold_ = Generation::kNotAgreed;
+  // A peer that breaks the protocol may have a frame on its way into it: then its memory stays.
+  if (generations_.back()->slots_taken > 0) dropped_.push_back(std::move(generations_.back()));
+  generations_.pop_back();
+  start_chunks();
+}
+
+Generation& Engine::generation_of(std::uint64_t seq) const {
+  std::size_t i = generations_.size();
+  while (generations_[--i]->first_seq > seq) {
+  }
+  return *generations_[i];
+}
+
+// Frees what no chunk will run in again.
+void Engine::retire() {
+  while (generations_.size() > 1 && generations_[1]->first_seq <= next_seq_ &&
+         generations_[0]->running == 0 && generations_[0]->slots_taken == 0) {
+    generations_.erase(generations_.begin());
+  }
+}
+
+// ------------------------------------------------------------------------------------- chunks
 
 void Engine::submit(Operation* operation) {
   operation->next_element = 0;
@@ -46,6 +133,10 @@ void Engine::start_chunks() {
   while (queued_ > 0 && !failed_) {
     Chunk& chunk = chunks_[next_seq_ % chunks_.size()];
     if (chunk.active) break;
+    if (next_seq_ >= hold_) {
+      holds_reached_ += !std::exchange(hold_is_counted_, true);
+      break;
+    }
     Operation* operation = operations_[first_operation_];
     start(chunk, operation);
     if (!failed_ && operation->next_element == operation->count) {
@@ -55,6 +146,7 @@ void Engine::start_chunks() {
     finish_if_done(chunk);
   }
   starting_ = false;
+  if (!failed_) retire();
 }
 
 void Engine::start(Chunk& chunk, Operation* operation) {
@@ -62,11 +154,14 @@ void Engine::start(Chunk& chunk, Operation* operation) {
   chunk.active = true;
   chunk.seq = next_seq_++;
   chunk.operation = operation;
-  chunk.program = &program_of(operation->collective, chunk.seq);
+  chunk.generation = &generation_of(chunk.seq);
+  ++chunk.generation->running;
+  chunk.program = &chunk.generation->program_of(operation->collective, chunk.seq);
+  chunk.runs = chunk.generation->runs(chunk.index);
   chunk.element_bytes = size_of(operation->type);
   chunk.cell = options_.piece_bytes / chunk.element_bytes;
   const std::size_t bytes = operation->collective == Collective::kAllReduce
-                                ? all_reduce_chunk_bytes_
+                                ? chunk.generation->chunk_bytes()
                                 : options_.chunk_bytes;
   chunk.count = std::min<std::uint64_t>(operation->count - operation->next_element,
                                         bytes / chunk.element_bytes);
@@ -123,7 +218,7 @@ void Engine::announce(Chunk& chunk) {
     for (int m = 0; m < local.size(); ++m) {
       const int frames = std::exchange(frames_to_[m], 0);
       if (frames > 0) {
-        flows_[flow_index(local.group.members[m], local.level)]->announce(chunk.seq, frames);
+        chunk.generation->flow(local.group.members[m], local.level)->announce(chunk.seq, frames);
       }
     }
   }
@@ -149,6 +244,7 @@ void Engine::finish_if_done(Chunk& chunk) {
   if (!chunk.active || chunk.not_final > 0 || chunk.sends > 0) return;
   chunk.active = false;
   --running_;
+  --chunk.generation->running;
   Operation* operation = chunk.operation;
   if (--operation->running_chunks == 0 && operation->next_element == operation->count) {
     if (options_.counters != nullptr) count(*operation);
@@ -179,9 +275,7 @@ void Engine::fail() {
                                                std::memory_order_release);
     first_operation_ = (first_operation_ + 1) % operations_.size();
   }
-  for (auto& flow : flows_) {
-    if (flow) flow->clear();
-  }
+  for (const auto& generation : generations_) generation->clear_flows();
   for (auto& early : early_) early.clear();
   running_ = 0;
 }

@@ -1,4 +1,4 @@
-// Engine: runs operations over a mesh, chunk by chunk, as the installed plan says.
+// Engine: runs operations over a mesh, chunk by chunk, as the plan says.
 //
 // One all-reduce: the operation is cut into chunks of chunk_bytes; chunk s takes lane s mod lanes.
 // A chunk walks down the levels (partial sums, under credits, see flow.h) and back up (final sums,
@@ -8,9 +8,14 @@
 // Exactness: contributions are reduced in the order of the plan, by one node per element and level,
 // and everybody receives that node's result, so all nodes end with the same bits, from run to run.
 //
-// Threads: one, the owner of the mesh. Allocates in install() only. Errors: a frame that does not
-// fit the plan is refused with a Status naming it (the peer then counts as lost); fail() ends
-// everything.
+// Changing the plan: a further generation (generation.h) is prepared while the first one runs, then
+// switched to at a chunk number that no node has begun. Until a node knows that number it holds
+// still before the one it promised (hold_at). Frames name their generation, so that one of the new
+// plan finds its slot even where the number is not known yet.
+//
+// Threads: one, the owner of the mesh. Allocates in install() and prepare() only. Errors: a frame
+// that does not fit the plan is refused with a Status naming it (the peer then counts as lost);
+// fail() ends everything.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +25,9 @@
 #include <vector>
 
 #include "plugin/collective/chunk.h"
-#include "plugin/collective/flow.h"
+#include "plugin/collective/generation.h"
 #include "plugin/collective/operation.h"
 #include "plugin/collective/pattern.h"
-#include "plugin/collective/slot_memory.h"
 #include "plugin/telemetry/comm_counters.h"
 #include "plugin/transport/mesh.h"
 
@@ -32,23 +36,10 @@ namespace riffle {
 // Cookie of frames whose completion nobody waits for.
 inline constexpr std::uint64_t kNoCookie = ~0ull;
 
-struct EngineOptions {
-  std::size_t chunk_bytes = 1 << 20;
-  std::size_t piece_bytes = 128 << 10;
-  std::size_t window_bytes = 512 << 10;  // partial sums in flight per peer and level, at least
-  int max_chunks = 64;
-  int max_operations = 64;
-  // False: no reduce-scatter and no all-gather, which need slots for exchanges with every peer.
-  bool has_blocks = true;
-  // Tests only, to see that they would notice: gives the slot of a partial sum back when it
-  // arrives, not when it has been added.
-  bool plants_early_release = false;
-  // What operations and groups are counted into, where somebody records; must outlive the engine.
-  CommCounters* counters = nullptr;
-};
-
 class Engine final : private ExecutorContext {
  public:
+  // Alive at once: an ending one, the current one, the prepared one.
+  static constexpr std::size_t kMaxGenerations = 3;
   // `violation` hears of a peer whose frame turned out not to fit only after it had been accepted.
   using Violation = std::function<void(int peer, const Status& why)>;
   Engine(Mesh* mesh, const EngineOptions& options, Violation violation);
@@ -58,6 +49,30 @@ class Engine final : private ExecutorContext {
 
   // Takes the plan that all nodes agreed on. Once, before the first operation.
   Status install(const PlanSet& plans);
+
+  // Takes the next generation, made with these options and this number, without using it. An error
+  // if one is prepared already, or if a former one has not ended yet.
+  const EngineOptions& options() const { return options_; }
+  std::uint64_t next_generation() const { return generations_.back()->number() + 1; }
+  Status prepare(std::unique_ptr<Generation> generation);
+  // No chunk from `seq` on starts until switch_at() or drop_prepared(). Precondition: seq >=
+  // next_seq().
+  void hold_at(std::uint64_t seq);
+  // Chunks from `seq` on run in the prepared generation. Precondition: seq >= next_seq(), and no
+  // node has begun `seq`.
+  void switch_at(std::uint64_t seq);
+  // The prepared generation is not wanted: no node will ever switch to it.
+  void drop_prepared();
+  std::uint64_t next_seq() const { return next_seq_; }
+  bool has_prepared() const { return has_prepared_; }
+  // The number of the generation that the next chunk runs in.
+  std::uint64_t generation() const { return generation_of(next_seq_).number(); }
+  // ... and of the one that was prepared last.
+  std::uint64_t newest_generation() const { return generations_.back()->number(); }
+  // Generations whose memory is held.
+  std::size_t generations() const { return generations_.size(); }
+  // How often a chunk that could have started waited for a hold.
+  std::uint64_t holds_reached() const { return holds_reached_; }
 
   // Queues an operation; its state leaves kRunning when it is over. At most max_operations at once.
   void submit(Operation* operation);
@@ -91,10 +106,9 @@ class Engine final : private ExecutorContext {
   void reduced(Chunk& chunk, int group, Range range) override;
   void completed(Chunk& chunk, int group, Range range) override;
 
-  const Program& program_of(Collective collective, std::uint64_t seq) const;
-  std::size_t flow_index(int peer, int level) const;
-  Status make_flows();
-  void make_chunks();
+  Generation& generation_of(std::uint64_t seq) const;
+  Result<Generation*> generation_of(int peer, const FrameHeader& header) const;
+  void retire();
 
   void start_chunks();
   void start(Chunk& chunk, Operation* operation);
@@ -104,25 +118,24 @@ class Engine final : private ExecutorContext {
   void own_elements_final(Chunk& chunk, int group, int fragment, std::uint64_t elements);
   void finish_if_done(Chunk& chunk);
   void count(const Operation& operation) const;
-  void pump(int peer, int level);
+  void pump(Generation& generation, int peer, int level);
 
   FrameHeader header_of(const Chunk& chunk, int level, int index, bool is_final, Range range) const;
   Result<Target> resolve(int peer, const FrameHeader& header, const Chunk& chunk) const;
-  void give_back(int peer, int level, const void* slot);
+  void give_back(Generation& generation, int peer, int level, const void* slot);
   Result<std::byte*> take_slot(int peer, const FrameHeader& header);
   void take_credits(int peer, const FrameHeader& header);
 
   Mesh* mesh_;
   EngineOptions options_;
   Violation violation_;
-  std::vector<Program> lanes_;
-  std::size_t all_reduce_chunk_bytes_ = 0;  // of the installed plan
-  Program blocks_;  // reduce-scatter and all-gather: one direct group of all nodes, cut by the call
-  int classes_ = 0;  // levels plus one for blocks_
-  // By peer and class (flow_index); null where nothing is exchanged.
-  std::vector<std::unique_ptr<Flow>> flows_;
-  std::vector<std::unique_ptr<SlotPool>> pools_;
-  std::unique_ptr<SlotMemory> slot_memory_;
+  // By number, one to kMaxGenerations; all but the prepared one know their first chunk.
+  std::vector<std::unique_ptr<Generation>> generations_;
+  std::vector<std::unique_ptr<Generation>> dropped_;
+  bool has_prepared_ = false;
+  std::uint64_t hold_ = Generation::kNotAgreed;
+  std::uint64_t holds_reached_ = 0;
+  bool hold_is_counted_ = false;
   std::vector<Chunk> chunks_;              // chunk s is chunks_[s % max_chunks]
   std::vector<std::vector<Early>> early_;  // likewise
   std::vector<int> frames_to_;             // scratch: partial frames per member

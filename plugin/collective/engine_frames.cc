@@ -1,4 +1,4 @@
-// Engine, part 3: frames. What arrives is checked against the plan and given to the pattern of its
+// Engine, part 2: frames. What arrives is checked against the plan and given to the pattern of its
 // group; what a pattern wants sent leaves here; the walk between levels is here too.
 #include <algorithm>
 #include <string>
@@ -33,7 +33,7 @@ Status refuse(int peer, const FrameHeader& header, const std::string& why) {
 // ------------------------------------------------------------------------------------- receiving
 
 Result<std::byte*> Engine::place(int peer, const FrameHeader& header) {
-  if (lanes_.empty()) return refuse(peer, header, "no plan is installed here");
+  if (generations_.empty()) return refuse(peer, header, "no plan is installed here");
   if (failed_ || header.type == FrameType::kCredit) return discard_->data();
   const Chunk& chunk = chunks_[header.seq % chunks_.size()];
   const bool runs = chunk.active && chunk.seq == header.seq;
@@ -49,28 +49,46 @@ Result<std::byte*> Engine::place(int peer, const FrameHeader& header) {
   return take_slot(peer, header);
 }
 
+// The generation that a partial sum of a chunk that has not begun belongs to.
+Result<Generation*> Engine::generation_of(int peer, const FrameHeader& header) const {
+  for (std::size_t i = 0; i < generations_.size(); ++i) {
+    Generation* g = generations_[i].get();
+    if ((g->number() & kGenerationMask) != generation_bits(header.flags)) continue;
+    const bool is_below = g->first_seq != Generation::kNotAgreed && header.seq < g->first_seq;
+    const bool is_beyond =
+        i + 1 < generations_.size() && header.seq >= generations_[i + 1]->first_seq;
+    if (is_below || is_beyond) break;
+    return g;
+  }
+  return refuse(peer, header, "it belongs to another plan than ours");
+}
+
 // A place for a partial sum, also of a chunk that has not begun here.
 Result<std::byte*> Engine::take_slot(int peer, const FrameHeader& header) {
+  const Result<Generation*> generation = generation_of(peer, header);
+  if (!generation) return generation.status();
   const int level = level_of(header.key);
-  if (level != kBlocksLevel && level >= classes_ - 1) return refuse(peer, header, "no such level");
-  auto& pool = pools_[flow_index(peer, level)];
-  if (!pool) return refuse(peer, header, "the plan has no such exchange");
+  if (!(*generation)->has_level(level)) return refuse(peer, header, "no such level");
+  SlotPool* pool = (*generation)->pool(peer, level);
+  if (pool == nullptr) return refuse(peer, header, "the plan has no such exchange");
   if (header.length > pool->slot_bytes()) {
     return refuse(peer, header, "at most " + std::to_string(pool->slot_bytes()) + " bytes fit");
   }
   std::byte* slot = pool->take();
   if (slot == nullptr) return refuse(peer, header, "more frames than credits");
+  ++(*generation)->slots_taken;
   return slot;
 }
 
 Result<Engine::Target> Engine::resolve(int peer, const FrameHeader& header,
                                        const Chunk& chunk) const {
   const Operation& o = *chunk.operation;
-  if (header.flags != frame_flags(o) || header.total != chunk.count) {
+  const std::uint16_t flags = frame_flags(o, chunk.generation->number());
+  if (header.flags != flags || header.total != chunk.count) {
     return refuse(peer, header,
                   "it belongs to another collective (" + std::to_string(header.total) +
                       " elements, code " + std::to_string(header.flags) + ") than ours (" +
-                      std::to_string(chunk.count) + ", " + std::to_string(frame_flags(o)) +
+                      std::to_string(chunk.count) + ", " + std::to_string(flags) +
                       "): all nodes must call the same collectives in the same order");
   }
   const int group = chunk.program->find(level_of(header.key), index_of(header.key));
@@ -117,7 +135,7 @@ void Engine::arrived(int peer, const FrameHeader& header, std::byte* payload) {
   if (is_final(header.key)) {
     pattern.final_arrived(*this, chunk, target->group, target->member, target->range);
   } else {
-    if (options_.plants_early_release) give_back(peer, level_of(header.key), payload);
+    if (options_.plants_early_release) give_back(*chunk.generation, peer, level_of(header.key), payload);
     pattern.partial_arrived(*this, chunk, target->group, target->member, target->range, payload);
   }
   finish_if_done(chunk);
@@ -126,15 +144,18 @@ void Engine::arrived(int peer, const FrameHeader& header, std::byte* payload) {
 
 void Engine::take_credits(int peer, const FrameHeader& header) {
   const int level = header.credit_class;
-  auto* flow =
-      level == kBlocksLevel || level < classes_ - 1 ? &flows_[flow_index(peer, level)] : nullptr;
-  if (flow == nullptr || !*flow) {
-    return violation_(peer,
-                      remote_error("node " + std::to_string(peer) + " returned credits for level " +
-                                   std::to_string(level) + ", where the plan has no exchange"));
+  for (const auto& generation : generations_) {
+    if (generation->number() != header.seq) continue;
+    Flow* flow = generation->flow(peer, level);
+    if (flow == nullptr) {
+      return violation_(
+          peer, remote_error("node " + std::to_string(peer) + " returned credits for level " +
+                             std::to_string(level) + ", where the plan has no exchange"));
+    }
+    flow->add_credits(header.credits);
+    return pump(*generation, peer, level);
   }
-  (*flow)->add_credits(header.credits);
-  pump(peer, level);
+  // Of a generation that has ended here: nobody waits for them.
 }
 
 // --------------------------------------------------------------------------------------- sending
@@ -144,7 +165,7 @@ FrameHeader Engine::header_of(const Chunk& chunk, int level, int index, bool fin
   FrameHeader h;
   h.seq = chunk.seq;
   h.key = frame_key(level, index, final_sum);
-  h.flags = frame_flags(*chunk.operation);
+  h.flags = frame_flags(*chunk.operation, chunk.generation->number());
   h.offset = range.begin;
   h.total = chunk.count;
   const bool has_payload = final_sum || chunk.carries_partials();
@@ -156,8 +177,8 @@ void Engine::send_partial(Chunk& chunk, int group, int member, Range range, cons
   const LocalGroup& local = chunk.program->groups[group];
   const int peer = local.group.members[member];
   ++chunk.sends;
-  flows_[flow_index(peer, local.level)]->push({chunk.seq, local.index, range, data});
-  pump(peer, local.level);
+  chunk.generation->flow(peer, local.level)->push({chunk.seq, local.index, range, data});
+  pump(*chunk.generation, peer, local.level);
 }
 
 void Engine::send_final(Chunk& chunk, int group, int member, Range range) {
@@ -169,8 +190,8 @@ void Engine::send_final(Chunk& chunk, int group, int member, Range range) {
 }
 
 // Sends what credits and order allow on one flow.
-void Engine::pump(int peer, int level) {
-  Flow& flow = *flows_[flow_index(peer, level)];
+void Engine::pump(Generation& generation, int peer, int level) {
+  Flow& flow = *generation.flow(peer, level);
   PartialFrame frame;
   while (flow.pop(&frame)) {
     const Chunk& chunk = chunks_[frame.chunk % chunks_.size()];
@@ -192,16 +213,18 @@ void Engine::sent(std::uint64_t cookie) {
 void Engine::release(Chunk& chunk, int group, int member, const void* slot) {
   if (options_.plants_early_release) return;
   const LocalGroup& local = chunk.program->groups[group];
-  give_back(local.group.members[member], local.level, slot);
+  give_back(*chunk.generation, local.group.members[member], local.level, slot);
 }
 
-void Engine::give_back(int peer, int level, const void* slot) {
-  SlotPool& pool = *pools_[flow_index(peer, level)];
+void Engine::give_back(Generation& generation, int peer, int level, const void* slot) {
+  SlotPool& pool = *generation.pool(peer, level);
   pool.give_back(slot);
+  --generation.slots_taken;
   const int credits = pool.take_returnable();
   if (credits == 0) return;
   FrameHeader header;
   header.type = FrameType::kCredit;
+  header.seq = generation.number();
   header.credit_class = static_cast<std::uint16_t>(level);
   header.credits = static_cast<std::uint16_t>(credits);
   mesh_->send(peer, header, {}, kNoCookie, kUrgent);

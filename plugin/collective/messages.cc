@@ -1,72 +1,9 @@
 #include "plugin/collective/messages.h"
 
-#include <cstring>
+#include "plugin/collective/byte_io.h"
 
 namespace riffle {
 namespace {
-
-class Writer {
- public:
-  void number(std::uint64_t v) {
-    for (int i = 0; i < 8; ++i) bytes_.push_back(static_cast<std::uint8_t>(v >> (8 * i)));
-  }
-  void texts(const std::vector<std::string>& list) {
-    number(list.size());
-    for (const std::string& t : list) blob(t);
-  }
-  template <class Bytes>
-  void blob(const Bytes& b) {
-    number(b.size());
-    bytes_.insert(bytes_.end(), b.begin(), b.end());
-  }
-  std::vector<std::uint8_t> take() { return std::move(bytes_); }
-
- private:
-  std::vector<std::uint8_t> bytes_;
-};
-
-// Reads what Writer wrote; after the first impossible length everything is empty and ok() is false.
-class Reader {
- public:
-  explicit Reader(const std::vector<std::uint8_t>& bytes) : bytes_(bytes) {}
-  std::uint64_t number() {
-    if (bytes_.size() - at_ < 8) return fail();
-    std::uint64_t v = 0;
-    for (int i = 0; i < 8; ++i) v |= static_cast<std::uint64_t>(bytes_[at_ + i]) << (8 * i);
-    at_ += 8;
-    return v;
-  }
-  template <class Bytes>
-  Bytes blob() {
-    const std::uint64_t size = number();
-    if (size > bytes_.size() - at_) {
-      fail();
-      return {};
-    }
-    Bytes b(bytes_.begin() + static_cast<std::ptrdiff_t>(at_),
-            bytes_.begin() + static_cast<std::ptrdiff_t>(at_ + size));
-    at_ += size;
-    return b;
-  }
-  std::string text() { return blob<std::string>(); }
-  std::vector<std::string> texts() {
-    std::vector<std::string> list;
-    for (std::uint64_t n = number(); n > 0 && is_ok(); --n) list.push_back(text());
-    return list;
-  }
-  bool is_ok() const { return ok_; }
-  bool is_complete() const { return ok_ && at_ == bytes_.size(); }
-
- private:
-  std::uint64_t fail() {
-    ok_ = false;
-    at_ = bytes_.size();
-    return 0;
-  }
-  const std::vector<std::uint8_t>& bytes_;
-  std::size_t at_ = 0;
-  bool ok_ = true;
-};
 
 Status mangled(const char* what) {
   return remote_error(std::string("connect: mangled ") + what + " message");
@@ -75,7 +12,7 @@ Status mangled(const char* what) {
 }  // namespace
 
 std::vector<std::uint8_t> encode(const std::vector<NodeReport>& reports) {
-  Writer w;
+  ByteWriter w;
   w.number(reports.size());
   for (const NodeReport& r : reports) {
     w.number(static_cast<std::uint64_t>(r.rank));
@@ -93,7 +30,7 @@ std::vector<std::uint8_t> encode(const std::vector<NodeReport>& reports) {
 }
 
 Result<std::vector<NodeReport>> decode_reports(const std::vector<std::uint8_t>& bytes) {
-  Reader reader(bytes);
+  ByteReader reader(bytes);
   std::vector<NodeReport> reports;
   for (std::uint64_t n = reader.number(); n > 0 && reader.is_ok(); --n) {
     NodeReport r;
@@ -114,7 +51,7 @@ Result<std::vector<NodeReport>> decode_reports(const std::vector<std::uint8_t>& 
 }
 
 std::vector<std::uint8_t> encode(const Verdict& v) {
-  Writer w;
+  ByteWriter w;
   w.blob(v.problem);
   w.blob(v.aside);
   w.blob(v.reason);
@@ -126,7 +63,7 @@ std::vector<std::uint8_t> encode(const Verdict& v) {
 }
 
 Result<Verdict> decode_verdict(const std::vector<std::uint8_t>& bytes) {
-  Reader reader(bytes);
+  ByteReader reader(bytes);
   Verdict v;
   v.problem = reader.text();
   v.aside = reader.text();
@@ -140,13 +77,13 @@ Result<Verdict> decode_verdict(const std::vector<std::uint8_t>& bytes) {
 }
 
 std::vector<std::uint8_t> encode(const Agreement& a) {
-  Writer w;
+  ByteWriter w;
   w.blob(a.problem);
   return w.take();
 }
 
 Result<Agreement> decode_agreement(const std::vector<std::uint8_t>& bytes) {
-  Reader reader(bytes);
+  ByteReader reader(bytes);
   Agreement a;
   a.problem = reader.text();
   if (!reader.is_complete()) return mangled("agreement");

@@ -36,6 +36,8 @@ void Session::start(Mesh* mesh, NodeReport report) {
   engine_ = std::make_unique<Engine>(mesh_, options_.engine,
                                      [this](int peer, const Status& why) { lost(peer, why); });
   prober_ = std::make_unique<Prober>(mesh_, timers_);
+  epochs_ = std::make_unique<Epochs>(mesh_, control_.get(), engine_.get(), timers_,
+                                     options_.background, options_.epochs, hooks_.epochs);
   BootstrapSteps steps;
   steps.prepare = [this](const std::vector<NodeReport>& reports, std::function<void()> go_on) {
     prepare(reports, std::move(go_on));
@@ -57,6 +59,11 @@ void Session::start(Mesh* mesh, NodeReport report) {
 }
 
 void Session::received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
+  if (Epochs::is_mine(kind)) {
+    if (!bootstrap_->is_over()) return;
+    if (const Status s = epochs_->received(peer, kind, message); !s) lost(peer, s);
+    return;
+  }
   if (kind != kFaultKind) {
     if (!bootstrap_->is_over()) bootstrap_->received(peer, kind, message);
     return;
@@ -85,6 +92,7 @@ Status Session::install(const PlanSet& plans, const Verdict& verdict) {
   for (int i = 0; i < size_ && i < static_cast<int>(verdict.hosts.size()); ++i) {
     names_[i] += " (" + verdict.hosts[i] + ")";
   }
+  if (rank_ == 0) plans_ = plans;
   return engine_->install(plans);
 }
 
@@ -94,6 +102,11 @@ void Session::connect_is_over(Status outcome, const std::string& aside) {
   is_connected_ = outcome.is_ok() && aside.empty();
   if (bootstrap_->failed_after_agreeing()) tell_everybody(outcome.message());
   prober_->stop();
+  if (is_connected_) {
+    const bool adapts = rank_ == 0 && options_.epochs.collectives > 0;
+    const PlanBasis basis = adapts ? hooks_.basis() : PlanBasis();
+    epochs_->start(std::exchange(plans_, {}), basis);
+  }
   hooks_.connected(std::move(outcome), aside);
 }
 
@@ -102,6 +115,7 @@ void Session::submit(Operation* operation) {
   if (!left_.empty() && operation->count > 0)
     fail(left_ + " closed its communicator; a further collective cannot end");
   engine_->submit(operation);
+  epochs_->operation_posted();
 }
 
 void Session::abort(const std::string& fault, const std::string& why) {
@@ -113,6 +127,7 @@ bool Session::end() {
   cancel_timers();
   if (mesh_ == nullptr) return false;
   prober_->stop();
+  epochs_->stop();
   // A clean end says goodbye and drains; so does a failed connect, whose last messages say why.
   const bool clean = engine_->is_idle() && !engine_->has_failed() && bootstrap_->is_over();
   engine_->fail();
@@ -177,6 +192,7 @@ void Session::departed(int peer) {
     return bootstrap_->fail(name_of(peer) + " closed its communicator during connect");
   }
   departed_[peer] = true;
+  epochs_->departed(peer);
   if (left_.empty()) left_ = name_of(peer);
   // It has sent us all it ever will. What is running now should end by itself; if not, say so.
   if (is_connected_ && !engine_->is_idle() && !has_timer_) watch_departed(peer);
@@ -216,6 +232,7 @@ void Session::fail(const std::string& why) {
   if (engine_->has_failed()) return;
   // What follows from a fault before its time is up is not the cause.
   hooks_.failed(cause_.empty() ? why : cause_);
+  epochs_->stop();
   engine_->fail();
 }
 

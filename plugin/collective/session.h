@@ -16,6 +16,7 @@
 
 #include "plugin/collective/bootstrap.h"
 #include "plugin/collective/engine.h"
+#include "plugin/collective/epochs.h"
 #include "plugin/collective/prober.h"
 #include "plugin/transport/timer_service.h"
 
@@ -23,6 +24,8 @@ namespace riffle {
 
 struct SessionOptions {
   EngineOptions engine;
+  EpochOptions epochs;
+  Background* background = nullptr;  // needed by epochs; must outlive the session
   std::uint64_t connect_timeout_ns = 60'000'000'000;
   std::uint64_t peer_timeout_ns = 60'000'000'000;
 };
@@ -37,6 +40,9 @@ struct SessionHooks {
   std::function<Verdict(const std::vector<NodeReport>&)> decide;
   // Every node: it is about to install the verdict's plan.
   std::function<void(const Verdict&)> planned;
+  // Node 0, after `planned`: what the plan was made for. Needed by epochs.
+  std::function<PlanBasis()> basis;
+  EpochHooks epochs;
   // Every node, once: connect's outcome, the same everywhere. As BootstrapSteps::finished.
   std::function<void(Status, const std::string& aside)> connected;
   // At most once, before the operations fail: what went wrong, for people.
@@ -94,6 +100,8 @@ class Session final : private MeshSink {
   std::unique_ptr<Bootstrap> bootstrap_;
   std::unique_ptr<Prober> prober_;
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Epochs> epochs_;
+  PlanSet plans_;  // node 0, until connect is over
   std::vector<bool> departed_;
   std::string left_;   // who said goodbye first
   std::string cause_;  // the fault we heard of, while we pass it on

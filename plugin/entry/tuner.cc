@@ -13,6 +13,7 @@
 #include "plugin/config/log.h"
 #include "plugin/entry/border.h"
 #include "plugin/policy/agreement.h"
+#include "plugin/policy/collective_count.h"
 #include "plugin/policy/tuner.h"
 
 namespace riffle::entry::tuner {
@@ -64,6 +65,7 @@ void name_algorithm(const TunerSettings& settings, std::size_t nodes, abi::NcclF
                     std::size_t bytes, int collnet_support, int* algorithm, int* protocol) {
   if (collnet_support == 0) return;
   if (choose_way(settings, nodes, function, bytes) != Way::kGroupPlan) return;
+  count_collective();
   *algorithm = abi::kAlgoCollNetChain;
   *protocol = abi::kProtoSimple;
 }
@@ -93,7 +95,8 @@ abi::NcclResult get_coll_info(void* context, abi::NcclFunc function, std::size_t
   const Context& c = *static_cast<const Context*>(context);
   // Declared float**, but the address of a dense block.
   const CostTable table{reinterpret_cast<float*>(cost_table), algorithms, protocols};
-  steer(choose_way(c.settings, c.nodes, function, bytes), table);
+  const Way way = choose_way(c.settings, c.nodes, function, bytes);
+  if (steer(way, table) && way == Way::kGroupPlan) count_collective();
   return abi::kSuccess;
 }
 

@@ -20,7 +20,7 @@ enum : std::size_t {
   kCreditClassAt = 48,
   kCreditsAt = 50,
   kPayloadCrcAt = 52,
-  kReservedAt = 56,  // zero
+  kHintsAt = 56,  // bit 0: receiver_is_slow; the others are zero
   kHeaderCrcAt = 60,
 };
 
@@ -41,7 +41,7 @@ FrameBytes encode(const FrameHeader& header) {
   put(&bytes[kCreditClassAt], header.credit_class);
   put(&bytes[kCreditsAt], header.credits);
   put(&bytes[kPayloadCrcAt], header.payload_crc);
-  put(&bytes[kReservedAt], std::uint32_t{0});
+  put(&bytes[kHintsAt], std::uint32_t{header.receiver_is_slow});
   put(&bytes[kHeaderCrcAt], crc32c(bytes.data(), kHeaderCrcAt));
   return bytes;
 }
@@ -74,6 +74,7 @@ Result<FrameHeader> decode(const FrameBytes& bytes) {
   header.credit_class = get<std::uint16_t>(&bytes[kCreditClassAt]);
   header.credits = get<std::uint16_t>(&bytes[kCreditsAt]);
   header.payload_crc = get<std::uint32_t>(&bytes[kPayloadCrcAt]);
+  header.receiver_is_slow = (get<std::uint32_t>(&bytes[kHintsAt]) & 1) != 0;
   if (header.length > kMaxFramePayload) {
     return remote_error("frame of " + std::to_string(header.length) + " payload bytes, at most " +
                         std::to_string(kMaxFramePayload) + " are allowed");

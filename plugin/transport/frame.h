@@ -15,7 +15,7 @@
 namespace riffle {
 
 inline constexpr std::uint32_t kFrameMagic = 0x314c4652;     // "RFL1"
-inline constexpr std::uint8_t kFrameVersion = 1;             // a change of meaning changes this
+inline constexpr std::uint8_t kFrameVersion = 2;             // a change of meaning changes this
 inline constexpr std::uint32_t kMaxFramePayload = 4u << 20;  // bytes
 
 enum class FrameType : std::uint8_t {
@@ -41,6 +41,7 @@ struct FrameHeader {
   std::uint16_t credit_class = 0;  // flow control: `credits` frames of this class may follow
   std::uint16_t credits = 0;
   std::uint32_t payload_crc = 0;  // CRC32C of the payload if RIFFLE_PAYLOAD_CRC, else 0
+  bool receiver_is_slow = false;  // what the sender has for this receiver waits for it; a hint
 };
 
 inline constexpr std::size_t kFrameHeaderBytes = 64;

@@ -183,7 +183,10 @@ TxFrame* Link::next_frame(Stream& stream) {
     own.header = {.type = FrameType::kHeartbeat, .communicator = options_.communicator};
     return &own;
   }
-  if (TxFrame* const frame = queue_.pop()) return frame;
+  if (TxFrame* const frame = queue_.pop()) {
+    frame->header.receiver_is_slow = marks_slow_;
+    return frame;
+  }
   // Goodbye once nothing of ours is on its way in this stream.
   if (state_ == State::kClosing && !stream.is_mid_frame()) {
     own.header = {.type = FrameType::kGoodbye, .communicator = options_.communicator};
@@ -217,6 +220,7 @@ Status Link::arrived(const FrameHeader& header, std::byte* payload) {
     return remote_error("payload damaged (CRC32C does not match)");
   }
   ++frames_received_;
+  peer_calls_us_slow_ = header.receiver_is_slow;
   sink_->arrived(header, payload);
   return Status::ok();
 }
@@ -257,6 +261,22 @@ void Link::tick() {
   write_all();
   settle();
   if (is_up()) schedule_tick();
+}
+
+// Streams share what there is to send, so the busiest one tells for how long the link was busy.
+LinkActivity Link::activity() {
+  LinkActivity sum;
+  std::uint64_t busiest_ns = 0;
+  for (const auto& stream : streams_) {
+    const Stream::Activity a = stream->activity();
+    sum.out_bytes += a.delivered_bytes;
+    busiest_ns = std::max(busiest_ns, a.busy_more_ns);
+  }
+  busy_ns_ += busiest_ns;
+  sum.in_bytes = bytes_received();
+  sum.busy_ns = busy_ns_;
+  sum.peer_calls_us_slow = peer_calls_us_slow_;
+  return sum;
 }
 
 std::uint64_t Link::bytes_sent() const {

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "plugin/transport/mesh.h"
 #include "plugin/transport/reactor.h"
 #include "plugin/transport/stream.h"
 #include "plugin/transport/tcp_account.h"
@@ -56,6 +57,10 @@ class Link final : public std::enable_shared_from_this<Link>,
   void flush() { on_wake(); }
   void close();
   void abort();
+
+  // As in Mesh.
+  LinkActivity activity();
+  void mark_slow(bool is_slow) { marks_slow_ = is_slow; }
 
   std::uint64_t bytes_sent() const;
   std::uint64_t bytes_received() const;
@@ -101,6 +106,9 @@ class Link final : public std::enable_shared_from_this<Link>,
   std::uint64_t tick_timer_ = 0;
   std::uint64_t drain_timer_ = 0;
   std::uint64_t drained_to_ = 0;  // bytes_sent() when the drain timer was set
+  bool marks_slow_ = false;
+  bool peer_calls_us_slow_ = false;
+  std::uint64_t busy_ns_ = 0;
   std::uint64_t frames_sent_ = 0;
   std::uint64_t frames_received_ = 0;
   std::shared_ptr<Link> keep_alive_;  // itself, while it drains

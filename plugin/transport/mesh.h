@@ -39,6 +39,14 @@ class MeshSink {
   virtual void lost(int peer, const Status& why) = 0;
 };
 
+// What happened on one link since it opened.
+struct LinkActivity {
+  std::uint64_t out_bytes = 0;  // delivered, not only queued
+  std::uint64_t in_bytes = 0;
+  std::uint64_t busy_ns = 0;        // the network had something of ours that it had not delivered
+  bool peer_calls_us_slow = false;  // its latest frame had receiver_is_slow
+};
+
 class Mesh {
  public:
   virtual ~Mesh() = default;
@@ -55,6 +63,12 @@ class Mesh {
   // each other on the way (several streams). Precondition: the link is open.
   virtual void send(int peer, const FrameHeader& header, std::span<const std::byte> payload,
                     std::uint64_t cookie, std::uint64_t priority) = 0;
+
+  // For measuring (topology/probe/passive.h); cheap enough for every few milliseconds. A mesh that
+  // cannot tell says zero.
+  virtual LinkActivity activity(int /*peer*/) { return {}; }
+  // Marks all further frames to this peer with receiver_is_slow, or none.
+  virtual void mark_slow(int /*peer*/, bool /*is_slow*/) {}
 
   // Monotonic time in nanoseconds: the clock of deadlines (virtual in simulation).
   virtual std::uint64_t now_ns() const = 0;

@@ -155,6 +155,13 @@ Status Stream::on_broken(const char* doing, int error) {
   return remote_error(std::string("connection broke while ") + doing + ": " + errno_text(error));
 }
 
+Stream::Activity Stream::activity() {
+  if (!is_open()) return {progress_.delivered_bytes, 0};
+  const TcpProgress before = progress_;
+  progress_ = tcp_progress_of(socket_.get(), progress_);
+  return {progress_.delivered_bytes, progress_.busy_ns - before.busy_ns};
+}
+
 // ---- receiving ----
 
 Status Stream::read_all() {

@@ -16,6 +16,7 @@
 
 #include "plugin/transport/reactor.h"
 #include "plugin/transport/socket.h"
+#include "plugin/transport/tcp_progress.h"
 #include "plugin/transport/tx_queue.h"
 
 namespace riffle {
@@ -61,6 +62,12 @@ class Stream final : public Reactor::FdHandler {
   bool is_open() const { return socket_.is_open(); }
   int socket() const { return socket_.get(); }
 
+  struct Activity {
+    std::uint64_t delivered_bytes = 0;  // since the start
+    std::uint64_t busy_more_ns = 0;     // since the last call
+  };
+  Activity activity();
+
   bool is_mid_frame() const { return taken_count_ > 0; }
   // Of frames that were taken, what the kernel does not have yet.
   std::size_t bytes_to_send() const {
@@ -95,6 +102,7 @@ class Stream final : public Reactor::FdHandler {
   Reactor& reactor_;
   Host& host_;
   Fd socket_;
+  TcpProgress progress_;
   bool readable_ = true;
   bool writable_ = true;
   bool hung_up_ = false;  // the kernel said so: read on until the end of the stream

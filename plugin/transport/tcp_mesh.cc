@@ -43,6 +43,13 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
             std::uint64_t cookie, std::uint64_t priority) override {
     if (Link* const link = at(peer).link()) link->send(header, payload, cookie, priority);
   }
+  LinkActivity activity(int peer) override {
+    Link* const link = at(peer).link();
+    return link != nullptr ? link->activity() : LinkActivity{};
+  }
+  void mark_slow(int peer, bool is_slow) override {
+    if (Link* const link = at(peer).link()) link->mark_slow(is_slow);
+  }
   void abort() override {
     sink_ = nullptr;
     acceptor_.reset();

@@ -16,7 +16,7 @@ namespace riffle::cluster {
 Result<std::unique_ptr<Cluster>> Cluster::create(const Profile& profile) {
   if (Status s = namespaces_allowed(); !s) return s;
   auto namespaces = Namespaces::create(
-      profile.size(),
+      profile.size() + (profile.neighbour.node >= 0 ? 1 : 0),
       [&](const std::vector<pid_t>& holders) { return set_up_switch(profile, holders); },
       [&](int node) { return set_up_node(profile, node); });
   if (!namespaces) return namespaces.status();

@@ -12,6 +12,10 @@
 // nothing. Packets are segmentation-offload packets of at most 16 KiB: a first-in-first-out queue
 // of 64 KiB ones starves some of those seven flows, which a switch that interleaves 1500-byte
 // packets does not. Lengths are counted as on the wire: 1514 bytes per 1448 of payload.
+//
+// The link of a node with a neighbour (profile.h) is limited by tc-htb with the same numbers: one
+// class for the node, one for the neighbour's address, which is that of one more node behind the
+// same bridge; whichever is idle lends its rate to the other.
 #pragma once
 
 #include <sys/types.h>
@@ -28,7 +32,7 @@ namespace riffle::cluster {
 inline constexpr std::int64_t kPayloadBytes = 1448;
 inline constexpr std::int64_t kFrameBytes = 1514;
 
-std::string address_of(int node);  // 10.77.0.<node + 1>
+std::string address_of(int node);  // 10.77.0.<node + 1>; the neighbour is node size()
 
 // In the switch's namespace: everything but the nodes' own ends.
 Status set_up_switch(const Profile& profile, const std::vector<pid_t>& holders);

@@ -79,7 +79,7 @@ class Reader {
 
   Result<Profile> read() {
     Section top(root_, "profile " + origin_, fault_);
-    top.accept_only({"about", "nodes", "rate_mbps", "exception", "rack", "fault"});
+    top.accept_only({"about", "nodes", "rate_mbps", "exception", "rack", "fault", "neighbour"});
     profile_.about = top.text("about");
     const auto nodes = static_cast<std::size_t>(top.integer("nodes", 2, kMaxEmulatedNodes, -1));
     profile_.rate_kbps.assign(nodes, top.rate_kbps("rate_mbps"));
@@ -94,6 +94,7 @@ class Reader {
       if (profile_.rack_of[n] < 0) top.fail("node " + std::to_string(n) + " is in no rack");
     }
     read_fault();
+    read_neighbour();
     if (!fault_) return fault_;
     return std::move(profile_);
   }
@@ -153,6 +154,20 @@ class Reader {
     for (const std::string& kind : profile_.fault.kinds) {
       if (kind != "kill" && kind != "stop") s.fail("kinds accepts \"kill\" and \"stop\"");
     }
+  }
+
+  void read_neighbour() {
+    const toml::table* table = root_["neighbour"].as_table();
+    if (table == nullptr) return;
+    Section s(*table, "profile " + origin_ + ", [neighbour]", fault_);
+    s.accept_only({"node", "guaranteed_mbps"});
+    const std::int64_t node = s.integer("node", 0, profile_.size() - 1, -1);
+    const std::int64_t rate_kbps = profile_.rate_kbps[static_cast<std::size_t>(node)];
+    if (rate_kbps == 0) return s.fail("its node needs a rate_mbps");
+    if (profile_.size() == kMaxEmulatedNodes) return s.fail("leaves no address for the neighbour");
+    profile_.neighbour.node = static_cast<int>(node);
+    profile_.neighbour.guaranteed_kbps =
+        s.integer("guaranteed_mbps", 1, std::max<std::int64_t>(1, rate_kbps / 1000 - 1), -1) * 1000;
   }
 
   const toml::table& root_;
@@ -226,6 +241,15 @@ Fabric fabric_of(const Profile& profile) {
     fabric.nodes.push_back({"node" + std::to_string(n), profile.rate_kbps[n], profile.rate_kbps[n],
                             profile.rack_of[n]});
   }
+  return fabric;
+}
+
+Fabric contended_fabric_of(const Profile& profile) {
+  Fabric fabric = fabric_of(profile);
+  if (profile.neighbour.node < 0) return fabric;
+  NodeLink& link = fabric.nodes[static_cast<std::size_t>(profile.neighbour.node)];
+  link.out_kbps -= profile.neighbour.guaranteed_kbps;
+  link.in_kbps -= profile.neighbour.guaranteed_kbps;
   return fabric;
 }
 

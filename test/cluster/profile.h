@@ -10,10 +10,14 @@
 //   name = "left"
 //   nodes = [0, 2, 4, 6]
 //   uplink_mbps = 200          # shared by the rack's nodes, in both directions; absent: not
-//   limited [fault]                    # what `riffle bench` does to one node in mid-collective
+//   limited
+//   [fault]                    # what `riffle bench` does to one node in mid-collective
 //   node = 5
 //   after_ms = 150
 //   kinds = ["kill", "stop"]
+//   [neighbour]                # a foreign flow beside one node's traffic, on and off again
+//   node = 3
+//   guaranteed_mbps = 300      # of the node's link, in both directions, while the flow is on
 //
 // Every fault of a file is a Status naming file, key and accepted values. No state, any thread.
 #pragma once
@@ -36,6 +40,12 @@ struct Fault {
   std::vector<std::string> kinds;  // "kill", "stop"
 };
 
+// Somebody else's traffic on one node's link, while it is on (neighbour.h).
+struct Neighbour {
+  int node = -1;  // -1: none
+  std::int64_t guaranteed_kbps = 0;
+};
+
 struct Rack {
   std::string name;
   std::int64_t uplink_kbps = 0;  // 0: not limited
@@ -48,6 +58,7 @@ struct Profile {
   std::vector<int> rack_of;             // per node
   std::vector<Rack> racks;              // at least one
   Fault fault;
+  Neighbour neighbour;
 
   int size() const { return static_cast<int>(rate_kbps.size()); }
   bool shaped() const;  // every node has a rate, so that a bound exists
@@ -64,5 +75,7 @@ Profile even_profile(int nodes, std::int64_t rate_kbps);
 
 // The profile as the planner sees it. Needs shaped().
 Fabric fabric_of(const Profile& profile);
+// ... while the neighbour is on: its node keeps what is not guaranteed to somebody else.
+Fabric contended_fabric_of(const Profile& profile);
 
 }  // namespace riffle::cluster

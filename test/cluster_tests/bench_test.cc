@@ -81,6 +81,31 @@ TEST_F(BenchTest, HalfAndMaximum) {
   EXPECT_EQ(rows[0].at("wrong"), 0);
 }
 
+// The whole way: a neighbour on one node's link, rates from live traffic, another plan, right sums.
+TEST_F(BenchTest, ThePlanFollowsANeighbour) {
+  std::ofstream(folder_ + "/busy4.toml") << "about = \"4 nodes, a neighbour\"\nnodes = 4\n"
+                                            "rate_mbps = 200\n[neighbour]\nnode = 2\n"
+                                            "guaranteed_mbps = 150\n";
+  const std::string json = folder_ + "/series.json";
+  const auto out = run_command({RIFFLE_COMMAND, "bench", "--profile", folder_ + "/busy4.toml",
+                                "--sizes", "4M", "--phases", "2,14,2", "--json", json},
+                               "", 240000);
+  ASSERT_TRUE(out) << out.status().message();
+  const auto all = nlohmann::json::parse(std::ifstream(json));
+  ASSERT_EQ(all.size(), 1u) << *out;
+  EXPECT_EQ(all[0].at("peer"), "riffle");
+  const auto& series = all[0].at("series");
+  ASSERT_EQ(series.size(), 18u);
+  std::string changes;
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    EXPECT_EQ(series[i].at("wrong"), 0);
+    EXPECT_EQ(series[i].at("neighbour"), i >= 2 && i < 16);
+    EXPECT_GT(series[i].at("time_us"), 0);
+    for (const auto& change : series[i].at("changes")) changes += change.get<std::string>() + "\n";
+  }
+  EXPECT_NE(changes.find("node 2"), std::string::npos) << *out;
+}
+
 TEST_F(BenchTest, WrongUsageNamesWhatIsAccepted) {
   for (const auto& [option, value, named] :
        {std::tuple{"--dtype", "float12", "bfloat16"}, std::tuple{"--sizes", "3", "whole elements"},

@@ -28,6 +28,17 @@ TEST(ProfileTest, RacksInterleaveRanks) {
   EXPECT_EQ(fabric.nodes[5].in_kbps, 400'000);
 }
 
+TEST(ProfileTest, ANeighbourTakesItsPartOfOneLink) {
+  const auto profile = load_profile("contention8", PROFILES);
+  ASSERT_TRUE(profile) << profile.status().message();
+  const Fabric calm = fabric_of(*profile), contended = contended_fabric_of(*profile);
+  for (int n = 0; n < profile->size(); ++n) {
+    EXPECT_EQ(calm.nodes[n].out_kbps, 400'000);
+    EXPECT_EQ(contended.nodes[n].out_kbps, n == profile->neighbour.node ? 100'000 : 400'000);
+    EXPECT_EQ(contended.nodes[n].in_kbps, contended.nodes[n].out_kbps);
+  }
+}
+
 struct Wrong {
   const char* text;
   const char* named;  // what the message must name
@@ -45,6 +56,10 @@ TEST(ProfileTest, FaultsNameFileAndCulprit) {
        "node 1 is in two racks"},
       {"about = \"x\"\nnodes = 2\n[fault]\nnode = 1\nafter_ms = 1\nkinds = [\"melt\"]",
        "kinds accepts"},
+      {"about = \"x\"\nnodes = 2\nrate_mbps = 100\n[neighbour]\nnode = 1\nguaranteed_mbps = 100",
+       "guaranteed_mbps must be a whole number from 1 to 99"},
+      {"about = \"x\"\nnodes = 2\n[neighbour]\nnode = 1\nguaranteed_mbps = 1",
+       "its node needs a rate_mbps"},
       {"about = ", "not TOML"},
   };
   for (const Wrong& c : cases) {

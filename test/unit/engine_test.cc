@@ -1,270 +1,18 @@
 // The engine over an in-memory network that reorders every frame: exactness for all collectives,
-// types, operators, random plans, sizes and interleavings. RIFFLE_TEST_SEED=n repeats one case.
+// types, operators, random plans, sizes and interleavings, with and without changes of the plan in
+// mid-flight. RIFFLE_TEST_SEED=n repeats one case.
 #include "plugin/collective/engine.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <cstring>
 
-#include "test/unit/engine_harness.h"
-#include "test/unit/numbers.h"
-#include "test/unit/random_plans.h"
+#include "test/unit/engine_case.h"
 
 namespace riffle {
 namespace {
 
-using testing::EngineCluster;
-
-struct Call {
-  Collective collective;
-  DataType type;
-  ReduceOp op;
-  std::uint64_t count;
-  std::uint64_t block;  // reduce-scatter, all-gather
-  std::uint64_t window;
-  bool in_place;
-  std::vector<std::vector<std::byte>> input, send, recv;  // per node; recv has guard bytes
-  std::vector<std::unique_ptr<Operation>> operations;
-};
-
-constexpr std::size_t kGuardBytes = 64;
-
-// The part of node r's block inside the window, in elements of the window.
-Range block_in_window(const Call& c, int r) {
-  const auto clip = [&](std::uint64_t e) {
-    return std::min(e > c.window ? e - c.window : 0, c.count);
-  };
-  return {clip(r * c.block), clip((r + 1) * c.block)};
-}
-
-// Roundings that one element may see on its way: one per direct group, one per hop of a ring.
-int roundings(const PlanSet& plans) {
-  int worst = 0;
-  for (const GroupPlan& plan : plans.lanes) {
-    int sum = 0;
-    for (const Level& level : plan.levels) {
-      int most = 0;
-      for (const Group& g : level.groups) {
-        const int members = static_cast<int>(g.members.size());
-        most = std::max(most, g.pattern == Pattern::kRing ? members - 1 : 1);
-      }
-      sum += most;
-    }
-    worst = std::max(worst, sum);
-  }
-  return worst;
-}
-
-class Case {
- public:
-  explicit Case(std::uint64_t seed) : random_(seed), nodes_(2 + below(15)) {
-    plans_ = testing::RandomPlans(random_()).plans(nodes_);
-    options_.piece_bytes = 64u << below(4);
-    options_.chunk_bytes = options_.piece_bytes * (1 + below(5));
-    options_.window_bytes = 1u << (6 + below(8));
-    options_.max_chunks = 1 + below(12);
-    options_.max_operations = 8;
-  }
-
-  std::string run() {
-    if (const Status s = validate(plans_); !s) return "plan: " + s.message();
-    EngineCluster cluster(plans_, options_, random_());
-    const int calls = 1 + below(6);
-    for (int i = 0; i < calls; ++i) calls_.push_back(make_call());
-    if (std::string e = execute(&cluster); !e.empty()) return e;
-    for (const Call& call : calls_) {
-      if (std::string e = check(call); !e.empty()) return e;
-    }
-    return "";
-  }
-
- private:
-  int below(int n) { return static_cast<int>(random_() % n); }
-
-  Call make_call() {
-    Call c;
-    const int kind = below(6);
-    c.collective = kind == 0   ? Collective::kReduceScatter
-                   : kind == 1 ? Collective::kAllGather
-                               : Collective::kAllReduce;
-    c.type = c.collective == Collective::kAllGather ? DataType::kUint8
-                                                    : static_cast<DataType>(below(kDataTypes));
-    c.op = static_cast<ReduceOp>(below(kReduceOps));
-    const std::uint64_t chunk = options_.chunk_bytes / size_of(c.type);
-    const std::uint64_t sizes[] = {0,
-                                   1,
-                                   3,
-                                   17,
-                                   chunk - 1,
-                                   chunk,
-                                   chunk + 1,
-                                   3 * chunk + 7,
-                                   static_cast<std::uint64_t>(1 + below(500))};
-    c.count = sizes[below(9)];
-    c.block = c.window = 0;
-    if (c.collective != Collective::kAllReduce) {
-      c.count = std::max<std::uint64_t>(1, c.count);
-      c.block = 1 + below(static_cast<int>(c.count));
-      const std::uint64_t whole = c.block * nodes_;
-      c.window = random_() % whole;
-      c.count = std::min(c.count, whole - c.window);
-    }
-    c.in_place = c.collective == Collective::kAllReduce && below(2) == 0;
-    const std::size_t size = size_of(c.type);
-    for (int r = 0; r < nodes_; ++r) {
-      std::vector<std::byte> input(c.count * size);
-      testing::fill_random(input.data(), c.count, c.type, random_);
-      c.send.push_back(input);
-      c.recv.emplace_back(c.count * size + kGuardBytes, std::byte{0xA5});
-      if (c.in_place) std::copy(input.begin(), input.end(), c.recv[r].begin());
-      c.input.push_back(std::move(input));
-      auto o = std::make_unique<Operation>();
-      o->collective = c.collective;
-      o->type = c.type;
-      o->op = c.op;
-      o->count = c.count;
-      o->block = c.block;
-      o->window = c.window;
-      o->recv = c.recv[r].data();
-      o->send = c.in_place ? c.recv[r].data() : c.send[r].data();
-      c.operations.push_back(std::move(o));
-    }
-    return c;
-  }
-
-  // Nodes post at random moments, some far ahead of others.
-  std::string execute(EngineCluster* cluster) {
-    std::vector<std::size_t> posted(nodes_, 0);
-    for (std::uint64_t events = 0;; ++events) {
-      const int r = below(nodes_);
-      if (posted[r] < calls_.size() && below(8) == 0) {
-        Operation* o = calls_[posted[r]++].operations[r].get();
-        o->state = Operation::State::kRunning;
-        cluster->nodes[r]->engine.submit(o);
-      }
-      const bool moved = cluster->network.step();
-      if (std::string e = cluster->error(); !e.empty()) return e;
-      bool all_posted = true;
-      for (const std::size_t p : posted) all_posted &= p == calls_.size();
-      if (!moved && all_posted) break;
-    }
-    for (std::size_t i = 0; i < calls_.size(); ++i) {
-      for (int r = 0; r < nodes_; ++r) {
-        if (calls_[i].operations[r]->state != Operation::State::kDone) {
-          return "call " + std::to_string(i) + " never ended on node " + std::to_string(r);
-        }
-      }
-    }
-    return "";
-  }
-
-  std::string check(const Call& c) const {
-    const std::size_t size = size_of(c.type);
-    for (int r = 0; r < nodes_; ++r) {
-      for (std::size_t i = c.count * size; i < c.recv[r].size(); ++i) {
-        if (c.recv[r][i] != std::byte{0xA5})
-          return "wrote behind the buffer of node " + std::to_string(r);
-      }
-      if (!c.in_place && c.send[r] != c.input[r]) return "changed the send buffer";
-      const Range own = block_in_window(c, r);
-      for (std::uint64_t e = 0; e < c.count; ++e) {
-        const std::byte* got = &c.recv[r][e * size];
-        std::string wrong;
-        if (c.collective == Collective::kAllGather) {
-          const auto owner = static_cast<int>((c.window + e) / c.block);
-          if (*got != c.input[owner][e]) wrong = "not the owner's byte";
-        } else if (c.collective == Collective::kReduceScatter && (e < own.begin || e >= own.end)) {
-          if (*got != std::byte{0xA5}) wrong = "written outside the own block";
-        } else {
-          wrong = compare(c, e, got);
-          if (c.collective == Collective::kAllReduce &&
-              std::memcmp(got, &c.recv[0][e * size], size) != 0) {
-            wrong += " differs from node 0";
-          }
-        }
-        if (!wrong.empty()) {
-          return "element " + std::to_string(e) + " of " + std::to_string(c.count) + " on node " +
-                 std::to_string(r) + ", " + name_of(c.type) + " " + name_of(c.op) + ": " + wrong;
-        }
-      }
-    }
-    return "";
-  }
-
-  std::string compare(const Call& c, std::uint64_t e, const std::byte* got) const {
-    const std::size_t size = size_of(c.type);
-    if (!testing::is_float(c.type)) {
-      std::uint64_t expect = 0;
-      for (int r = 0; r < nodes_; ++r) {
-        const std::uint64_t x = testing::integer_bits(&c.input[r][e * size], c.type);
-        expect = r == 0 ? x : combine(c, expect, x);
-      }
-      const std::uint64_t mask = size == 8 ? ~0ull : (1ull << 8 * size) - 1;
-      return (expect & mask) == testing::integer_bits(got, c.type) ? "" : "wrong integer";
-    }
-    double expect = 0, magnitude = 0;
-    for (int r = 0; r < nodes_; ++r) {
-      const double x = testing::decode(&c.input[r][e * size], c.type);
-      if (r == 0) {
-        expect = x;
-        magnitude = c.op == ReduceOp::kProd ? std::max(1.0, std::fabs(x)) : std::fabs(x);
-        continue;
-      }
-      switch (c.op) {
-        case ReduceOp::kSum:
-          expect += x, magnitude += std::fabs(x);
-          break;
-        case ReduceOp::kProd:
-          expect *= x, magnitude *= std::max(1.0, std::fabs(x));
-          break;
-        case ReduceOp::kMax:
-          expect = std::max(expect, x);
-          break;
-        case ReduceOp::kMin:
-          expect = std::min(expect, x);
-          break;
-      }
-    }
-    const double value = testing::decode(got, c.type);
-    const bool exact = c.op == ReduceOp::kMax || c.op == ReduceOp::kMin;
-    const bool wide = c.type == DataType::kFloat32 || c.type == DataType::kFloat64;
-    // Absolute errors of a sum add up along one path; relative errors of a product over all
-    // operands.
-    const int steps = wide || c.op == ReduceOp::kProd ? nodes_ : roundings(plans_);
-    const double unit = testing::rounding_unit(c.type) * (1 + 1e-2);
-    const double limit =
-        exact ? 0 : magnitude * (std::pow(1 + unit, steps) - 1) + steps * testing::smallest(c.type);
-    if (std::fabs(value - expect) <= limit) return "";
-    return "got " + std::to_string(value) + ", expected " + std::to_string(expect) + " within " +
-           std::to_string(limit);
-  }
-
-  static std::uint64_t combine(const Call& c, std::uint64_t a, std::uint64_t b) {
-    const std::size_t size = size_of(c.type);
-    switch (c.op) {
-      case ReduceOp::kSum:
-        return a + b;
-      case ReduceOp::kProd:
-        return a * b;
-      default:
-        break;
-    }
-    bool less;
-    if (testing::is_signed_integer(c.type)) {
-      less = testing::sign_extend(a, size) < testing::sign_extend(b, size);
-    } else {
-      less = a < b;
-    }
-    return (c.op == ReduceOp::kMax) == less ? b : a;
-  }
-
-  std::mt19937_64 random_;
-  int nodes_;
-  PlanSet plans_;
-  EngineOptions options_;
-  std::vector<Call> calls_;
-};
+using testing::EngineCase;
 
 // Ten thousand cases in ten parts, so that they can run in parallel; fewer where every one is slow.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -276,15 +24,29 @@ class EngineRandom : public ::testing::TestWithParam<int> {};
 
 TEST_P(EngineRandom, SumsExactly) {
   if (const char* one = std::getenv("RIFFLE_TEST_SEED")) {
-    ASSERT_EQ(Case(std::strtoull(one, nullptr, 10)).run(), "");
+    ASSERT_EQ(EngineCase(std::strtoull(one, nullptr, 10)).run(), "");
     return;
   }
   for (std::uint64_t i = 0; i < kCasesPerPart; ++i) {
     const std::uint64_t seed = GetParam() * kCasesPerPart + i;
-    ASSERT_EQ(Case(seed).run(), "") << "repeat with RIFFLE_TEST_SEED=" << seed;
+    ASSERT_EQ(EngineCase(seed).run(), "") << "repeat with RIFFLE_TEST_SEED=" << seed;
   }
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, EngineRandom, ::testing::Range(0, 10));
+
+class EngineSwitch : public ::testing::TestWithParam<int> {};
+
+TEST_P(EngineSwitch, PlansChangeWhileChunksAreInFlight) {
+  if (const char* one = std::getenv("RIFFLE_TEST_SEED")) {
+    ASSERT_EQ(EngineCase(std::strtoull(one, nullptr, 10), 4).run(), "");
+    return;
+  }
+  for (std::uint64_t i = 0; i < kCasesPerPart / 2; ++i) {
+    const std::uint64_t seed = 1'000'000 + GetParam() * kCasesPerPart + i;
+    ASSERT_EQ(EngineCase(seed, 4).run(), "") << "repeat with RIFFLE_TEST_SEED=" << seed;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, EngineSwitch, ::testing::Range(0, 4));
 
 }  // namespace
 }  // namespace riffle

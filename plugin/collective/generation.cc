@@ -1,11 +1,10 @@
-// Engine, part 1: everything that is sized once, when the plan is installed.
+#include "plugin/collective/generation.h"
+
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "plugin/collective/engine.h"
 #include "plugin/collective/wire.h"
-#include "topology/base/check.h"
 
 namespace riffle {
 namespace {
@@ -56,57 +55,74 @@ Program blocks_program(int nodes, int rank) {
 
 }  // namespace
 
-std::size_t Engine::flow_index(int peer, int level) const {
+std::size_t Generation::index(int peer, int level) const {
   const int cls = level == kBlocksLevel ? classes_ - 1 : level;
   return static_cast<std::size_t>(peer) * classes_ + cls;
 }
 
-const Program& Engine::program_of(Collective collective, std::uint64_t seq) const {
-  return collective == Collective::kAllReduce ? lanes_[seq % lanes_.size()] : blocks_;
+bool Generation::has_level(int level) const {
+  return level == kBlocksLevel || (level >= 0 && level < classes_ - 1);
 }
 
-Status Engine::install(const PlanSet& plans) {
-  RIFFLE_CHECK(lanes_.empty(), "a plan is installed already");
-  all_reduce_chunk_bytes_ = plans.chunk_bytes == 0
-                                ? options_.chunk_bytes
-                                : std::min<std::size_t>(plans.chunk_bytes, options_.chunk_bytes);
+Flow* Generation::flow(int peer, int level) {
+  return has_level(level) ? flows_[index(peer, level)].get() : nullptr;
+}
+
+SlotPool* Generation::pool(int peer, int level) {
+  return has_level(level) ? pools_[index(peer, level)].get() : nullptr;
+}
+
+void Generation::clear_flows() {
+  for (auto& flow : flows_) {
+    if (flow) flow->clear();
+  }
+}
+
+Result<std::unique_ptr<Generation>> Generation::make(const PlanSet& plans, std::uint64_t number,
+                                                     int rank, int size,
+                                                     const EngineOptions& options) {
+  std::unique_ptr<Generation> g(new Generation);
+  g->number_ = number;
+  g->chunk_bytes_ = plans.chunk_bytes == 0
+                        ? options.chunk_bytes
+                        : std::min<std::size_t>(plans.chunk_bytes, options.chunk_bytes);
   int levels = 0;
   for (const GroupPlan& plan : plans.lanes) {
-    Result<Program> program = compile(plan, mesh_->rank());
+    if (plan.nodes != size) {
+      return invalid_argument("plan for " + std::to_string(plan.nodes) + " nodes, we are " +
+                              std::to_string(size));
+    }
+    Result<Program> program = compile(plan, rank);
     if (!program) return program.status();
     levels = std::max(levels, program->levels);
-    lanes_.push_back(std::move(*program));
+    g->lanes_.push_back(std::move(*program));
   }
   if (levels >= kBlocksLevel) {
     return invalid_argument("plan: " + std::to_string(levels) + " levels, accepted are at most " +
                             std::to_string(kBlocksLevel - 1));
   }
-  blocks_ = blocks_program(mesh_->size(), mesh_->rank());
-  classes_ = levels + 1;
-  if (Status s = make_flows(); !s) return s;
-  make_chunks();
-  Result<std::unique_ptr<SlotMemory>> discard = SlotMemory::map(kMaxFramePayload);
-  if (!discard) return discard.status();
-  discard_ = std::move(*discard);
-  return Status::ok();
+  g->blocks_ = blocks_program(size, rank);
+  g->classes_ = levels + 1;
+  if (Status s = g->make_flows(rank, size, options); !s) return s;
+  g->make_runs(options);
+  return g;
 }
 
 // Credits at the sender and slots at the receiver come from the same sums over the same plan, so
 // both sides agree without a message. See flow.h for why a chunk's fragments must all fit.
-Status Engine::make_flows() {
+Status Generation::make_flows(int rank, int size, const EngineOptions& options) {
   struct Sizes {
     int slots = 0;
     std::size_t slot_bytes = 0;
   };
-  const int me = mesh_->rank();
-  const std::size_t flows = static_cast<std::size_t>(mesh_->size()) * classes_;
+  const std::size_t flows = static_cast<std::size_t>(size) * classes_;
   std::vector<Sizes> in(flows), out(flows);
 
-  const auto grow = [this](Sizes* s, const Demand& d) {
+  const auto grow = [&options](Sizes* s, const Demand& d) {
     if (d.fragments == 0) return;
     const std::size_t bytes = (d.fragment_bytes + kSlotAlign - 1) / kSlotAlign * kSlotAlign;
     s->slot_bytes = std::max(s->slot_bytes, bytes);
-    const std::size_t window = (options_.window_bytes + bytes - 1) / bytes;
+    const std::size_t window = (options.window_bytes + bytes - 1) / bytes;
     // The window is a wish, bounded so that tiny fragments do not ask for thousands of slots.
     const std::size_t wanted = std::max(d.fragments, std::min<std::size_t>(window, 64));
     s->slots = std::max(s->slots, std::max(static_cast<int>(wanted), kMinSlots));
@@ -116,9 +132,9 @@ Status Engine::make_flows() {
     for (const LocalGroup& local : program.groups) {
       for (int m = 0; m < local.size(); ++m) {
         if (m == local.me) continue;
-        const std::size_t flow = flow_index(local.group.members[m], local.level);
-        add_demand(local, m, local.me, options_, &in_demand[flow]);
-        add_demand(local, local.me, m, options_, &out_demand[flow]);
+        const std::size_t flow = index(local.group.members[m], local.level);
+        add_demand(local, m, local.me, options, &in_demand[flow]);
+        add_demand(local, local.me, m, options, &out_demand[flow]);
       }
     }
     for (std::size_t i = 0; i < flows; ++i) {
@@ -127,13 +143,13 @@ Status Engine::make_flows() {
     }
   };
   for (const Program& lane : lanes_) add_program(lane);
-  for (int peer = 0; options_.has_blocks && peer < mesh_->size(); ++peer) {
-    if (peer == me) continue;
+  for (int peer = 0; options.has_blocks && peer < size; ++peer) {
+    if (peer == rank) continue;
     Demand whole;
-    whole.fragments = max_fragments(0, kShareUnits, options_.chunk_bytes, options_.piece_bytes);
-    whole.fragment_bytes = options_.piece_bytes;
-    grow(&in[flow_index(peer, kBlocksLevel)], whole);
-    grow(&out[flow_index(peer, kBlocksLevel)], whole);
+    whole.fragments = max_fragments(0, kShareUnits, options.chunk_bytes, options.piece_bytes);
+    whole.fragment_bytes = options.piece_bytes;
+    grow(&in[index(peer, kBlocksLevel)], whole);
+    grow(&out[index(peer, kBlocksLevel)], whole);
   }
 
   std::size_t total = 0;
@@ -145,10 +161,10 @@ Status Engine::make_flows() {
   flows_.resize(flows);
   pools_.resize(flows);
   std::byte* at = slot_memory_->data();
-  const int pending = options_.max_chunks;
+  const int pending = options.max_chunks;
   for (std::size_t i = 0; i < flows; ++i) {
     if (out[i].slots > 0)
-      flows_[i] = std::make_unique<Flow>(out[i].slots, options_.max_chunks, pending);
+      flows_[i] = std::make_unique<Flow>(out[i].slots, options.max_chunks, pending);
     if (in[i].slots > 0) {
       pools_[i] = std::make_unique<SlotPool>(at, in[i].slots, in[i].slot_bytes);
       at += in[i].slots * in[i].slot_bytes;
@@ -157,18 +173,14 @@ Status Engine::make_flows() {
   return Status::ok();
 }
 
-void Engine::make_chunks() {
-  chunks_.resize(options_.max_chunks);
-  early_.resize(options_.max_chunks);
-  std::size_t most_members = mesh_->size();
+void Generation::make_runs(const EngineOptions& options) {
   std::size_t most_groups = 1;
   for (const Program& lane : lanes_) most_groups = std::max(most_groups, lane.groups.size());
-  frames_to_.assign(most_members, 0);
 
-  const auto reserve = [this](GroupRun* run, const LocalGroup& local) {
+  const auto reserve = [&options](GroupRun* run, const LocalGroup& local) {
     const auto fragments = [&](int member) {
       return max_fragments(local.group.cuts[member], local.group.cuts[member + 1],
-                           options_.chunk_bytes, options_.piece_bytes);
+                           options.chunk_bytes, options.piece_bytes);
     };
     std::size_t own = fragments(local.me), all = 0;
     for (int m = 0; m < local.size(); ++m) all += fragments(m);
@@ -179,17 +191,14 @@ void Engine::make_chunks() {
     run->waiting.reserve(ring ? all : own * local.size());
     if (ring) run->first_fragment.reserve(local.size() + 1);
   };
-  for (int i = 0; i < options_.max_chunks; ++i) {
-    chunks_[i].index = i;
-    chunks_[i].runs.resize(most_groups);
+  runs_.resize(options.max_chunks);
+  for (std::vector<GroupRun>& runs : runs_) {
+    runs.resize(most_groups);
     // Chunk i only ever runs lanes i, i + max_chunks, ... modulo the lanes; reserving for all of
     // them keeps this simple.
     for (const Program& lane : lanes_) {
-      for (std::size_t g = 0; g < lane.groups.size(); ++g) {
-        reserve(&chunks_[i].runs[g], lane.groups[g]);
-      }
+      for (std::size_t g = 0; g < lane.groups.size(); ++g) reserve(&runs[g], lane.groups[g]);
     }
-    early_[i].reserve(kMinSlots);
   }
 }
 

@@ -1,0 +1,42 @@
+// Background on a thread of its own, which starts with the first work and answers through a
+// reactor.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "plugin/collective/background.h"
+#include "plugin/transport/reactor.h"
+
+namespace riffle {
+
+class BackgroundThread final : public Background {
+ public:
+  explicit BackgroundThread(std::shared_ptr<Reactor> reactor);
+  // Any thread but the reactor's; waits for the work in progress, drops the rest.
+  ~BackgroundThread() override;
+
+  bool run(std::function<void()> work, std::function<void()> then) override;
+  // Reactor thread: no `then` runs after this.
+  void stop();
+
+ private:
+  struct Job {
+    std::function<void()> work, then;
+  };
+  void loop();
+
+  const std::shared_ptr<Reactor> reactor_;
+  const int owner_pid_;
+  std::shared_ptr<bool> is_stopped_ = std::make_shared<bool>(false);  // reactor thread
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;   // guarded by mutex_
+  bool must_end_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace riffle

@@ -1,0 +1,43 @@
+// EpochEvent: what node 0 learned and decided at the end of an epoch, for whoever keeps a record
+// (log, explain record, demo). A value type; rates are link rates in kbit/s as in Fabric.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "topology/fabric/fabric.h"
+#include "topology/probe/passive.h"
+
+namespace riffle {
+
+struct EpochEvent {
+  enum class Kind {
+    kReport,      // rates came in; the plan stays
+    kPlanChange,  // all nodes agreed on another plan
+    kGivenUp,     // a change was wanted, but a node could not take it: `cause` says which and why
+  };
+
+  Kind kind = Kind::kReport;
+  std::uint64_t epoch = 0;                    // counts from 1
+  std::uint64_t collectives = 0;              // counted on node 0 when the epoch ended
+  std::uint64_t time_ns = 0;                  // of the mesh's clock (monotonic)
+  std::vector<probe::PassiveReport> reports;  // kReport: by rank, what each node measured
+  Fabric fabric;                              // what is believed of the network now
+  // kPlanChange, kGivenUp.
+  std::string cause;          // "node 3 (h3) now sends 98 Mbit/s, was 400"
+  std::string plan;           // name of the new plan
+  double time_us = 0;         // predicted for 32 MiB with the new plan
+  double former_time_us = 0;  // ... and with the plan that it replaces, on the same rates
+  std::uint64_t generation = 0;
+  std::uint64_t first_seq = 0;  // chunk from which on all nodes use it
+};
+
+// Called on node 0's progress thread: be quick, do not block.
+class EpochObserver {
+ public:
+  virtual ~EpochObserver() = default;
+  virtual void on_epoch(const EpochEvent& event) = 0;
+};
+
+}  // namespace riffle

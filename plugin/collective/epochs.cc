@@ -1,0 +1,406 @@
+#include "plugin/collective/epochs.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+#include "plugin/collective/byte_io.h"
+#include "plugin/config/config.h"
+#include "plugin/config/log.h"
+#include "topology/base/check.h"
+
+namespace riffle {
+namespace {
+
+// Without traffic for this many samples nobody needs to be woken any more.
+constexpr int kIdleSamples = 20;
+// Up to this many links every sample looks at all; more of them make samples rarer.
+constexpr std::uint64_t kLinksPerSample = 64;
+// Chunks that may start at once, whatever the average rate is: a whole large operation.
+constexpr std::uint64_t kBurst = 64;
+constexpr std::uint64_t kLeastHorizonNs = 50'000'000;
+
+std::string seconds(double us) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g s", us / 1e6);
+  return text;
+}
+
+void trace(std::uint64_t epoch, const std::vector<probe::PassiveReport>& reports) {
+  if (config().log_level != "trace") return;
+  std::string text = "epoch " + std::to_string(epoch) + ", Mbit/s as limit (ms), at least:";
+  const auto side = [&text](const char* name, const probe::PassiveRate& r) {
+    text += std::string(" ") + name + " " + std::to_string(r.limit_kbps / 1000) + " (" +
+            std::to_string(r.limit_ms) + "), " + std::to_string(r.peak_kbps / 1000);
+  };
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    text += "; node " + std::to_string(i) + " in " + std::to_string(reports[i].active_ms) + " ms";
+    side("out", reports[i].out);
+    side("in", reports[i].in);
+    if (reports[i].far.peak_kbps > 0) side("to other racks", reports[i].far);
+  }
+  log_trace(text);
+}
+
+void put(ByteWriter* w, const probe::PassiveRate& r) {
+  w->number(static_cast<std::uint64_t>(r.limit_kbps));
+  w->number(static_cast<std::uint64_t>(r.peak_kbps));
+  w->number(static_cast<std::uint64_t>(r.limit_ms));
+}
+
+probe::PassiveRate get_rate(ByteReader* reader) {
+  // Nobody carries more, or longer, than this; so sums and products stay in range.
+  const auto number = [reader] {
+    return static_cast<std::int64_t>(std::min<std::uint64_t>(reader->number(), 1ull << 40));
+  };
+  probe::PassiveRate r;
+  r.limit_kbps = number();
+  r.peak_kbps = number();
+  r.limit_ms = number();
+  return r;
+}
+
+}  // namespace
+
+Epochs::Epochs(Mesh* mesh, ControlChannel* channel, Engine* engine, TimerService* timers,
+               Background* background, EpochOptions options, EpochHooks hooks)
+    : mesh_(mesh),
+      channel_(channel),
+      engine_(engine),
+      timers_(timers),
+      background_(background),
+      options_(std::move(options)),
+      hooks_(std::move(hooks)),
+      switch_(mesh->rank(), mesh->size(),
+              {.send =
+                   [this](int peer, std::uint32_t kind, std::vector<std::uint8_t> message) {
+                     channel_->send(peer, FrameType::kControl, kind, std::move(message));
+                   },
+               .prepare =
+                   [this](const PlanSwitch::Order& order, std::function<void(Status)> prepared) {
+                     prepare(order, std::move(prepared));
+                   },
+               .hold = [this](std::uint64_t horizon_ns) { return hold(horizon_ns); },
+               .use = [this](std::uint64_t seq) { engine_->switch_at(seq); },
+               .drop = [this] { engine_->drop_prepared(); },
+               .decided = [this](Result<std::uint64_t> seq) { decided(seq); }}),
+      meter_(mesh->size()),
+      seen_(mesh->size()),
+      samples_(mesh->size()) {
+  for (const int child : {2 * mesh->rank() + 1, 2 * mesh->rank() + 2}) {
+    if (child < mesh->size()) children_.push_back(child);
+  }
+}
+
+Epochs::~Epochs() { stop(); }
+
+void Epochs::start(const PlanSet& plans, const PlanBasis& basis) {
+  is_started_ = true;
+  mark_ns_ = asked_ns_ = mesh_->now_ns();
+  if (!is_root() || !is_on()) return;
+  rates_.emplace(basis.fabric, basis.is_nominal);
+  hysteresis_.emplace(basis.fabric);
+  plans_ = std::make_shared<const PlanSet>(plans);
+  counted_ = hooks_.count();
+  tell_racks(basis.fabric);
+}
+
+void Epochs::stop() {
+  is_over_ = true;
+  if (timer_) timers_->cancel(*timer_);
+  timer_.reset();
+}
+
+void Epochs::departed(int peer) {
+  anybody_left_ = true;
+  if (is_on()) switch_.departed(peer);
+}
+
+// Everybody has to know who is behind a limited uplink.
+void Epochs::tell_racks(const Fabric& fabric) {
+  const auto is_limited = [](const RackLink& r) { return r.up_kbps > 0 || r.down_kbps > 0; };
+  if (std::none_of(fabric.racks.begin(), fabric.racks.end(), is_limited)) return;
+  ByteWriter w;
+  for (const NodeLink& node : fabric.nodes) w.number(static_cast<std::uint64_t>(node.rack));
+  (void)take_racks(w.take());
+}
+
+Status Epochs::take_racks(const std::vector<std::uint8_t>& message) {
+  ByteReader reader(message);
+  std::vector<std::uint64_t> racks(mesh_->size());
+  for (std::uint64_t& rack : racks) rack = reader.number();
+  if (!reader.is_complete()) return remote_error("mangled message about racks");
+  std::vector<bool> is_far(mesh_->size());
+  for (int peer = 0; peer < mesh_->size(); ++peer) {
+    is_far[peer] = racks[peer] != racks[mesh_->rank()];
+  }
+  meter_.set_far(std::move(is_far));
+  for (const int child : children_) channel_->send(child, FrameType::kControl, kRacks, message);
+  return Status::ok();
+}
+
+// -------------------------------------------------------------------------------------- measuring
+
+void Epochs::operation_posted() {
+  if (!is_on()) return;
+  idle_samples_ = 0;
+  if (!timer_) {
+    meter_.pause();
+    for (int peer = 0; peer < mesh_->size(); ++peer) {
+      if (peer != mesh_->rank()) seen_[peer] = mesh_->activity(peer);
+    }
+    sampled_ns_ = mesh_->now_ns();
+    sample_later();
+  }
+  if (!is_root() || is_gathering_ || is_planning_ || switch_.is_running() || anybody_left_) return;
+  const std::uint64_t count = hooks_.count();
+  if (count - counted_ < options_.collectives) return;
+  if (mesh_->now_ns() - asked_ns_ < options_.shortest_ns) return;
+  counted_ = count;
+  ask();
+}
+
+void Epochs::sample_later() {
+  const std::uint64_t links = static_cast<std::uint64_t>(mesh_->size());
+  const std::uint64_t stretch = (links + kLinksPerSample - 1) / kLinksPerSample;
+  timer_ = timers_->call_at(mesh_->now_ns() + stretch * probe::RateMeter::kSampleNs, [this] {
+    timer_.reset();
+    sample();
+  });
+}
+
+void Epochs::sample() {
+  const std::uint64_t now = mesh_->now_ns();
+  const std::uint64_t took = now - std::exchange(sampled_ns_, now);
+  bool any = false;
+  for (int peer = 0; peer < mesh_->size(); ++peer) {
+    if (peer == mesh_->rank()) continue;
+    const LinkActivity is = mesh_->activity(peer);
+    const LinkActivity was = std::exchange(seen_[peer], is);
+    // A link that is gone has nothing.
+    const auto more = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
+    samples_[peer] = {more(is.out_bytes, was.out_bytes), more(is.in_bytes, was.in_bytes),
+                      more(is.busy_ns, was.busy_ns), is.peer_calls_us_slow};
+    any |= samples_[peer].out_bytes > 0 || samples_[peer].in_bytes > 0;
+  }
+  if (took > 0) meter_.add(took, samples_);
+  for (int peer = 0; peer < mesh_->size(); ++peer) {
+    if (peer != mesh_->rank()) mesh_->mark_slow(peer, meter_.blocked_by(peer));
+  }
+  idle_samples_ = any ? 0 : idle_samples_ + 1;
+  if (idle_samples_ < kIdleSamples) {
+    sample_later();
+  } else {
+    meter_.pause();
+  }
+}
+
+// -------------------------------------------------------------------------------------- gathering
+
+void Epochs::ask() {
+  asked_ns_ = mesh_->now_ns();
+  begin_gathering(epoch_ + 1);
+}
+
+void Epochs::begin_gathering(std::uint64_t epoch) {
+  epoch_ = epoch;
+  is_gathering_ = true;
+  children_missing_ = children_.size();
+  gathered_.assign(1, {mesh_->rank(), meter_.take()});
+  const std::uint64_t now = mesh_->now_ns();
+  if (now > mark_ns_) {
+    chunks_per_ns_ =
+        static_cast<double>(engine_->next_seq() - mark_seq_) / static_cast<double>(now - mark_ns_);
+  }
+  mark_seq_ = engine_->next_seq();
+  mark_ns_ = now;
+  ByteWriter w;
+  w.number(epoch_);
+  const std::vector<std::uint8_t> message = w.take();
+  for (const int child : children_) channel_->send(child, FrameType::kControl, kAsk, message);
+  pass_on_if_complete();
+}
+
+Status Epochs::received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
+  if (!is_on()) {
+    // A node's connect may end a little after its parent's; its knobs are the same, so it is on.
+    return is_over_ ? Status::ok() : remote_error("an epoch's message before connect is over");
+  }
+  if (PlanSwitch::is_mine(kind)) return switch_.received(peer, kind, message);
+  if (kind == kRacks && !is_root() && peer == parent()) return take_racks(message);
+  ByteReader reader(message);
+  const std::uint64_t epoch = reader.number();
+  if (kind == kAsk && !is_root() && peer == parent() && reader.is_complete()) {
+    begin_gathering(epoch);
+    return Status::ok();
+  }
+  const bool is_child = std::find(children_.begin(), children_.end(), peer) != children_.end();
+  if (kind != kRates || !is_child) {
+    return remote_error("unexpected message " + std::to_string(kind) + " about an epoch");
+  }
+  std::vector<NodeRates> more;
+  for (std::uint64_t n = reader.number(); n > 0 && reader.is_ok(); --n) {
+    NodeRates r;
+    r.rank = static_cast<int>(std::min<std::uint64_t>(reader.number(), kMaxNodes));
+    r.report.out = get_rate(&reader);
+    r.report.in = get_rate(&reader);
+    r.report.far = get_rate(&reader);
+    r.report.active_ms =
+        static_cast<std::int64_t>(std::min<std::uint64_t>(reader.number(), 1ull << 40));
+    more.push_back(r);
+  }
+  if (!reader.is_complete() || more.size() > static_cast<std::size_t>(mesh_->size())) {
+    return remote_error("mangled message about an epoch");
+  }
+  if (!is_gathering_ || epoch != epoch_) return Status::ok();
+  gathered_.insert(gathered_.end(), more.begin(), more.end());
+  --children_missing_;
+  pass_on_if_complete();
+  return Status::ok();
+}
+
+void Epochs::pass_on_if_complete() {
+  if (children_missing_ > 0) return;
+  is_gathering_ = false;
+  if (is_root()) return learn();
+  ByteWriter w;
+  w.number(epoch_);
+  w.number(gathered_.size());
+  for (const NodeRates& r : gathered_) {
+    w.number(static_cast<std::uint64_t>(r.rank));
+    put(&w, r.report.out);
+    put(&w, r.report.in);
+    put(&w, r.report.far);
+    w.number(static_cast<std::uint64_t>(r.report.active_ms));
+  }
+  channel_->send(parent(), FrameType::kControl, kRates, w.take());
+}
+
+// ----------------------------------------------------------------------------------------- node 0
+
+void Epochs::learn() {
+  round_ns_ = mesh_->now_ns() - asked_ns_;
+  std::vector<probe::PassiveReport> reports(mesh_->size());
+  for (const NodeRates& r : gathered_) {
+    if (r.rank < mesh_->size()) reports[r.rank] = r.report;
+  }
+  rates_->update(reports);
+  trace(epoch_, reports);
+  const Fabric live = rates_->fabric();
+  EpochEvent e = event(EpochEvent::Kind::kReport);
+  e.reports = std::move(reports);
+  tell(e);
+  if (!hysteresis_->epoch_ended(live) || anybody_left_) return;
+  if (weighed_ && !is_news(weighed_->fabric, live)) return decide_on(weighed_);
+
+  is_planning_ = true;
+  auto result = std::make_shared<std::shared_ptr<Weighed>>();
+  const std::uint64_t began_ns = mesh_->now_ns();
+  const bool runs = background_->run(
+      [result, live, plans = plans_, options = options_] {
+        Result<Weighed> w = weigh(live, *plans, options.planned_bytes, options.plan);
+        if (w) *result = std::make_shared<Weighed>(std::move(*w));
+      },
+      [this, result, began_ns] {
+        is_planning_ = false;
+        planning_ns_ = mesh_->now_ns() - began_ns;
+        weighed_ = *result;
+        if (weighed_ && is_on()) decide_on(weighed_);
+      });
+  if (!runs) is_planning_ = false;
+}
+
+void Epochs::decide_on(std::shared_ptr<Weighed> weighed) {
+  if (weighed->choice.plans == *plans_) return hysteresis_->confirmed(weighed->fabric);
+  if (anybody_left_ || !hysteresis_->is_worth_it(*weighed)) return;
+  PlanSwitch::Order order;
+  order.plans = encode(weighed->choice.plans);
+  order.digest = digest(weighed->choice.plans);
+  // Several rounds of the tree, and the others' preparing, which is less work than planning was.
+  order.horizon_ns = kLeastHorizonNs + 4 * round_ns_ + 2 * planning_ns_;
+  switch_.begin(std::move(order));
+}
+
+void Epochs::decided(const Result<std::uint64_t>& first_seq) {
+  EpochEvent e = event(first_seq ? EpochEvent::Kind::kPlanChange : EpochEvent::Kind::kGivenUp);
+  e.cause = probe::describe_change(hysteresis_->planned(), weighed_->fabric);
+  e.plan = weighed_->choice.plans.name;
+  e.fabric = weighed_->fabric;
+  e.time_us = weighed_->choice.time_us;
+  e.former_time_us = weighed_->former_us;
+  // Also where it was given up: no plan is tried twice for the same rates.
+  hysteresis_->changed(weighed_->fabric);
+  if (first_seq) {
+    e.generation = engine_->newest_generation();
+    e.first_seq = *first_seq;
+    plans_ = std::make_shared<const PlanSet>(std::move(weighed_->choice.plans));
+    log_info(e.cause + ": " + weighed_->choice.reason + "; predicted " + seconds(e.time_us) +
+             " instead of " + seconds(e.former_time_us) + " for 32 MiB (plan " +
+             std::to_string(e.generation) + ", from chunk " + std::to_string(e.first_seq) + " on)");
+  } else {
+    e.cause += "; but " + first_seq.status().message();
+    log_warn("the plan stays as it is: " + e.cause);
+  }
+  weighed_.reset();
+  tell(e);
+}
+
+EpochEvent Epochs::event(EpochEvent::Kind kind) const {
+  EpochEvent e;
+  e.kind = kind;
+  e.epoch = epoch_;
+  e.collectives = counted_;
+  e.time_ns = mesh_->now_ns();
+  e.fabric = rates_->fabric();
+  return e;
+}
+
+void Epochs::tell(const EpochEvent& event) const {
+  if (hooks_.observer != nullptr) hooks_.observer->on_epoch(event);
+}
+
+// -------------------------------------------------------------------------------- every node again
+
+void Epochs::prepare(const PlanSwitch::Order& order, std::function<void(Status)> prepared) {
+  struct Made {
+    Status status;
+    std::unique_ptr<Generation> generation;
+  };
+  auto made = std::make_shared<Made>();
+  const auto make = [made, order, number = engine_->next_generation(), rank = mesh_->rank(),
+                     size = mesh_->size(), options = engine_->options()] {
+    try {
+      const Result<PlanSet> plans = decode_plan_set(order.plans.data(), order.plans.size());
+      if (!plans) {
+        made->status = plans.status();
+      } else if (digest(*plans) != order.digest) {
+        made->status = remote_error("the new plan's checksum differs from node 0's");
+      } else {
+        auto generation = Generation::make(*plans, number, rank, size, options);
+        made->status = generation.status();
+        if (generation) made->generation = std::move(*generation);
+      }
+    } catch (const std::exception& e) {
+      made->status = internal_error(std::string("cannot take a new plan: ") + e.what());
+    }
+  };
+  const auto take = [this, made, prepared] {
+    if (made->status) made->status = engine_->prepare(std::move(made->generation));
+    prepared(made->status);
+  };
+  if (!background_->run(make, take)) prepared(system_error("no thread to prepare a plan"));
+}
+
+std::uint64_t Epochs::hold(std::uint64_t horizon_ns) {
+  if (engine_->holds_reached() > std::exchange(holds_seen_, engine_->holds_reached())) {
+    caution_ = std::min(caution_ * 2, 64.0);
+  }
+  const double expected = chunks_per_ns_ * static_cast<double>(horizon_ns) * caution_;
+  const std::uint64_t seq =
+      engine_->next_seq() + kBurst + static_cast<std::uint64_t>(std::min(expected, 1e9));
+  engine_->hold_at(seq);
+  return seq;
+}
+
+}  // namespace riffle

@@ -1,0 +1,130 @@
+// Epochs: the plan follows the network while the job runs.
+//
+// Every node measures its own link from the traffic (topology/probe/passive.h). After a number of
+// collectives node 0 asks down the tree of connect (parent of r: (r-1)/2), reports come up, some
+// dozens of bytes per node, and node 0 knows what the network can do now (live_rates.h). If another
+// plan is worth it (topology/plan/replan.h), all nodes change to it together (plan_switch.h). Only
+// node 0 counts; no collective waits for any of this.
+//
+// Threads: the mesh's owner; planning and making generations happen in the Background.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugin/collective/background.h"
+#include "plugin/collective/control_channel.h"
+#include "plugin/collective/engine.h"
+#include "plugin/collective/epoch_event.h"
+#include "plugin/collective/plan_basis.h"
+#include "plugin/collective/plan_switch.h"
+#include "plugin/transport/timer_service.h"
+#include "topology/plan/replan.h"
+#include "topology/probe/live_rates.h"
+#include "topology/probe/passive.h"
+
+namespace riffle {
+
+struct EpochOptions {
+  std::uint64_t collectives = 0;  // per epoch; 0: never
+  std::uint64_t shortest_ns = 250'000'000;
+  std::uint64_t planned_bytes = 32u << 20;  // the size that plans are compared at
+  PlanOptions plan;
+};
+
+struct EpochHooks {
+  // Collectives so far. Node 0.
+  std::function<std::uint64_t()> count;
+  EpochObserver* observer = nullptr;  // node 0; may be null
+};
+
+class Epochs {
+ public:
+  static constexpr std::uint32_t kAsk = 30, kRates = 31, kRacks = 32;
+  static bool is_mine(std::uint32_t kind) {
+    return (kind >= kAsk && kind <= kRacks) || PlanSwitch::is_mine(kind);
+  }
+
+  // All of them must outlive this; `background` may be null only if options.collectives is 0.
+  Epochs(Mesh* mesh, ControlChannel* channel, Engine* engine, TimerService* timers,
+         Background* background, EpochOptions options, EpochHooks hooks);
+  ~Epochs();
+
+  // Connect is over; node 0 gives what it planned on.
+  void start(const PlanSet& plans, const PlanBasis& basis);
+  // An operation was posted here.
+  void operation_posted();
+  Status received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message);
+  void departed(int peer);
+  // The end: no timer, no change any more.
+  void stop();
+
+ private:
+  struct NodeRates {
+    int rank = 0;
+    probe::PassiveReport report;
+  };
+  bool is_root() const { return mesh_->rank() == 0; }
+  int parent() const { return (mesh_->rank() - 1) / 2; }
+  bool is_on() const { return is_started_ && !is_over_ && options_.collectives > 0; }
+
+  void tell_racks(const Fabric& fabric);
+  Status take_racks(const std::vector<std::uint8_t>& message);
+  void sample();
+  void sample_later();
+  void ask();
+  void begin_gathering(std::uint64_t epoch);
+  void pass_on_if_complete();
+  void learn();
+  void decide_on(std::shared_ptr<Weighed> weighed);
+  void prepare(const PlanSwitch::Order& order, std::function<void(Status)> prepared);
+  std::uint64_t hold(std::uint64_t horizon_ns);
+  void decided(const Result<std::uint64_t>& first_seq);
+  EpochEvent event(EpochEvent::Kind kind) const;
+  void tell(const EpochEvent& event) const;
+
+  Mesh* const mesh_;
+  ControlChannel* const channel_;
+  Engine* const engine_;
+  TimerService* const timers_;
+  Background* const background_;
+  const EpochOptions options_;
+  const EpochHooks hooks_;
+  bool is_started_ = false, is_over_ = false;
+  std::vector<int> children_;
+  PlanSwitch switch_;
+
+  // Measuring.
+  probe::RateMeter meter_;
+  std::vector<LinkActivity> seen_;          // per peer, at the last sample
+  std::vector<probe::LinkSample> samples_;  // scratch
+  std::uint64_t sampled_ns_ = 0;
+  int idle_samples_ = 0;
+  std::optional<std::uint64_t> timer_;
+  // The speed at which chunks start, since the last question.
+  std::uint64_t mark_seq_ = 0, mark_ns_ = 0;
+  double chunks_per_ns_ = 0;
+  std::uint64_t holds_seen_ = 0;
+  double caution_ = 1;
+
+  // Gathering.
+  std::uint64_t epoch_ = 0;
+  bool is_gathering_ = false;
+  std::size_t children_missing_ = 0;
+  std::vector<NodeRates> gathered_;
+
+  // Node 0.
+  std::optional<probe::LiveRates> rates_;
+  std::optional<Hysteresis> hysteresis_;
+  std::shared_ptr<const PlanSet> plans_;  // current
+  std::uint64_t counted_ = 0, asked_ns_ = 0, round_ns_ = 0, planning_ns_ = 0;
+  bool is_planning_ = false;
+  std::shared_ptr<Weighed> weighed_;  // the last one
+  bool anybody_left_ = false;
+};
+
+}  // namespace riffle

@@ -1,0 +1,84 @@
+// Generation: everything of the engine that depends on one plan set: programs, flows, slots, and
+// the chunks' state. The first one serves from chunk 0; each further one from a sequence number
+// that all nodes agreed on (switch_protocol.h) while the former still runs what it began. So a plan
+// change stops nothing: chunks of both run side by side, each with its own slots and credits.
+//
+// Threads: make() on any (it may take a while at thousands of nodes); then the engine's. Allocates
+// in make() only. Slots are one mapping, touched only where used.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "plugin/collective/chunk.h"
+#include "plugin/collective/flow.h"
+#include "plugin/collective/operation.h"
+#include "plugin/collective/program.h"
+#include "plugin/collective/slot_memory.h"
+#include "plugin/telemetry/comm_counters.h"
+#include "topology/plan/group_plan.h"
+
+namespace riffle {
+
+struct EngineOptions {
+  std::size_t chunk_bytes = 1 << 20;
+  std::size_t piece_bytes = 128 << 10;
+  std::size_t window_bytes = 512 << 10;  // partial sums in flight per peer and level, at least
+  int max_chunks = 64;
+  int max_operations = 64;
+  // False: no reduce-scatter and no all-gather, which need slots for exchanges with every peer.
+  bool has_blocks = true;
+  // Tests only, to see that they would notice: gives the slot of a partial sum back when it
+  // arrives, not when it has been added.
+  bool plants_early_release = false;
+  // What operations and groups are counted into, where somebody records; must outlive the engine.
+  CommCounters* counters = nullptr;
+};
+
+class Generation {
+ public:
+  static constexpr std::uint64_t kNotAgreed = ~0ull;
+
+  // `plans` must have passed validate(). Fails if the plan does not compile for this node or there
+  // is no memory.
+  static Result<std::unique_ptr<Generation>> make(const PlanSet& plans, std::uint64_t number,
+                                                  int rank, int size, const EngineOptions& options);
+
+  std::uint64_t number() const { return number_; }
+  std::size_t chunk_bytes() const { return chunk_bytes_; }  // of all-reduces
+  const Program& program_of(Collective collective, std::uint64_t seq) const {
+    return collective == Collective::kAllReduce ? lanes_[seq % lanes_.size()] : blocks_;
+  }
+  std::vector<GroupRun>& runs(int chunk_index) { return runs_[chunk_index]; }
+  // Null if the plan has no such exchange, whatever number the wire brought.
+  Flow* flow(int peer, int level);
+  SlotPool* pool(int peer, int level);
+  bool has_level(int level) const;
+  void clear_flows();
+
+  // The engine's notes.
+  std::uint64_t first_seq = kNotAgreed;  // chunks from here on, up to the next generation's first
+  int running = 0;                       // chunks
+  std::int64_t slots_taken = 0;          // the memory may not go before they are back
+
+ private:
+  Generation() = default;
+  std::size_t index(int peer, int level) const;
+  Status make_flows(int rank, int size, const EngineOptions& options);
+  void make_runs(const EngineOptions& options);
+
+  std::uint64_t number_ = 0;
+  std::size_t chunk_bytes_ = 0;
+  std::vector<Program> lanes_;
+  Program blocks_;  // reduce-scatter and all-gather: one direct group of all nodes, cut by the call
+  int classes_ = 0;  // levels plus one for blocks_
+  // [peer * classes_ + class]; null where nothing is exchanged.
+  std::vector<std::unique_ptr<Flow>> flows_;
+  std::vector<std::unique_ptr<SlotPool>> pools_;
+  std::vector<std::vector<GroupRun>> runs_;  // [chunk index][group]
+  std::unique_ptr<SlotMemory> slot_memory_;
+};
+
+}  // namespace riffle

@@ -1,0 +1,13 @@
+// What node 0 planned on when the communicator connected; epochs go on from there.
+#pragma once
+
+#include "topology/fabric/fabric.h"
+
+namespace riffle {
+
+struct PlanBasis {
+  Fabric fabric;
+  bool is_nominal = true;  // nobody measured or wrote down the rates: only their ratios mean much
+};
+
+}  // namespace riffle

@@ -1,0 +1,159 @@
+#include "plugin/collective/plan_switch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "plugin/collective/byte_io.h"
+#include "topology/base/check.h"
+
+namespace riffle {
+
+PlanSwitch::PlanSwitch(int rank, int size, Steps steps)
+    : rank_(rank), size_(size), steps_(std::move(steps)) {}
+
+std::vector<int> PlanSwitch::children() const {
+  std::vector<int> all;
+  for (const int child : {2 * rank_ + 1, 2 * rank_ + 2}) {
+    if (child < size_) all.push_back(child);
+  }
+  return all;
+}
+
+void PlanSwitch::begin(Order order) {
+  RIFFLE_CHECK(is_root() && !is_running(), "one change of the plan at a time, by node 0");
+  ++attempt_;
+  take_order(std::move(order));
+}
+
+Status PlanSwitch::received(int peer, std::uint32_t kind,
+                            const std::vector<std::uint8_t>& message) {
+  ByteReader reader(message);
+  const std::uint64_t attempt = reader.number();
+  const bool from_parent = !is_root() && peer == parent();
+  if (kind == kPrepare && from_parent) {
+    Order order;
+    order.horizon_ns = reader.number();
+    order.digest = reader.number();
+    order.plans = reader.blob<std::vector<std::uint8_t>>();
+    if (reader.is_complete() && attempt > attempt_) {
+      if (is_running()) steps_.drop();  // its decision is on its way by another path, and is no
+      attempt_ = attempt;
+      take_order(std::move(order));
+    }
+  } else if (kind == kPrepared) {
+    const std::uint64_t seq = reader.number();
+    const std::string problem = reader.text();
+    if (reader.is_complete() && is_running() && attempt == attempt_) {
+      if (problem_.empty()) problem_ = problem;
+      subtree_seq_ = std::max(subtree_seq_, seq);
+      --children_missing_;
+      report_if_complete();
+    }
+  } else if (kind == kDecision && (from_parent || peer == 0)) {
+    const bool is_on = reader.number() != 0;
+    const std::uint64_t seq = reader.number();
+    if (reader.is_complete() && is_running() && attempt == attempt_) {
+      take_decision({attempt, is_on, seq});
+    }
+  } else {
+    return remote_error("unexpected message " + std::to_string(kind) + " about a change of plan");
+  }
+  return reader.is_complete() ? Status::ok()
+                              : remote_error("mangled message about a change of plan");
+}
+
+void PlanSwitch::take_order(Order order) {
+  phase_ = Phase::kPreparing;
+  own_is_prepared_ = false;
+  subtree_seq_ = 0;
+  problem_.clear();
+  horizon_ns_ = order.horizon_ns;
+  ByteWriter w;
+  w.number(attempt_);
+  w.number(order.horizon_ns);
+  w.number(order.digest);
+  w.blob(order.plans);
+  const std::vector<std::uint8_t> message = w.take();
+  const std::vector<int> below = children();
+  children_missing_ = static_cast<int>(below.size());
+  for (const int child : below) steps_.send(child, kPrepare, message);
+  steps_.prepare(order, [this, attempt = attempt_](const Status& s) { own_prepared(attempt, s); });
+}
+
+void PlanSwitch::own_prepared(std::uint64_t attempt, const Status& status) {
+  if (attempt != attempt_ || phase_ != Phase::kPreparing) {
+    if (status.is_ok() && phase_ != Phase::kPromised) steps_.drop();  // decided while we prepared
+    return;
+  }
+  own_is_prepared_ = status.is_ok();
+  if (!status && problem_.empty()) {
+    problem_ = "node " + std::to_string(rank_) + ": " + status.message();
+  }
+  report_if_complete();
+}
+
+void PlanSwitch::report_if_complete() {
+  if (phase_ != Phase::kPreparing) return;
+  if (problem_.empty() && (!own_is_prepared_ || children_missing_ > 0)) return;
+  if (problem_.empty()) subtree_seq_ = std::max(subtree_seq_, steps_.hold(horizon_ns_));
+  phase_ = Phase::kPromised;
+  if (is_root()) return decide(problem_.empty() && !anybody_left_);
+  ByteWriter w;
+  w.number(attempt_);
+  w.number(subtree_seq_);
+  w.blob(problem_);
+  steps_.send(parent(), kPrepared, w.take());
+}
+
+void PlanSwitch::decide(bool is_on) {
+  const std::string problem = problem_.empty() ? "a node closed its communicator" : problem_;
+  last_ = {attempt_, is_on, subtree_seq_};
+  take_decision(last_);
+  if (anybody_left_) tell_all(last_);
+  steps_.decided(is_on ? Result<std::uint64_t>(last_.seq) : remote_error(problem));
+}
+
+namespace {
+
+std::vector<std::uint8_t> encode_decision(std::uint64_t attempt, bool is_on, std::uint64_t seq) {
+  ByteWriter w;
+  w.number(attempt);
+  w.number(is_on ? 1 : 0);
+  w.number(seq);
+  return w.take();
+}
+
+}  // namespace
+
+void PlanSwitch::take_decision(const Decision& d) {
+  phase_ = Phase::kIdle;
+  for (const int child : children()) {
+    steps_.send(child, kDecision, encode_decision(d.attempt, d.is_on, d.seq));
+  }
+  if (d.is_on) {
+    steps_.use(d.seq);
+  } else {
+    steps_.drop();
+  }
+}
+
+void PlanSwitch::tell_all(const Decision& d) {
+  for (int peer = 1; peer < size_; ++peer) {
+    steps_.send(peer, kDecision, encode_decision(d.attempt, d.is_on, d.seq));
+  }
+}
+
+void PlanSwitch::departed(int peer) {
+  anybody_left_ = true;
+  if (is_root()) {
+    if (is_running()) {
+      decide(false);
+    } else if (last_.attempt > 0) {
+      tell_all(last_);
+    }
+  } else if (peer == 0 && parent() == 0 && is_running()) {
+    take_decision({attempt_, false, 0});
+  }
+}
+
+}  // namespace riffle

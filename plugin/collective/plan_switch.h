@@ -1,0 +1,95 @@
+// PlanSwitch: how all nodes change to another plan at the same chunk, without anybody stopping.
+//
+// Along the binary tree of connect (parent of r: (r-1)/2), O(log N) steps:
+//   1. down: node 0's plan. Every node makes a generation of it (engine.h), off the hot path.
+//   2. up: "prepared". A node that has prepared, and whose subtree has, promises to start no chunk
+//      from c = (its next chunk) + (horizon) on until it hears the decision, and reports the
+//      largest c of its subtree. The horizon is what the node would start in several rounds of the
+//      tree, so that nobody ever reaches it.
+//   3. down: node 0 decides S = max c. No node i has started S, for it started only chunks below
+//      c_i <= S; every node has the plan. Chunks from S on use it.
+// A node that cannot take the plan says why instead; the decision then is that nothing changes.
+// Frames of the new plan may overtake the decision: they name their generation (wire.h).
+//
+// A node that closes while this runs is no obstacle: node 0 then tells everybody its decision
+// directly, and "nothing changes" if it had none. Nobody needs chunk c any more if node 0 closes
+// undecided: a node closes when its collectives are over, so all their chunks have begun
+// everywhere. A lost node ends the communicator, and this with it.
+//
+// Threads: the mesh's owner. Messages of one peer must arrive in order (control_channel.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "topology/base/status.h"
+
+namespace riffle {
+
+class PlanSwitch {
+ public:
+  // The kinds of its messages; others belong to connect and to the epochs.
+  static constexpr std::uint32_t kPrepare = 20, kPrepared = 21, kDecision = 22;
+  static bool is_mine(std::uint32_t kind) { return kind >= kPrepare && kind <= kDecision; }
+
+  struct Order {
+    std::vector<std::uint8_t> plans;  // encoded PlanSet
+    std::uint64_t digest = 0;
+    std::uint64_t horizon_ns = 0;
+  };
+  struct Steps {
+    std::function<void(int peer, std::uint32_t kind, std::vector<std::uint8_t> message)> send;
+    // Makes and prepares the plan; calls back once, now or later, on the owner's thread.
+    std::function<void(const Order& order, std::function<void(Status)> prepared)> prepare;
+    // Holds the engine before a chunk some `horizon_ns` ahead, which it returns.
+    std::function<std::uint64_t(std::uint64_t horizon_ns)> hold;
+    std::function<void(std::uint64_t seq)> use;  // the prepared plan, from this chunk on
+    std::function<void()> drop;                  // ... or not at all
+    // Node 0: the decision. An error says which node could not take the plan, and why.
+    std::function<void(Result<std::uint64_t> first_seq)> decided;
+  };
+
+  PlanSwitch(int rank, int size, Steps steps);
+
+  // Node 0; one at a time.
+  void begin(Order order);
+  bool is_running() const { return phase_ != Phase::kIdle; }
+  // Not ok: the peer does not speak our language.
+  Status received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message);
+  // The peer closed; nothing more comes from it.
+  void departed(int peer);
+
+ private:
+  enum class Phase { kIdle, kPreparing, kPromised };
+  struct Decision {
+    std::uint64_t attempt = 0;
+    bool is_on = false;
+    std::uint64_t seq = 0;
+  };
+
+  bool is_root() const { return rank_ == 0; }
+  int parent() const { return (rank_ - 1) / 2; }
+  void take_order(Order order);
+  void own_prepared(std::uint64_t attempt, const Status& status);
+  void report_if_complete();
+  void take_decision(const Decision& decision);
+  void tell_all(const Decision& decision);
+  void decide(bool is_on);
+  std::vector<int> children() const;
+
+  const int rank_, size_;
+  const Steps steps_;
+  Phase phase_ = Phase::kIdle;
+  std::uint64_t attempt_ = 0;
+  std::uint64_t horizon_ns_ = 0;
+  bool own_is_prepared_ = false;
+  int children_missing_ = 0;
+  std::uint64_t subtree_seq_ = 0;
+  std::string problem_;
+  Decision last_;  // node 0
+  bool anybody_left_ = false;
+};
+
+}  // namespace riffle

@@ -1,0 +1,249 @@
+// Epochs from end to end in one process: eight sessions on a network that reorders every frame,
+// whose links report made-up traffic. A neighbour takes 3/4 of one node's link and leaves again:
+// the plan follows both times, with collectives in flight, every sum stays exact, and nobody waits.
+#include "plugin/collective/epochs.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+
+#include "plugin/collective/session.h"
+#include "plugin/transport/memory/memory_network.h"
+
+namespace riffle {
+namespace {
+
+constexpr int kNodes = 8;
+constexpr int kSlow = 3;
+constexpr std::uint64_t kStepNs = 200'000;
+constexpr std::int64_t kRateKbps = 400'000;
+
+class Clock final : public TimerService {
+ public:
+  std::uint64_t call_at(std::uint64_t when_ns, std::function<void()> f) override {
+    timers_.emplace(std::pair(when_ns, ++last_), std::move(f));
+    return last_;
+  }
+  void cancel(std::uint64_t timer) override {
+    std::erase_if(timers_, [&](const auto& t) { return t.first.second == timer; });
+  }
+  void advance() {
+    now_ns += kStepNs;
+    while (!timers_.empty() && timers_.begin()->first.first <= now_ns) {
+      const auto f = std::move(timers_.begin()->second);
+      timers_.erase(timers_.begin());
+      f();
+    }
+  }
+  std::uint64_t now_ns = 1;
+
+ private:
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::function<void()>> timers_;
+  std::uint64_t last_ = 0;
+};
+
+// A mesh of the network with a clock and with links that claim to have carried something.
+class BusyMesh final : public Mesh {
+ public:
+  BusyMesh(Mesh& mesh, const Clock& clock, const bool& contended)
+      : mesh_(mesh),
+        clock_(clock),
+        contended_(contended),
+        seen_ns_(mesh.size(), 0),
+        activity_(mesh.size()) {}
+  int rank() const override { return mesh_.rank(); }
+  int size() const override { return mesh_.size(); }
+  void open(int peer) override { mesh_.open(peer); }
+  void send(int peer, const FrameHeader& header, std::span<const std::byte> payload,
+            std::uint64_t cookie, std::uint64_t priority) override {
+    mesh_.send(peer, header, payload, cookie, priority);
+  }
+  std::uint64_t now_ns() const override { return clock_.now_ns; }
+  void abort() override { mesh_.abort(); }
+  LinkActivity activity(int peer) override {
+    const std::uint64_t ns = clock_.now_ns - std::exchange(seen_ns_[peer], clock_.now_ns);
+    const bool is_slow = contended_ && rank() == kSlow;
+    const bool is_limit = contended_ ? is_slow : true;
+    const double kbps = contended_ ? kRateKbps / 4 : kRateKbps;
+    const auto bytes = static_cast<std::uint64_t>(kbps * 1448 / 1514 / 8e6 / (kNodes - 1) *
+                                                  static_cast<double>(ns));
+    LinkActivity& a = activity_[peer];
+    a.out_bytes += bytes;
+    a.in_bytes += bytes;
+    a.busy_ns += is_limit || (contended_ && peer == kSlow) ? ns : 0;
+    a.peer_calls_us_slow = is_slow;
+    return a;
+  }
+
+ private:
+  Mesh& mesh_;
+  const Clock& clock_;
+  const bool& contended_;
+  std::vector<std::uint64_t> seen_ns_;
+  std::vector<LinkActivity> activity_;
+};
+
+class Recorder final : public EpochObserver {
+ public:
+  void on_epoch(const EpochEvent& event) override { events.push_back(event); }
+  std::vector<EpochEvent> changes() const {
+    std::vector<EpochEvent> list;
+    for (const EpochEvent& e : events) {
+      if (e.kind == EpochEvent::Kind::kPlanChange) list.push_back(e);
+    }
+    return list;
+  }
+  std::vector<EpochEvent> events;
+};
+
+class Cluster {
+ public:
+  explicit Cluster(std::uint64_t seed, std::uint64_t every)
+      : random_(seed), network_(kNodes, seed) {
+    first_plans = plan(even_fabric(kNodes, kRateKbps), 32 << 20, {})->plans;
+    for (int r = 0; r < kNodes; ++r) {
+      auto node = std::make_unique<Node>(network_.mesh(r), clock_, contended);
+      SessionOptions options;
+      options.engine.piece_bytes = 256;
+      options.engine.chunk_bytes = 2048;
+      options.epochs.collectives = every;
+      options.epochs.shortest_ns = 0;
+      options.background = &node->background;
+      SessionHooks hooks;
+      hooks.decide = [this](const std::vector<NodeReport>&) {
+        Verdict v;
+        v.plans = encode(first_plans);
+        v.digest = digest(first_plans);
+        return v;
+      };
+      hooks.basis = [] { return PlanBasis{even_fabric(kNodes, kRateKbps), false}; };
+      hooks.epochs.count = [this] { return posted_[0]; };
+      hooks.epochs.observer = r == 0 ? &recorder : nullptr;
+      hooks.connected = [this](const Status& s, const std::string&) { connected_ += s.is_ok(); };
+      hooks.failed = [this](const std::string& why) { failure = why; };
+      node->session = std::make_unique<Session>(r, kNodes, options, &clock_, std::move(hooks));
+      network_.set_sink(r, node->session->sink());
+      nodes_.push_back(std::move(node));
+    }
+    for (int r = 0; r < kNodes; ++r) {
+      NodeReport report;
+      report.rank = r;
+      nodes_[r]->session->start(&nodes_[r]->mesh, report);
+    }
+    while (connected_ < kNodes && network_.step()) {
+    }
+  }
+  ~Cluster() {
+    for (auto& node : nodes_) node->session->end();
+  }
+
+  // So many all-reduces, each posted at some moment after the one before it is done on that node.
+  // The answer is the first wrong thing.
+  std::string run(int collectives) {
+    if (connected_ < kNodes) return "not connected";
+    const std::uint64_t last = posted_[0] + static_cast<std::uint64_t>(collectives);
+    std::uint64_t idle_steps = 0;
+    while (true) {
+      bool all_done = true;
+      for (int r = 0; r < kNodes; ++r) {
+        Node& n = *nodes_[r];
+        if (n.operation.state == Operation::State::kRunning) {
+          all_done = false;
+          continue;
+        }
+        if (n.operation.state == Operation::State::kDone && !n.checked) {
+          n.checked = true;
+          for (std::size_t i = 0; i < n.data.size(); ++i) {
+            if (n.data[i] != static_cast<std::int32_t>(kNodes * posted_[r] + i * 36)) {
+              return "wrong sum on node " + std::to_string(r);
+            }
+          }
+        }
+        if (posted_[r] == last) continue;
+        all_done = false;
+        if (random_() % 20 == 0) post(r);
+      }
+      if (all_done) return failure;
+      const bool moved = network_.step();
+      clock_.advance();
+      if (!failure.empty()) return failure;
+      idle_steps = moved ? 0 : idle_steps + 1;
+      if (idle_steps > 10000) return "nothing moves";
+    }
+  }
+
+  bool contended = false;
+  PlanSet first_plans;
+  Recorder recorder;
+  std::string failure;
+
+ private:
+  struct Node {
+    Node(Mesh& inner, const Clock& clock, const bool& contended) : mesh(inner, clock, contended) {}
+    BusyMesh mesh;
+    InlineBackground background;
+    std::unique_ptr<Session> session;
+    std::vector<std::int32_t> data;
+    Operation operation;
+    bool checked = true;
+  };
+  void post(int r) {
+    Node& n = *nodes_[r];
+    ++posted_[r];
+    n.data.assign(1500, 0);
+    for (std::size_t i = 0; i < n.data.size(); ++i) {
+      n.data[i] = static_cast<std::int32_t>(posted_[r] + i * static_cast<std::size_t>(r + 1));
+    }
+    n.operation.type = DataType::kInt32;
+    n.operation.count = n.data.size();
+    n.operation.recv = reinterpret_cast<std::byte*>(n.data.data());
+    n.operation.send = n.operation.recv;
+    n.operation.state = Operation::State::kRunning;
+    n.checked = false;
+    n.session->submit(&n.operation);
+  }
+
+  std::mt19937_64 random_;
+  Clock clock_;
+  MemoryNetwork network_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::array<std::uint64_t, kNodes> posted_{};
+  int connected_ = 0;
+};
+
+TEST(Epochs, ThePlanFollowsANeighbourThatComesAndGoes) {
+  Cluster cluster(1, 4);
+  ASSERT_EQ(cluster.run(20), "");
+  EXPECT_TRUE(cluster.recorder.changes().empty());
+  EXPECT_GE(cluster.recorder.events.size(), 3u);
+
+  cluster.contended = true;
+  ASSERT_EQ(cluster.run(20), "");
+  std::vector<EpochEvent> changes = cluster.recorder.changes();
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].cause, "node 3 now sends and receives 100 Mbit/s, was 400");
+  EXPECT_LT(changes[0].time_us, 0.7 * changes[0].former_time_us);
+
+  cluster.contended = false;
+  ASSERT_EQ(cluster.run(20), "");
+  changes = cluster.recorder.changes();
+  ASSERT_EQ(changes.size(), 2u);
+  EXPECT_EQ(changes[1].generation, 2u);
+  EXPECT_EQ(changes[1].fabric.nodes[kSlow].out_kbps, kRateKbps);
+}
+
+TEST(Epochs, AnEvenNetworkKeepsItsPlanAndAFrozenOneHasNoEpochs) {
+  Cluster even(2, 2);
+  ASSERT_EQ(even.run(60), "");
+  EXPECT_TRUE(even.recorder.changes().empty());
+  EXPECT_GE(even.recorder.events.size(), 10u);
+
+  Cluster frozen(3, 0);
+  frozen.contended = true;
+  ASSERT_EQ(frozen.run(30), "");
+  EXPECT_TRUE(frozen.recorder.events.empty());
+}
+
+}  // namespace
+}  // namespace riffle

@@ -1,0 +1,281 @@
+// Rates from live traffic: what a node concludes from its own links, and what node 0 believes of
+// the network over the epochs, on made-up traces with contention, noise and pauses.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "topology/plan/replan.h"
+#include "topology/probe/live_rates.h"
+#include "topology/probe/passive.h"
+
+namespace riffle::probe {
+namespace {
+
+constexpr std::uint64_t kMs = 1'000'000;
+constexpr int kPeers = 7;
+
+// Payload bytes that a link of so many kbit/s carries in a time.
+std::uint64_t payload(double kbps, std::uint64_t ns) {
+  return static_cast<std::uint64_t>(kbps * 1448 / 1514 / 8e6 * static_cast<double>(ns));
+}
+
+struct Traffic {
+  double out_kbps = 0, in_kbps = 0;  // over all peers
+  int busy_peers = 0;                // from peer 1 on
+  bool peers_wait_for_us = false;
+};
+
+// `samples` samples of about 10 ms with rates that wander by `noise`.
+void feed(RateMeter* meter, const Traffic& traffic, int samples, double noise,
+          std::mt19937_64* random) {
+  std::uniform_real_distribution<double> wander(1 - noise, 1 + noise);
+  for (int s = 0; s < samples; ++s) {
+    const std::uint64_t ns = 10 * kMs + (*random)() % kMs;
+    std::vector<LinkSample> links(kPeers + 1);
+    for (int p = 1; p <= kPeers; ++p) {
+      links[p].out_bytes = payload(traffic.out_kbps / kPeers * wander(*random), ns);
+      links[p].in_bytes = payload(traffic.in_kbps / kPeers * wander(*random), ns);
+      links[p].busy_ns = p <= traffic.busy_peers ? ns : ns / 5;
+      links[p].peer_waits_for_us = traffic.peers_wait_for_us;
+    }
+    meter->add(ns, links);
+  }
+}
+
+TEST(RateMeter, ASlowSenderFindsItsOwnRate) {
+  std::mt19937_64 random(1);
+  RateMeter meter(kPeers + 1);
+  for (int collective = 0; collective < 4; ++collective) {
+    feed(&meter, {100'000, 80'000, kPeers, false}, 100, 0.3, &random);
+    feed(&meter, {30'000, 30'000, 2, false}, 20, 0.3, &random);
+    meter.pause();
+  }
+  const PassiveReport r = meter.take();
+  EXPECT_NEAR(static_cast<double>(r.out.limit_kbps), 100'000, 5'000);
+  EXPECT_GT(r.out.limit_ms, 3500);
+  EXPECT_EQ(r.in.limit_kbps, 0);
+  EXPECT_NEAR(static_cast<double>(r.in.peak_kbps), 80'000, 8'000);
+}
+
+TEST(RateMeter, ASlowReceiverIsToldAndMeasuresItself) {
+  std::mt19937_64 random(2);
+  RateMeter sender(kPeers + 1);
+  feed(&sender, {200'000, 200'000, 1, false}, 50, 0.2, &random);
+  EXPECT_TRUE(sender.blocked_by(1));
+  for (int p = 2; p <= kPeers; ++p) EXPECT_FALSE(sender.blocked_by(p));
+  EXPECT_EQ(sender.take().out.limit_kbps, 0);  // not its own link's doing
+
+  RateMeter receiver(kPeers + 1);
+  feed(&receiver, {40'000, 98'000, 0, true}, 100, 0.3, &random);
+  const PassiveReport r = receiver.take();
+  EXPECT_NEAR(static_cast<double>(r.in.limit_kbps), 98'000, 5'000);
+  EXPECT_EQ(r.out.limit_kbps, 0);
+}
+
+TEST(RateMeter, TheApplicationsPaceIsNoRate) {
+  std::mt19937_64 random(3);
+  RateMeter meter(kPeers + 1);
+  feed(&meter, {50'000, 50'000, 0, false}, 200, 0.3, &random);
+  const PassiveReport slow = meter.take();
+  EXPECT_EQ(slow.out.limit_kbps, 0);
+  EXPECT_EQ(slow.in.limit_kbps, 0);
+  EXPECT_NEAR(static_cast<double>(slow.out.peak_kbps), 50'000, 5'000);
+  const PassiveReport nothing = meter.take();
+  EXPECT_EQ(nothing, PassiveReport());
+}
+
+TEST(RateMeter, AnUplinkIsNeitherEndsFault) {
+  std::mt19937_64 random(8);
+  RateMeter meter(kPeers + 1);
+  std::vector<bool> is_far(kPeers + 1, false);
+  for (int p = 1; p <= 4; ++p) is_far[p] = true;
+  meter.set_far(is_far);
+  feed(&meter, {140'000, 140'000, 4, false}, 100, 0.2, &random);  // waits towards the far ones
+  for (int p = 1; p <= kPeers; ++p) EXPECT_FALSE(meter.blocked_by(p)) << p;
+  const PassiveReport r = meter.take();
+  EXPECT_EQ(r.out.limit_kbps, 0);
+  EXPECT_NEAR(static_cast<double>(r.far.limit_kbps), 80'000, 6'000);
+  EXPECT_GT(r.far.limit_ms, 800);
+}
+
+// ------------------------------------------------------------------------------------------------
+
+constexpr std::int64_t kBase = 400'000;
+
+PassiveReport report(std::int64_t out_limit, std::int64_t in_limit, std::int64_t peak) {
+  PassiveReport r;
+  r.active_ms = 2000;
+  r.out = {out_limit, std::max(peak, out_limit), out_limit > 0 ? 1500 : 0};
+  r.in = {in_limit, std::max(peak, in_limit), in_limit > 0 ? 1500 : 0};
+  return r;
+}
+
+// Seven nodes that carry `peak` and one, node 3, that is the limit.
+std::vector<PassiveReport> epoch(std::int64_t limit_of_3, std::int64_t peak, double noise,
+                                 std::mt19937_64* random) {
+  std::uniform_real_distribution<double> wander(1 - noise, 1 + noise);
+  const auto noisy = [&](std::int64_t kbps) {
+    return static_cast<std::int64_t>(static_cast<double>(kbps) * wander(*random));
+  };
+  std::vector<PassiveReport> all;
+  for (int i = 0; i < 8; ++i) {
+    all.push_back(i == 3 ? report(noisy(limit_of_3), noisy(limit_of_3), 0)
+                         : report(0, 0, noisy(peak)));
+  }
+  return all;
+}
+
+TEST(LiveRates, NoiseOnAnEvenNetworkIsExactlyTheEvenNetwork) {
+  std::mt19937_64 random(4);
+  const Fabric base = even_fabric(8, kBase);
+  LiveRates rates(base, false);
+  std::uniform_real_distribution<double> wander(0.94, 1.05);
+  for (int e = 0; e < 50; ++e) {
+    std::vector<PassiveReport> all;
+    for (int i = 0; i < 8; ++i) {
+      const auto kbps = static_cast<std::int64_t>(kBase * wander(random));
+      all.push_back(random() % 3 == 0 ? report(0, 0, kbps) : report(kbps, 0, kbps));
+    }
+    rates.update(all);
+    const Fabric live = rates.fabric();
+    for (int i = 0; i < 8; ++i) {
+      EXPECT_EQ(live.nodes[i].out_kbps, kBase) << "epoch " << e << ", node " << i;
+      EXPECT_EQ(live.nodes[i].in_kbps, kBase);
+    }
+  }
+}
+
+TEST(LiveRates, ContentionIsFoundAndForgotten) {
+  std::mt19937_64 random(5);
+  const Fabric base = even_fabric(8, kBase);
+  LiveRates rates(base, false);
+  for (int e = 0; e < 2; ++e) rates.update(epoch(100'000, 250'000, 0.05, &random));
+  Fabric live = rates.fabric();
+  EXPECT_NEAR(static_cast<double>(live.nodes[3].out_kbps), 100'000, 8'000);
+  EXPECT_NEAR(static_cast<double>(live.nodes[3].in_kbps), 100'000, 8'000);
+  for (int i = 0; i < 8; ++i) {
+    if (i == 3) continue;
+    EXPECT_EQ(live.nodes[i].out_kbps, kBase) << i;
+  }
+  EXPECT_EQ(describe_change(base, live).substr(0, 16), "node 3 now sends");
+  // It ends. The plan spares node 3, so nothing shows what its link could carry but that it carries
+  // more than before.
+  int epochs = 0;
+  do {
+    std::vector<PassiveReport> all;
+    for (int i = 0; i < 8; ++i) {
+      all.push_back(i == 3 ? report(0, 0, 230'000) : report(390'000, 0, 390'000));
+    }
+    rates.update(all);
+    ++epochs;
+  } while (is_news(base, rates.fabric()) && epochs < 20);
+  EXPECT_LE(epochs, 3);
+  EXPECT_EQ(rates.fabric().nodes[3].in_kbps, kBase);
+}
+
+TEST(LiveRates, OneOddEpochChangesNothing) {
+  LiveRates rates(even_fabric(8, kBase), false);
+  std::vector<PassiveReport> all(8, report(395'000, 0, 395'000));
+  rates.update(all);
+  all[5].out = {150'000, 395'000, 600};  // for 30 % of the time
+  rates.update(all);
+  EXPECT_EQ(rates.fabric().nodes[5].out_kbps, kBase);
+  all[5].out.limit_kbps = 155'000;  // and again: now it is believed
+  rates.update(all);
+  EXPECT_LT(rates.fabric().nodes[5].out_kbps, 170'000);
+}
+
+TEST(LiveRates, NominalSpeedsOnlyCountAsRatios) {
+  // Cards of 10 Gbit/s behind links of 400 Mbit/s, one of them shared with somebody.
+  LiveRates rates(even_fabric(8, 10'000'000), true);
+  std::mt19937_64 random(6);
+  for (int e = 0; e < 4; ++e) {
+    std::vector<PassiveReport> all = epoch(100'000, 390'000, 0.03, &random);
+    rates.update(all);
+  }
+  const Fabric live = rates.fabric();
+  EXPECT_NEAR(static_cast<double>(live.nodes[3].out_kbps), 100'000, 8'000);
+  for (int i = 0; i < 8; ++i) {
+    if (i == 3) continue;
+    EXPECT_NEAR(static_cast<double>(live.nodes[i].out_kbps), 390'000, 30'000) << i;
+  }
+}
+
+TEST(LiveRates, AnUplinkHasWhatItsNodesSendTogether) {
+  Fabric base = even_fabric(8, kBase);
+  base.racks = {{"left", 200'000, 200'000}, {"right", 200'000, 200'000}};
+  for (int i = 0; i < 8; ++i) base.nodes[i].rack = i / 4;
+  LiveRates rates(base, false);
+  std::vector<PassiveReport> all(8, report(0, 0, 300'000));
+  for (int e = 0; e < 2; ++e) {
+    for (int i = 0; i < 8; ++i) all[i].far = {i < 4 ? 25'000 : 51'000, 60'000, 1500};
+    rates.update(all);
+  }
+  Fabric live = rates.fabric();
+  EXPECT_NEAR(static_cast<double>(live.racks[0].up_kbps), 100'000, 5'000);
+  EXPECT_EQ(live.racks[1].up_kbps, 200'000);
+  EXPECT_EQ(live.nodes[0].out_kbps, kBase);
+  EXPECT_EQ(describe_change(base, live), "rack 0 (left) now sends 100 Mbit/s, was 200");
+  for (int i = 0; i < 4; ++i) all[i].far = {50'000, 60'000, 1500};
+  for (int e = 0; e < 2; ++e) rates.update(all);
+  EXPECT_EQ(rates.fabric().racks[0].up_kbps, 200'000);
+}
+
+TEST(LiveRates, AnIdleJobLearnsNothing) {
+  const Fabric base = even_fabric(8, kBase);
+  LiveRates rates(base, false);
+  for (int e = 0; e < 10; ++e) rates.update(std::vector<PassiveReport>(8));
+  EXPECT_FALSE(is_news(base, rates.fabric()));
+}
+
+// ------------------------------------------------------------------------------------------------
+
+constexpr std::uint64_t kBytes = 32 << 20;
+
+TEST(Hysteresis, AClearGainChangesThePlanAndTheEvenPlanComesBack) {
+  const Fabric even = even_fabric(8, kBase);
+  Fabric contended = even;
+  contended.nodes[3].out_kbps = contended.nodes[3].in_kbps = 100'000;
+  const PlanSet first = plan(even, kBytes, {})->plans;
+  Hysteresis hysteresis(even);
+  EXPECT_FALSE(hysteresis.epoch_ended(even));
+  ASSERT_TRUE(hysteresis.epoch_ended(contended));
+  const Weighed down = *weigh(contended, first, kBytes, {});
+  EXPECT_GT(down.gain(), 1.3);
+  ASSERT_TRUE(hysteresis.is_worth_it(down));
+  hysteresis.changed(contended);
+  for (int e = 0; e < 10; ++e) EXPECT_FALSE(hysteresis.epoch_ended(contended));
+
+  // The way back gains little; it takes rates that stay.
+  const Weighed up = *weigh(even, down.choice.plans, kBytes, {});
+  EXPECT_LT(up.gain(), Hysteresis::kClearGain);
+  EXPECT_TRUE(hysteresis.epoch_ended(even));
+  EXPECT_FALSE(hysteresis.is_worth_it(up));
+  for (int e = 0; e < Hysteresis::kSteadyEpochs; ++e) EXPECT_TRUE(hysteresis.epoch_ended(even));
+  EXPECT_TRUE(hysteresis.is_worth_it(up));
+  EXPECT_EQ(up.choice.plans, first);
+}
+
+TEST(Hysteresis, ANervousNetworkIsFollowedMoreAndMoreRarely) {
+  const Fabric even = even_fabric(8, kBase);
+  Fabric contended = even;
+  contended.nodes[3].out_kbps = contended.nodes[3].in_kbps = 100'000;
+  Hysteresis hysteresis(even);
+  PlanSet current = plan(even, kBytes, {})->plans;
+  int changes = 0;
+  for (int e = 0; e < 200; ++e) {
+    const Fabric& now = e % 2 == 0 ? contended : even;
+    if (!hysteresis.epoch_ended(now)) continue;
+    Weighed w = *weigh(now, current, kBytes, {});
+    if (!hysteresis.is_worth_it(w)) continue;
+    hysteresis.changed(now);
+    current = w.choice.plans;
+    ++changes;
+  }
+  EXPECT_GE(changes, 1);
+  EXPECT_LE(changes, 25);
+}
+
+}  // namespace
+}  // namespace riffle::probe

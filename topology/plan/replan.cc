@@ -1,0 +1,65 @@
+#include "topology/plan/replan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace riffle {
+namespace {
+
+constexpr double kNews = 0.04;
+
+bool differs(std::int64_t a, std::int64_t b) {
+  return std::abs(static_cast<double>(a - b)) >
+         kNews * static_cast<double>(std::max<std::int64_t>(1, std::max(a, b)));
+}
+
+}  // namespace
+
+Result<Weighed> weigh(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes,
+                      const PlanOptions& options) {
+  Result<PlanChoice> choice = plan(fabric, bytes, options);
+  if (!choice) return choice.status();
+  Weighed weighed;
+  weighed.fabric = fabric;
+  weighed.former_us = predict(fabric, current, bytes).time_us;
+  weighed.choice = std::move(*choice);
+  return weighed;
+}
+
+bool is_news(const Fabric& before, const Fabric& now) {
+  if (before.nodes.size() != now.nodes.size() || before.racks.size() != now.racks.size()) {
+    return true;
+  }
+  for (std::size_t i = 0; i < now.nodes.size(); ++i) {
+    const NodeLink &a = before.nodes[i], &b = now.nodes[i];
+    if (differs(a.out_kbps, b.out_kbps) || differs(a.in_kbps, b.in_kbps)) return true;
+  }
+  for (std::size_t r = 0; r < now.racks.size(); ++r) {
+    const RackLink &a = before.racks[r], &b = now.racks[r];
+    if (differs(a.up_kbps, b.up_kbps) || differs(a.down_kbps, b.down_kbps)) return true;
+  }
+  return false;
+}
+
+bool Hysteresis::epoch_ended(const Fabric& live) {
+  ++epochs_since_change_;
+  steady_epochs_ = is_news(live_, live) ? 0 : steady_epochs_ + 1;
+  live_ = live;
+  return is_news(planned_, live);
+}
+
+bool Hysteresis::is_worth_it(const Weighed& weighed) const {
+  if (epochs_since_change_ < pause_) return false;
+  if (weighed.gain() >= kClearGain) return true;
+  return weighed.gain() >= kSmallGain && steady_epochs_ >= kSteadyEpochs;
+}
+
+void Hysteresis::changed(const Fabric& to) {
+  planned_ = to;
+  const bool was_quick = epochs_since_change_ < kQuickEpochs;
+  pause_ = was_quick ? std::min(2 * pause_, kLongestPause) : std::max(1, pause_ / 2);
+  epochs_since_change_ = 0;
+}
+
+}  // namespace riffle

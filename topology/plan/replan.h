@@ -1,0 +1,54 @@
+// When is another plan worth the change? Rates that were measured wander; a plan that follows each
+// wandering would change all the time for nothing. So: a clear gain at once, a small one only on
+// rates that stay as they are (the way back to the even plan gains little, but for good), and after
+// changes in quick succession longer pauses between them.
+//
+// Pure; weigh() on any thread (it plans, which may take seconds at thousands of nodes).
+#pragma once
+
+#include <cstdint>
+
+#include "topology/fabric/fabric.h"
+#include "topology/plan/planner.h"
+
+namespace riffle {
+
+struct Weighed {
+  Fabric fabric;         // on which it was weighed
+  PlanChoice choice;     // the best plan there
+  double former_us = 0;  // what the current plan would take there
+  double gain() const { return choice.time_us > 0 ? former_us / choice.time_us : 1; }
+};
+Result<Weighed> weigh(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes,
+                      const PlanOptions& options);
+
+// True if a rate differs by more than measuring it twice does.
+bool is_news(const Fabric& before, const Fabric& now);
+
+class Hysteresis {
+ public:
+  static constexpr double kClearGain = 1.08;
+  static constexpr double kSmallGain = 1.02;
+  static constexpr int kSteadyEpochs = 1;   // for a small gain
+  static constexpr int kQuickEpochs = 8;    // changes closer than this grow the pause
+  static constexpr int kLongestPause = 32;  // epochs
+
+  explicit Hysteresis(Fabric fabric) : live_(fabric), planned_(std::move(fabric)) {}
+
+  // An epoch ended with these rates. False: the current plan was made for them.
+  bool epoch_ended(const Fabric& live);
+  bool is_worth_it(const Weighed& weighed) const;
+  // The plan changed, or the best plan turned out to be the current one.
+  void changed(const Fabric& to);
+  void confirmed(const Fabric& fabric) { planned_ = fabric; }
+  const Fabric& planned() const { return planned_; }
+
+ private:
+  Fabric live_;     // of the last epoch
+  Fabric planned_;  // that the current plan was made for
+  int steady_epochs_ = 0;
+  int epochs_since_change_ = kQuickEpochs;
+  int pause_ = 1;
+};
+
+}  // namespace riffle

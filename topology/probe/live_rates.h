@@ -1,0 +1,71 @@
+// LiveRates: what node 0 believes of the network while the job runs: the fabric that connect
+// decided on, corrected by what the nodes report about their own traffic (passive.h), epoch by
+// epoch.
+//
+// A rate goes down (or up) to what was measured while the link was the limit, if two epochs in a
+// row agree or one is beyond doubt. A link that was not the limit has a rate of at least what it
+// carried; from there its estimate goes back towards the rate it had at connect, slowly, or fast
+// while it carries all it is believed to, because nothing else would ever find out that a neighbour
+// has left: if that is too much, the link becomes the limit and is measured. Rates within 8 % of
+// each other, or of connect's, count as equal, so that an even network gives exactly the even plan
+// again.
+//
+// An uplink has what its nodes sent to other racks together, if most of them say that it held them
+// up. (The way down of a rack is not told apart from the ways up of the others; it keeps its rate.)
+//
+// Where connect only knew the nominal speed of the cards, it is the ratios that count: the best
+// link relative to its nominal rate says what nominal means.
+//
+// Pure, deterministic; one owner.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "topology/fabric/fabric.h"
+#include "topology/probe/passive.h"
+
+namespace riffle::probe {
+
+// Rates closer than this (relative) count as equal.
+inline constexpr double kSameRate = 0.08;
+
+class LiveRates {
+ public:
+  // `is_nominal`: nobody measured or wrote down the base's rates.
+  LiveRates(Fabric base, bool is_nominal);
+
+  // One epoch's reports, in rank order.
+  void update(const std::vector<PassiveReport>& reports);
+
+  // The base with the live rates of all nodes and uplinks, near-equal ones made equal.
+  Fabric fabric() const;
+  const Fabric& base() const { return base_; }
+
+ private:
+  struct Estimate {
+    double factor = 1;   // of the base's rate
+    double pending = 0;  // measured once, waits for a second epoch; 0: nothing
+    double best = 0;     // the most this link ever showed
+  };
+  static void learn(Estimate* e, const PassiveRate& rate, std::int64_t active_ms,
+                    std::int64_t base_kbps);
+  void recover(Estimate* e, const PassiveRate& rate, std::int64_t active_ms,
+               std::int64_t base_kbps) const;
+  PassiveRate uplink(int rack, const std::vector<PassiveReport>& reports,
+                     std::int64_t* active_ms) const;
+  static bool was_limit(const PassiveRate& rate, std::int64_t active_ms);
+
+  Fabric base_;
+  bool is_nominal_;
+  double ceiling_ = 1;              // what "the base's rate" means, as a factor
+  std::vector<Estimate> out_, in_;  // by rank
+  std::vector<Estimate> up_;        // by rack
+};
+
+// What changed from one fabric to the other, for people: "node 3 (h3) now sends 98 Mbit/s, was
+// 400"; the largest change first, at most two of them. Empty if nothing did.
+std::string describe_change(const Fabric& from, const Fabric& to);
+
+}  // namespace riffle::probe

@@ -1,0 +1,90 @@
+// RateMeter: one node's view of its own link, from the traffic that flows anyway.
+//
+// Every few milliseconds it hears, per peer, how many bytes went each way and for how long data
+// waited for the network. A time in which data waited towards (nearly) all peers in use was limited
+// by our own sending: what went out then is the rate of our link. Where data waits towards a few
+// peers only, those are the limit; they are told so (blocked_by) by a bit in the frames, and what
+// they receive meanwhile, mostly from peers that wait for them, is the rate of their receiving. All
+// other times only show a rate that the link carries at least. Whatever the application limits is
+// thereby left out, not averaged in.
+//
+// Racks with limited uplinks: where data waits towards the other racks, but not within the own one,
+// the uplink is the limit; what goes out to other racks meanwhile is this node's part of its rate.
+// Peers in other racks are not told that they are slow, for that is not known.
+//
+// Rates are link rates in kbit/s, as in Fabric: payload times 1514/1448. Pure; no allocation after
+// construction.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace riffle::probe {
+
+// One direction of a node's link over an epoch.
+struct PassiveRate {
+  std::int64_t limit_kbps = 0;  // while this direction was the limit (median); 0: it never was
+  std::int64_t peak_kbps = 0;   // what it carried at least (90 % quantile over times)
+  std::int64_t limit_ms = 0;    // for how long it was the limit
+  bool operator==(const PassiveRate&) const = default;
+};
+
+struct PassiveReport {
+  PassiveRate out, in;
+  PassiveRate far;             // out to other racks
+  std::int64_t active_ms = 0;  // time with any traffic
+  bool operator==(const PassiveReport&) const = default;
+};
+
+// What happened on the link to one peer since the last sample.
+struct LinkSample {
+  std::uint64_t out_bytes = 0;  // delivered, not only queued
+  std::uint64_t in_bytes = 0;
+  std::uint64_t busy_ns = 0;       // data was waiting for the network
+  bool peer_waits_for_us = false;  // the peer's data waits because of our receiving
+};
+
+class RateMeter {
+ public:
+  // Sample about this often while there is traffic.
+  static constexpr std::uint64_t kSampleNs = 10'000'000;
+
+  explicit RateMeter(int peers);
+  // Marks the peers behind a limited uplink.
+  void set_far(std::vector<bool> is_far) { is_far_ = std::move(is_far); }
+  void add(std::uint64_t duration_ns, std::span<const LinkSample> links);
+  // The time between the last sample and the next one does not count: nothing was sampled.
+  void pause();
+  // Our data waits because of this peer's receiving, as of the last sample.
+  bool blocked_by(int peer) const { return blocked_by_[peer]; }
+  // What was seen since the last call.
+  PassiveReport take();
+
+ private:
+  // A time of one kind, long enough to know a rate from it.
+  struct Window {
+    std::int64_t kbps;
+    std::uint64_t ns;
+    bool is_limit;
+  };
+  struct Direction {
+    std::uint64_t bytes = 0, ns = 0;  // of the window in the making
+    bool is_limit = false;
+    std::vector<Window> windows;
+    std::size_t next = 0;  // oldest, once all kMostWindows are in use
+
+    void add(bool limit, std::uint64_t more_bytes, std::uint64_t more_ns);
+    void close();
+    PassiveRate take();
+  };
+
+  Direction out_, in_, far_;
+  std::vector<bool> is_far_;
+  std::vector<bool> blocked_by_;
+  std::uint64_t active_ns_ = 0;
+};
+
+}  // namespace riffle::probe
