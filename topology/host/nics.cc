@@ -1,65 +1,41 @@
 #include "topology/host/nics.h"
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <system_error>
+
+#include "topology/host/pci.h"
+#include "topology/host/sysfs.h"
 
 namespace riffle {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The first line of a sysfs attribute; empty if it is absent or the kernel refuses (as it does for
-// the speed and carrier of an interface that is down).
-std::string attribute(const fs::path& file) {
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  return line;
-}
-
-std::optional<long> number(const std::string& text, int base = 10) {
-  const char* first = text.data();
-  const char* last = first + text.size();
-  if (base == 16 && text.starts_with("0x")) first += 2;
-  long value = 0;
-  const auto [end, error] = std::from_chars(first, last, value, base);
-  if (error != std::errc() || end != last || first == last) return {};
-  return value;
-}
-
-std::optional<int> non_negative(const std::string& text) {
-  const auto value = number(text);
-  if (!value || *value < 0 || *value > 1'000'000'000) return {};  // the kernel says -1 for unknown
-  return static_cast<int>(*value);
-}
-
-// "0000:3b:00.1": domain, bus, device, function.
-bool is_pci_function(const std::string& s) {
-  const auto hex = [&](std::size_t from, std::size_t to) {
-    return std::all_of(s.begin() + static_cast<std::ptrdiff_t>(from),
-                       s.begin() + static_cast<std::ptrdiff_t>(to),
-                       [](unsigned char c) { return std::isxdigit(c) != 0; });
-  };
-  const std::size_t colon = s.find(':');
-  if (colon == std::string::npos || colon < 4 || s.size() != colon + 8) return false;
-  return s[colon + 3] == ':' && s[colon + 6] == '.' && hex(0, colon) && hex(colon + 1, colon + 3) &&
-         hex(colon + 4, colon + 6) && hex(colon + 7, colon + 8);
-}
+using sysfs::attribute;
+using sysfs::non_negative;
+using sysfs::number;
 
 // A virtio or USB device hangs below its PCI function, so look upwards.
-fs::path pci_function(fs::path device, const fs::path& sysfs) {
-  for (; device.has_relative_path() && device != sysfs; device = device.parent_path()) {
-    if (is_pci_function(device.filename().string())) return device;
+fs::path pci_function(fs::path device, const fs::path& root) {
+  for (; device.has_relative_path() && device != root; device = device.parent_path()) {
+    if (is_pci_address(device.filename().string())) return device;
   }
   return {};
 }
 
-void read_device(const fs::path& interface, const fs::path& sysfs, Nic& nic) {
+std::string first_entry(const fs::path& folder) {
+  std::error_code error;
+  std::string first;
+  for (fs::directory_iterator i(folder, error); !error && i != fs::directory_iterator();
+       i.increment(error)) {
+    const std::string name = i->path().filename().string();
+    if (first.empty() || name < first) first = name;
+  }
+  return first;
+}
+
+void read_device(const fs::path& interface, const fs::path& root, Nic& nic) {
   std::error_code error;
   const fs::path device = fs::canonical(interface / "device", error);
   nic.is_virtual = static_cast<bool>(error);
@@ -67,9 +43,22 @@ void read_device(const fs::path& interface, const fs::path& sysfs, Nic& nic) {
   if (const fs::path driver = fs::read_symlink(device / "driver", error); !error) {
     nic.driver = driver.filename().string();
   }
-  const fs::path pci = pci_function(device, sysfs);
+  const fs::path pci = pci_function(device, root);
   nic.pci_path = pci.string();
   nic.numa_node = non_negative(attribute((pci.empty() ? device : pci) / "numa_node"));
+  nic.rdma = first_entry(device / "infiniband");
+}
+
+// "lower_eth0" links lead from a bond, VLAN or bridge to what it runs over.
+void read_lower(const fs::path& interface, Nic& nic) {
+  constexpr std::string_view kPrefix = "lower_";
+  std::error_code error;
+  for (fs::directory_iterator i(interface, error); !error && i != fs::directory_iterator();
+       i.increment(error)) {
+    const std::string name = i->path().filename().string();
+    if (name.starts_with(kPrefix)) nic.lower.push_back(name.substr(kPrefix.size()));
+  }
+  std::sort(nic.lower.begin(), nic.lower.end());
 }
 
 void read_bond(const fs::path& interface, Nic& nic) {
@@ -83,7 +72,7 @@ void read_bond(const fs::path& interface, Nic& nic) {
   if (!error) nic.bond_master = master.filename().string();
 }
 
-Nic read_nic(const fs::path& interface, const fs::path& sysfs) {
+Nic read_nic(const fs::path& interface, const fs::path& root) {
   constexpr long kUp = 0x1;        // IFF_UP
   constexpr long kLoopback = 0x8;  // IFF_LOOPBACK
   Nic nic;
@@ -92,16 +81,67 @@ Nic read_nic(const fs::path& interface, const fs::path& sysfs) {
   nic.is_up = (flags & kUp) != 0;
   nic.is_loopback = (flags & kLoopback) != 0;
   nic.is_running = nic.is_up && attribute(interface / "carrier") == "1";
-  nic.speed_mbps = non_negative(attribute(interface / "speed"));
-  if (nic.speed_mbps == 0) nic.speed_mbps.reset();
+  set_speed(attribute(interface / "speed"), nic);
   nic.mac = attribute(interface / "address");
   nic.mtu = non_negative(attribute(interface / "mtu")).value_or(0);
-  read_device(interface, sysfs, nic);
+  read_device(interface, root, nic);
   read_bond(interface, nic);
+  if (nic.is_virtual) read_lower(interface, nic);
   return nic;
 }
 
+const Nic* find(const std::vector<Nic>& nics, const std::string& name) {
+  const auto it =
+      std::find_if(nics.begin(), nics.end(), [&](const Nic& n) { return n.name == name; });
+  return it == nics.end() ? nullptr : &*it;
+}
+
+void add_hardware(const std::vector<Nic>& nics, const std::string& name, int depth,
+                  std::vector<const Nic*>& out) {
+  constexpr int kDeepest = 8;  // a VLAN over a bridge over a bond is 3; a recorded file may loop
+  const Nic* const nic = find(nics, name);
+  if (nic == nullptr || depth > kDeepest) return;
+  if (!nic->is_virtual) {
+    if (std::find(out.begin(), out.end(), nic) == out.end()) out.push_back(nic);
+    return;
+  }
+  for (const std::string& below : nic->bond_members.empty() ? nic->lower : nic->bond_members) {
+    add_hardware(nics, below, depth + 1, out);
+  }
+}
+
 }  // namespace
+
+void set_speed(const std::string& text, Nic& nic) {
+  nic.speed_mbps.reset();
+  nic.odd_speed.clear();
+  if (text.empty() || text == "-1" || text == "0") return;
+  const auto value = non_negative(text);
+  if (value && *value > 0 && *value <= kMaxNicSpeedMbps) {
+    nic.speed_mbps = value;
+  } else if (text != "4294967295") {  // -1 of old kernels
+    nic.odd_speed = text.substr(0, 40);
+  }
+}
+
+std::vector<const Nic*> hardware_of(const std::vector<Nic>& nics, const std::string& name) {
+  std::vector<const Nic*> out;
+  add_hardware(nics, name, 0, out);
+  std::sort(out.begin(), out.end(), [](const Nic* a, const Nic* b) { return a->name < b->name; });
+  return out;
+}
+
+std::optional<int> real_speed_mbps(const std::vector<Nic>& nics, const std::string& name) {
+  const std::vector<const Nic*> hardware = hardware_of(nics, name);
+  if (hardware.empty()) return {};
+  if (const Nic* const nic = find(nics, name); nic->speed_mbps) return nic->speed_mbps;
+  int sum = 0;
+  for (const Nic* const nic : hardware) {
+    if (!nic->speed_mbps || sum > kMaxNicSpeedMbps) return {};
+    sum += *nic->speed_mbps;
+  }
+  return sum;
+}
 
 Result<std::vector<Nic>> list_nics(const std::string& sysfs) {
   std::error_code error;
