@@ -17,7 +17,7 @@ TABLES = (
     | {f"ncclProfiler_v{v}" for v in range(1, 7)}
     | {f"ncclEnvPlugin_v{v}" for v in range(1, 3)}
 )
-NEEDED = re.compile(r"(libc|libm|libgcc_s|libudev|ld-linux-[a-z0-9-]+)\.so\.\d+")
+NEEDED = re.compile(r"(libc|libm|libgcc_s|ld-linux-[a-z0-9-]+)\.so\.\d+")
 NEWEST_GLIBC = (2, 34)
 
 
@@ -46,6 +46,10 @@ def main():
     failures += [f"needs {name}" for name in needed if not NEEDED.fullmatch(name)]
     if not any("NODELETE" in line for line in dynamic):
         failures.append("not linked with -z nodelete")
+
+    with open(library, "rb") as file:
+        if b"libhwloc" in file.read():
+            failures.append("contains the hwloc loader, which is for tools only")
 
     versions = set()
     for line in lines_of("objdump", "-T", library):
