@@ -11,6 +11,7 @@
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/transport/device_choice.h"
+#include "plugin/transport/placement.h"
 
 namespace riffle {
 namespace {
@@ -27,6 +28,13 @@ int prefix_bits(const sockaddr* mask) {
   }
   return bits;
 }
+
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+}  // namespace
 
 std::vector<NicAddress> addresses_of_this_machine() {
   std::vector<NicAddress> out;
@@ -56,11 +64,6 @@ std::vector<NicAddress> addresses_of_this_machine() {
   return out;
 }
 
-std::string environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
 DeviceChoice choice_of_the_user() {
   DeviceChoice choice;
   choice.per_nic = config().device_per_nic;
@@ -79,7 +82,10 @@ DeviceChoice choice_of_the_user() {
   return choice;
 }
 
+namespace {
+
 std::vector<Device> find_devices() {
+  placement::job_mask();  // noted now, before NCCL narrows it
   const Result<std::vector<Nic>> nics = list_nics();
   std::vector<std::string> warnings;
   std::vector<Device> found =

@@ -114,13 +114,21 @@ Device make_device(const std::string& name, const std::vector<NicAddress>& addre
   device.speed_mbps = 0;
   device.knows_speed = true;
   std::string identity;
+  int fastest_mbps = -1;  // NCCL gets to see one place: that of the fastest card
   for (const NicAddress& a : addresses) {
     const Nic* const nic = find_nic(nics, a.interface);
-    device.speed_mbps +=
-        nic != nullptr ? nic->speed_mbps.value_or(kUnknownSpeedMbps) : kUnknownSpeedMbps;
-    device.knows_speed &= nic != nullptr && nic->speed_mbps.has_value() &&
-                          (!nic->is_virtual || !nic->bond_members.empty());
-    if (nic != nullptr && device.pci_path.empty()) device.pci_path = nic->pci_path;
+    // A bond or VLAN is where its hardware is, and as fast, if it does not say itself.
+    const std::optional<int> real = real_speed_mbps(nics, a.interface);
+    const std::optional<int> own = nic != nullptr ? nic->speed_mbps : std::nullopt;
+    device.speed_mbps += real.value_or(own.value_or(kUnknownSpeedMbps));
+    // What a veth says is no speed; a bond adds up its members.
+    device.knows_speed &= real.has_value() || (own && !nic->bond_members.empty());
+    for (const Nic* const card : hardware_of(nics, a.interface)) {
+      const int speed = card->speed_mbps.value_or(0);
+      if (card->pci_path.empty() || speed <= fastest_mbps) continue;
+      fastest_mbps = speed;
+      device.pci_path = card->pci_path;
+    }
     identity += nic != nullptr ? nic->mac : a.address;
   }
   device.speed_mbps = std::max(device.speed_mbps, kSlowestSpeedMbps);

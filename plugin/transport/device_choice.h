@@ -35,4 +35,9 @@ std::vector<Device> choose_devices(const std::vector<NicAddress>& addresses,
                                    const std::vector<Nic>& nics, const DeviceChoice& choice,
                                    std::vector<std::string>* warnings);
 
+// What this process would choose from and by: the addresses of the interfaces that are up, and the
+// settings with NCCL's where ours are empty (device.cc).
+std::vector<NicAddress> addresses_of_this_machine();
+DeviceChoice choice_of_the_user();
+
 }  // namespace riffle

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plugin/config/config.h"
+#include "plugin/transport/placement.h"
 #include "plugin/transport/reactor_thread.h"
 
 namespace riffle {
@@ -33,14 +34,15 @@ std::shared_ptr<Reactor> Reactor::acquire() {
   Pool& p = pool();
   const std::lock_guard lock(p.mutex);
   p.slots.resize(static_cast<std::size_t>(config().threads));
-  std::weak_ptr<Reactor>& slot = p.slots[p.next++ % p.slots.size()];
+  const std::size_t index = p.next++ % p.slots.size();
+  std::weak_ptr<Reactor>& slot = p.slots[index];
   std::shared_ptr<Reactor> reactor = slot.lock();
   // A child does not inherit the thread: what the parent's reactor left in its memory is of no use.
   if (reactor == nullptr ||
       !static_cast<const ReactorThread*>(reactor.get())->is_of_this_process()) {
-    reactor = std::shared_ptr<Reactor>(new ReactorThread, [](Reactor* r) {
-      ReactorThread::retire(static_cast<ReactorThread*>(r));
-    });
+    reactor = std::shared_ptr<Reactor>(
+        new ReactorThread(placement::cpus_of_thread(static_cast<int>(index))),
+        [](Reactor* r) { ReactorThread::retire(static_cast<ReactorThread*>(r)); });
     slot = reactor;
   }
   return reactor;

@@ -15,6 +15,7 @@
 
 #include "plugin/config/log.h"
 #include "plugin/transport/fork_registry.h"
+#include "plugin/transport/placement.h"
 
 namespace riffle {
 namespace {
@@ -59,8 +60,9 @@ std::uint64_t Reactor::now_ns() {
          static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-ReactorThread::ReactorThread()
-    : generation_(fork_registry::generation()),
+ReactorThread::ReactorThread(CpuList cpus)
+    : cpus_(std::move(cpus)),
+      generation_(fork_registry::generation()),
       epoll_(require(Fd::make([] { return ::epoll_create1(EPOLL_CLOEXEC); }), "epoll_create1")),
       wake_event_(
           require(Fd::make([] { return ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }), "eventfd")) {
@@ -209,6 +211,7 @@ int ReactorThread::sleep_limit_ms() {
 }
 
 void ReactorThread::loop() {
+  guarded([this] { placement::move_this_thread(cpus_); });
   std::array<epoll_event, kEventsPerTurn> events;
   while (true) {
     const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), sleep_limit_ms());

@@ -9,12 +9,13 @@
 #include "plugin/transport/reactor.h"
 #include "plugin/transport/socket.h"
 #include "plugin/transport/timers.h"
+#include "topology/host/cpu_list.h"
 
 namespace riffle {
 
 class ReactorThread final : public Reactor {
  public:
-  ReactorThread();
+  explicit ReactorThread(CpuList cpus);  // where it runs; empty: wherever
 
   void wake(WakeHandler* handler) override;
   void run(std::function<void()> f) override;
@@ -48,6 +49,7 @@ class ReactorThread final : public Reactor {
   void run_posted();
   void run_timers();
 
+  const CpuList cpus_;
   const std::uint32_t generation_;
   Fd epoll_;
   Fd wake_event_;

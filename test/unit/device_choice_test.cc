@@ -119,6 +119,36 @@ TEST(DeviceChoice, SpeedsAddUpAndAreNeverTooSmallForNccl) {
   EXPECT_EQ(speed({nic("eth0", std::nullopt), nic("eth1", 1'000)}), 11'000);
 }
 
+TEST(DeviceChoice, TheDeviceStandsWhereTheFastestCardIs) {
+  std::vector<std::string> warnings;
+  const auto path = [&](std::optional<int> first, std::optional<int> second) {
+    return choose_devices({v4("eth0", "10.0.0.5"), v4("eth1", "10.1.0.5")},
+                          {nic("eth0", first), nic("eth1", second)}, {}, &warnings)[0]
+        .pci_path;
+  };
+  EXPECT_EQ(path(1'000, 400'000), "/sys/devices/pci0000:00/eth1");
+  EXPECT_EQ(path(400'000, 400'000), "/sys/devices/pci0000:00/eth0");
+  EXPECT_EQ(path(std::nullopt, std::nullopt), "/sys/devices/pci0000:00/eth0");
+}
+
+TEST(DeviceChoice, ABondIsWhereItsCardsAreAndAsFastAsTheyAre) {
+  std::vector<std::string> warnings;
+  Nic bond = nic("bond0", std::nullopt);
+  bond.is_virtual = true;
+  bond.pci_path.clear();
+  bond.bond_members = {"eth0", "eth1"};
+  Nic vlan = bond;
+  vlan.name = "bond0.7";
+  vlan.bond_members.clear();
+  vlan.lower = {"bond0"};
+  const std::vector<Nic> nics = {bond, vlan, nic("eth0", 25'000), nic("eth1", 25'000)};
+  for (const char* name : {"bond0", "bond0.7"}) {
+    const auto devices = choose_devices({v4(name, "10.0.0.5")}, nics, {}, &warnings);
+    EXPECT_EQ(devices[0].pci_path, "/sys/devices/pci0000:00/eth0") << name;
+    EXPECT_EQ(devices[0].speed_mbps, 50'000) << name;
+  }
+}
+
 TEST(DeviceChoice, WithoutACarrierAnInterfaceIsLeftOut) {
   std::vector<std::string> warnings;
   Nic down = nic("eth0", 10'000);

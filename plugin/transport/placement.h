@@ -1,0 +1,36 @@
+// Where progress threads run: RIFFLE_CPUS, else near the NIC by topology/host/core_choice.h, else
+// wherever they are. Decided once per process; nothing here ever fails a communicator: what the
+// system refuses ends in a log line.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "topology/base/status.h"
+#include "topology/host/core_choice.h"
+
+namespace riffle::placement {
+
+// Notes what the process may use and returns it. First called when the devices are first looked at:
+// later NCCL narrows the mask of the threads it calls from to the surroundings of one GPU.
+const CpuList& job_mask();
+
+// What a setting and a machine make of it; `machine` is asked at most once and only where the
+// answer can matter. Pure but for that.
+struct Decision {
+  CpuList cpus;         // empty: leave threads alone
+  bool is_set = false;  // by RIFFLE_CPUS
+  std::string why;
+  std::string warning;  // of a setting that makes no sense; empty if none
+};
+Decision decide(const std::string& setting, const CoreRequest& request,
+                const std::function<Result<Machine>()>& machine);
+
+// What thread `index` of the pool is to run on; empty: leave it alone. The first call decides and
+// logs. Called under the pool's lock, which is held across forks: a child finds it decided or not.
+CpuList cpus_of_thread(int index);
+
+// Moves the calling progress thread; logs where the system refuses.
+void move_this_thread(const CpuList& cpus);
+
+}  // namespace riffle::placement
