@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   add_doctor(app, exit_code);
   add_config(app, exit_code);
   add_cluster(app, exit_code);
+  add_topo(app, exit_code);
   add_completion(app, exit_code);
   add_man(app, exit_code);
   try {

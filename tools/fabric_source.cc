@@ -1,0 +1,63 @@
+#include "tools/fabric_source.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "test/cluster/profile.h"
+#include "tools/locate.h"
+#include "topology/fabric/fabric_file.h"
+#include "topology/fabric/fabric_toml.h"
+
+namespace riffle::tools {
+namespace {
+
+// All nodes of a file, in its order.
+Result<std::vector<std::string>> nodes_of(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) return invalid_argument("cannot read the fabric file " + path);
+  const auto parsed = read_toml(text.str(), path);
+  if (!parsed) return parsed.status();
+  std::vector<std::pair<std::int64_t, std::string>> by_line;
+  for (const auto& [name, node] : parsed->nodes) by_line.emplace_back(node.line, name);
+  std::sort(by_line.begin(), by_line.end());
+  std::vector<std::string> names;
+  for (auto& [line, name] : by_line) names.push_back(name);
+  if (names.empty())
+    return invalid_argument("the fabric file " + path + " has no [[node]]: give --nodes");
+  return names;
+}
+
+}  // namespace
+
+Result<Fabric> read_fabric(const FabricSource& source, const char* command) {
+  if (source.file.empty() == source.profile.empty()) {
+    return invalid_argument(std::string(command) + " needs --fabric or --profile, one of them");
+  }
+  if (!source.profile.empty()) {
+    const auto profile = cluster::load_profile(source.profile, profile_folder());
+    if (!profile) return profile.status();
+    if (!profile->shaped()) return invalid_argument("profile " + profile->name + " has no rates");
+    return fabric_of(profile.value());
+  }
+  std::vector<std::string> names = source.nodes;
+  if (names.empty()) {
+    auto all = nodes_of(source.file);
+    if (!all) return all.status();
+    names = std::move(all.value());
+  }
+  std::vector<NodeAliases> aliases;
+  for (const std::string& name : names) aliases.push_back({name});
+  auto loaded = load_fabric(source.file, aliases);
+  if (!loaded) return loaded.status();
+  for (const std::string& note : loaded->notes) {
+    std::fprintf(stderr, "riffle %s: %s\n", command, note.c_str());
+  }
+  return std::move(loaded->fabric);
+}
+
+}  // namespace riffle::tools

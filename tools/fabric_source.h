@@ -1,0 +1,21 @@
+// A fabric named on the command line: a file, or a bench profile.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "topology/base/status.h"
+#include "topology/fabric/fabric.h"
+
+namespace riffle::tools {
+
+struct FabricSource {
+  std::string file;                // as for RIFFLE_FABRIC; or
+  std::string profile;             // one of these two
+  std::vector<std::string> nodes;  // of the file, in rank order; empty: all of them, in its order
+};
+
+// What the file gives cause to remark goes to stderr, after `command`.
+Result<Fabric> read_fabric(const FabricSource& source, const char* command);
+
+}  // namespace riffle::tools

@@ -1,0 +1,177 @@
+#include "tools/topo/view.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "plugin/config/config.h"
+#include "plugin/transport/device_choice.h"
+#include "topology/host/machine_read.h"
+
+namespace riffle::tools::topo {
+namespace {
+
+std::string host_name() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+bool has_address(const std::vector<NicAddress>& addresses, const std::string& interface) {
+  return std::any_of(addresses.begin(), addresses.end(),
+                     [&](const NicAddress& a) { return a.interface == interface; });
+}
+
+std::string over(const Machine& machine, const Nic& nic) {
+  std::string names;
+  for (const Nic* const card : hardware_of(machine.nics, nic.name)) {
+    if (card->name != nic.name) names += (names.empty() ? "over " : ", ") + card->name;
+  }
+  return names;
+}
+
+// An interface that runs directly over `name`, if any.
+std::string above(const Machine& machine, const std::string& name) {
+  for (const Nic& nic : machine.nics) {
+    if (std::find(nic.lower.begin(), nic.lower.end(), name) != nic.lower.end()) return nic.name;
+  }
+  return "";
+}
+
+NicUse use_of(const View& view, const Nic& nic, const std::vector<NicAddress>& used,
+              const std::vector<NicAddress>& addresses, const DeviceChoice& choice) {
+  if (has_address(used, nic.name)) {
+    return {true, nic.is_virtual ? over(view.machine, nic) : std::string()};
+  }
+  if (!nic.bond_master.empty()) return {false, "in " + nic.bond_master};
+  if (nic.is_loopback) return {false, "loopback"};
+  if (!nic.is_up) return {false, "down"};
+  if (!nic.is_running) return {false, "no carrier"};
+  if (!has_address(addresses, nic.name)) {
+    const std::string upper = above(view.machine, nic.name);
+    return {false, upper.empty() ? "no address" : "under " + upper};
+  }
+  if (!choice.rule.empty() && !InterfaceFilter(choice.rule).accepts(nic.name)) {
+    return {false, "not in " + choice.rule_source + "=" + choice.rule};
+  }
+  if (nic.name.starts_with("docker") || nic.name.starts_with("virbr")) {
+    return {false, "only when asked for"};
+  }
+  return {false, "link-local address only"};
+}
+
+void advise(View& view, const std::vector<NicAddress>& used) {
+  int fastest = 0;
+  std::string fastest_name;
+  for (const NicAddress& a : used) {
+    const int speed = real_speed_mbps(view.machine.nics, a.interface).value_or(0);
+    if (speed > fastest) {
+      fastest = speed;
+      fastest_name = a.interface;
+    }
+  }
+  std::string slow;
+  for (const NicAddress& a : used) {
+    constexpr int kMuchSlower = 4;
+    const auto speed = real_speed_mbps(view.machine.nics, a.interface);
+    if (speed && *speed * kMuchSlower <= fastest) slow += (slow.empty() ? "" : ",") + a.interface;
+  }
+  if (!slow.empty()) {
+    view.advice.push_back(
+        "much slower than " + fastest_name + ": " + slow +
+        "; a port for management is better left out: RIFFLE_SOCKET_IFNAME='^=" + slow + "'");
+  }
+  for (const Nic& nic : view.machine.nics) {
+    if (!nic.is_virtual && nic.is_up && !nic.is_running) {
+      view.advice.push_back(nic.name +
+                            " has no carrier: a cable, a transceiver or the switch port");
+    }
+  }
+}
+
+void complete(View& view, const std::vector<NicAddress>& addresses) {
+  const DeviceChoice choice = choice_of_the_user();
+  view.devices = choose_devices(addresses, view.machine.nics, choice, &view.advice);
+  std::vector<NicAddress> used;
+  CoreRequest request{
+      .allowed = view.job_cpus, .nics = {}, .threads = static_cast<int>(config().threads)};
+  for (const Device& device : view.devices) {
+    for (const NicAddress& a : device.addresses) {
+      used.push_back(a);
+      request.nics.push_back(a.interface);
+    }
+  }
+  view.devices_why = choice.rule.empty()
+                         ? "all interfaces that are up, with a carrier and an address"
+                         : choice.rule_source + "=" + choice.rule;
+  for (const Nic& nic : view.machine.nics) {
+    view.uses.push_back(use_of(view, nic, used, addresses, choice));
+  }
+  view.placement = placement::decide(config().cpus, request,
+                                     [&view]() -> Result<Machine> { return view.machine; });
+  if (!view.placement.warning.empty()) view.advice.push_back(view.placement.warning);
+  advise(view, used);
+  view.advice.insert(view.advice.end(), view.machine.notes.begin(), view.machine.notes.end());
+}
+
+}  // namespace
+
+Result<View> view_of_this_machine() {
+  Result<Machine> machine = read_machine();
+  if (!machine) return machine.status();
+  View view;
+  view.name = host_name();
+  view.machine = std::move(*machine);
+  view.job_cpus = placement::job_mask();
+  complete(view, addresses_of_this_machine());
+  return view;
+}
+
+View view_of(Machine machine, const std::string& name) {
+  View view;
+  view.name = name;
+  view.is_recorded = true;
+  view.machine = std::move(machine);
+  view.job_cpus = cpus_of(view.machine);
+  std::vector<NicAddress> addresses;
+  for (const Nic& nic : view.machine.nics) {
+    const bool carries = nic.is_up && nic.bond_master.empty();
+    // Something runs over it: that has the address.
+    const bool is_below =
+        std::any_of(view.machine.nics.begin(), view.machine.nics.end(), [&](const Nic& other) {
+          return std::find(other.lower.begin(), other.lower.end(), nic.name) != other.lower.end();
+        });
+    const bool has_hardware = !hardware_of(view.machine.nics, nic.name).empty();
+    if (carries && !is_below && (has_hardware || nic.is_loopback)) {
+      addresses.push_back({.interface = nic.name, .address = "address of " + nic.name});
+    }
+  }
+  complete(view, addresses);
+  return view;
+}
+
+std::string rate_text(double mbps) {
+  char text[32];
+  if (mbps >= 1'000'000) {
+    std::snprintf(text, sizeof text, "%.4g Tbit/s", mbps / 1'000'000);
+  } else if (mbps >= 1000) {
+    std::snprintf(text, sizeof text, "%.4g Gbit/s", mbps / 1000);
+  } else {
+    std::snprintf(text, sizeof text, "%.4g Mbit/s", mbps);
+  }
+  return text;
+}
+
+std::string speed_text(const Machine& machine, const Nic& nic) {
+  const auto speed = real_speed_mbps(machine.nics, nic.name);
+  return speed ? rate_text(*speed) : "unknown";
+}
+
+std::string interfaces_of(const Device& device) {
+  std::string text;
+  for (const NicAddress& a : device.addresses) text += (text.empty() ? "" : ", ") + a.interface;
+  return text;
+}
+
+}  // namespace riffle::tools::topo
