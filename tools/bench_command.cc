@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -27,7 +28,7 @@ struct Options {
   std::string type = "float", op = "sum";
   int iters = 5, warmup = 1;
   int peer_timeout_s = 0;  // 0: 60, and 3 where a fault is measured
-  std::string json, plugin;
+  std::string json, plugin, record;
   bool loopback = false;
 };
 
@@ -170,6 +171,10 @@ int run(const Options& options) {
   if (session_options.plugin.empty()) {
     return report(system_error("libnccl-net-riffle.so is not beside this command; give --plugin"));
   }
+  if (!options.record.empty()) {
+    const std::string folder = std::filesystem::absolute(options.record).string() + "/";
+    setenv("RIFFLE_RECORD", folder.c_str(), 1);  // the workers inherit it
+  }
   auto session = Session::open(profile.value(), session_options);
   if (!session) return report(session.status());
   std::vector<std::string> names = {"riffle"};
@@ -222,6 +227,7 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   sub->add_option("--warmup", o->warmup, "All-reduces before them")->check(CLI::Range(0, 1000));
   sub->add_option("--json", o->json, "File for the rows as JSON");
+  sub->add_option("--record", o->record, "Folder for riffle's record, for riffle explain");
   sub->add_option("--plugin", o->plugin,
                   "The shared object; by default the one beside this command");
   sub->add_option("--peer-timeout", o->peer_timeout_s, "RIFFLE_PEER_TIMEOUT in seconds")

@@ -75,6 +75,7 @@ Result<std::unique_ptr<Communicator>> Communicator::connect(std::vector<HandleCo
 
 Communicator::~Communicator() {
   reactor_->run_and_wait([this] { stop(); });
+  if (recording_) recording_->flush();
 }
 
 void Communicator::fence(const void* base, std::size_t size) {
@@ -135,6 +136,7 @@ Result<bool> Communicator::test(Request* request, int* bytes) {
 void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
                          std::unique_ptr<TcpListener> listener, std::uint64_t timeout_ns) {
   for (int i = 0; i < size_; ++i) names_.push_back("node " + std::to_string(i));
+  recording_ = Recording::begin(reactor_.get(), handles.front().communicator, rank_, size_);
   TcpMeshOptions options;
   options.streams = streams_to_each_of(size_ - 1);
   options.peer_timeout_ns = static_cast<std::uint64_t>(config().peer_timeout_s) * kSecond;
@@ -153,12 +155,16 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
   engine_options.chunk_bytes = static_cast<std::size_t>(config().chunk_bytes);
   engine_options.piece_bytes = static_cast<std::size_t>(config().piece_bytes);
   engine_options.max_operations = kMaxRequests;
+  if (recording_) engine_options.counters = recording_->counters();
   engine_ = std::make_unique<Engine>(mesh_.get(), engine_options,
                                      [this](int peer, const Status& why) { lost(peer, why); });
   BootstrapSteps steps;
-  steps.decide = [this](const std::vector<NodeReport>& reports) { return riffle::decide(reports); };
+  steps.decide = [this](const std::vector<NodeReport>& reports) {
+    return riffle::decide(reports, &fabric_);
+  };
   steps.install = [this](const PlanSet& plans, const Verdict& v) { return install(plans, v); };
   steps.finished = [this](Status outcome, const std::string& aside) {
+    if (!aside.empty() && recording_) recording_->failed("all-reduces stay with NCCL: " + aside);
     if (!aside.empty() && rank_ == 0) {
       log_info("all-reduces of " + std::to_string(size_) + " nodes stay with NCCL: " + aside);
     }
@@ -176,6 +182,7 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
 }
 
 Status Communicator::install(const PlanSet& plans, const Verdict& verdict) {
+  if (recording_) recording_->planned(verdict, rank_ == 0 ? &fabric_ : nullptr);
   if (rank_ == 0) log_info("plan for " + std::to_string(size_) + " nodes: " + verdict.reason);
   for (int i = 0; i < size_ && i < static_cast<int>(verdict.hosts.size()); ++i) {
     names_[i] += " (" + verdict.hosts[i] + ")";
@@ -186,6 +193,7 @@ Status Communicator::install(const PlanSet& plans, const Verdict& verdict) {
 void Communicator::connect_is_over(Status outcome, bool steps_aside) {
   if (has_timer_) reactor_->cancel(timer_);
   has_timer_ = false;
+  if (recording_ && !steps_aside) recording_->connected(outcome, mesh_.get());
   const std::lock_guard lock(outcome_->mutex);
   outcome_->is_known = true;
   outcome_->status = std::move(outcome);
@@ -195,6 +203,7 @@ void Communicator::connect_is_over(Status outcome, bool steps_aside) {
 
 void Communicator::stop() {
   reactor_->forget(this);
+  if (recording_) recording_->end();
   if (has_timer_) reactor_->cancel(timer_);
   has_timer_ = false;
   if (has_fault_timer_) reactor_->cancel(fault_timer_);
@@ -295,6 +304,7 @@ void Communicator::spread(const std::string& fault, const std::string& why) {
 
 void Communicator::fail(const std::string& why) {
   if (engine_->has_failed()) return;
+  if (recording_) recording_->failed(why);
   {
     const std::lock_guard lock(error_mutex_);
     error_ = why;

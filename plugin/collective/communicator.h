@@ -20,6 +20,7 @@
 #include "plugin/collective/bootstrap.h"
 #include "plugin/collective/coll_service.h"
 #include "plugin/collective/engine.h"
+#include "plugin/collective/recording.h"
 #include "plugin/transport/reactor.h"
 #include "plugin/transport/tcp_mesh.h"
 
@@ -83,6 +84,8 @@ class Communicator final : private MeshSink, private Reactor::WakeHandler {
   std::vector<std::string> names_;  // of the nodes, for messages
 
   // Reactor thread only.
+  std::unique_ptr<Recording> recording_;  // null: nothing is recorded
+  Fabric fabric_;                         // node 0: what was planned for
   std::unique_ptr<TcpMesh> mesh_;
   std::unique_ptr<ControlChannel> control_;
   std::unique_ptr<Bootstrap> bootstrap_;

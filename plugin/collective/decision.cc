@@ -78,7 +78,7 @@ NodeReport own_report(int rank, int device, const std::string& job) {
   return r;
 }
 
-Verdict decide(const std::vector<NodeReport>& reports) {
+Verdict decide(const std::vector<NodeReport>& reports, Fabric* used) {
   Verdict verdict;
   verdict.problem = find_problem(reports);
   if (!verdict.problem.empty()) return verdict;
@@ -91,6 +91,7 @@ Verdict decide(const std::vector<NodeReport>& reports) {
     verdict.problem = fabric.status().message();
     return verdict;
   }
+  if (used != nullptr) *used = *fabric;
   PlanOptions options;
   options.max_lanes = static_cast<int>(config().lanes);
   options.only = config().plan;

@@ -18,8 +18,9 @@ namespace riffle {
 // the key under which the processes of this node published their knobs (policy/agreement.h).
 NodeReport own_report(int rank, int device, const std::string& job);
 
-// Checks versions and knobs, reads the fabric, plans.
-Verdict decide(const std::vector<NodeReport>& reports);
+// Checks versions and knobs, reads the fabric, plans. `used`, if given, gets the fabric that
+// was planned for.
+Verdict decide(const std::vector<NodeReport>& reports, Fabric* used = nullptr);
 
 // True if all-reduces by `choice` are at most 3 % slower than NCCL's ring over the same network on
 // these nodes, counting that we reduce on processors (the slowest node's) and NCCL on GPUs.

@@ -31,6 +31,10 @@ void Engine::submit(Operation* operation) {
   RIFFLE_CHECK(queued_ < operations_.size(), "more operations than agreed");
   operations_[(first_operation_ + queued_) % operations_.size()] = operation;
   ++queued_;
+  if (options_.counters != nullptr) {
+    operation->began_ns = mesh_->now_ns();
+    options_.counters->began(operation->began_ns);
+  }
   start_chunks();
 }
 
@@ -52,6 +56,7 @@ void Engine::start_chunks() {
 }
 
 void Engine::start(Chunk& chunk, Operation* operation) {
+  contributor_ = mesh_->rank();
   chunk.active = true;
   chunk.seq = next_seq_++;
   chunk.operation = operation;
@@ -141,13 +146,24 @@ void Engine::finish_if_done(Chunk& chunk) {
   --running_;
   Operation* operation = chunk.operation;
   if (--operation->running_chunks == 0 && operation->next_element == operation->count) {
+    if (options_.counters != nullptr) count(*operation);
     operation->state.store(Operation::State::kDone, std::memory_order_release);
+  }
+}
+
+void Engine::count(const Operation& operation) const {
+  const std::uint64_t now_ns = mesh_->now_ns();
+  if (operation.collective == Collective::kAllReduce) {
+    options_.counters->ended(now_ns, operation.began_ns, operation.count * size_of(operation.type));
+  } else {
+    options_.counters->ended_other(now_ns);
   }
 }
 
 void Engine::fail() {
   if (failed_) return;
   failed_ = true;
+  if (options_.counters != nullptr) options_.counters->all_failed(mesh_->now_ns());
   for (Chunk& chunk : chunks_) {
     if (!chunk.active) continue;
     chunk.active = false;

@@ -25,6 +25,7 @@
 #include "plugin/collective/operation.h"
 #include "plugin/collective/pattern.h"
 #include "plugin/collective/slot_memory.h"
+#include "plugin/telemetry/comm_counters.h"
 #include "plugin/transport/mesh.h"
 
 namespace riffle {
@@ -38,6 +39,8 @@ struct EngineOptions {
   std::size_t window_bytes = 512 << 10;  // partial sums in flight per peer and level, at least
   int max_chunks = 64;
   int max_operations = 64;
+  // What operations and groups are counted into, where somebody records; must outlive the engine.
+  CommCounters* counters = nullptr;
 };
 
 class Engine final : private ExecutorContext {
@@ -96,6 +99,7 @@ class Engine final : private ExecutorContext {
   void feed_early(Chunk& chunk);
   void own_elements_final(Chunk& chunk, int group, int fragment, std::uint64_t elements);
   void finish_if_done(Chunk& chunk);
+  void count(const Operation& operation) const;
   void pump(int peer, int level);
 
   FrameHeader header_of(const Chunk& chunk, int level, int index, bool is_final, Range range) const;
@@ -120,6 +124,7 @@ class Engine final : private ExecutorContext {
   std::uint64_t next_seq_ = 0;
   int running_ = 0;
   bool starting_ = false;
+  int contributor_ = -1;  // whose frame, or own chunk, is being worked on
   bool failed_ = false;
   std::vector<std::byte> discard_;
 };

@@ -111,6 +111,7 @@ void Engine::arrived(int peer, const FrameHeader& header, std::byte* payload) {
   }
   const Result<Target> target = resolve(peer, header, chunk);
   if (!target) return violation_(peer, target.status());
+  contributor_ = peer;
   const PatternExecutor& pattern = executor(chunk.program->groups[target->group].group.pattern);
   if (is_final(header.key)) {
     pattern.final_arrived(*this, chunk, target->group, target->member, target->range);
@@ -203,6 +204,7 @@ void Engine::release(Chunk& chunk, int group, int member, const void* slot) {
 // ------------------------------------------------------------------------- the walk between levels
 
 void Engine::reduced(Chunk& chunk, int group, Range range) {
+  if (options_.counters != nullptr) options_.counters->last_was(contributor_);
   const int fragment = chunk.own_shard(group).fragment_at(range.begin);
   chunk.runs[group].not_final[fragment] = range.size();
   std::uint64_t passed_on = 0;

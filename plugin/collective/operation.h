@@ -33,6 +33,7 @@ struct Operation {
   // Engine thread only.
   std::uint64_t next_element = 0;  // first element not yet in a chunk
   int running_chunks = 0;
+  std::uint64_t began_ns = 0;  // only where operations are counted
 };
 
 }  // namespace riffle

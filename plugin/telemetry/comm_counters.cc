@@ -38,6 +38,11 @@ void CommCounters::ended_other(std::uint64_t now_ns) {
   if (--running_ == 0) active_ns_ += now_ns - active_since_ns_;
 }
 
+void CommCounters::all_failed(std::uint64_t now_ns) {
+  if (running_ > 0) active_ns_ += now_ns - active_since_ns_;
+  running_ = 0;
+}
+
 std::uint64_t CommCounters::active_us(std::uint64_t now_ns) const {
   return (active_ns_ + (running_ > 0 ? now_ns - active_since_ns_ : 0)) / 1000;
 }

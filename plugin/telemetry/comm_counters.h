@@ -34,6 +34,8 @@ class CommCounters {
   void ended(std::uint64_t now_ns, std::uint64_t began_ns, std::uint64_t bytes);
   // An operation of another kind is over.
   void ended_other(std::uint64_t now_ns);
+  // Nothing runs any more.
+  void all_failed(std::uint64_t now_ns);
   // A group had all contributions to one fragment when this node's came.
   void last_was(int node) { ++late_[static_cast<std::size_t>(node)]; }
 

@@ -59,6 +59,18 @@ TEST_F(BenchTest, RowsAreRightAndOnTheWire) {
   EXPECT_GT(rows[1].at("x_bound").get<double>(), 0.9);
 }
 
+TEST_F(BenchTest, ItsRecordExplainsWhatLimits) {
+  const std::string record = folder_ + "/record";
+  const auto out = bench({"--sizes", "2M", "--iters", "3", "--record", record});
+  ASSERT_TRUE(out) << out.status().message();
+  const auto text = run_command({RIFFLE_COMMAND, "explain", record});
+  ASSERT_TRUE(text) << text.status().message();
+  const std::string first = text->substr(0, text->find('\n'));
+  EXPECT_NE(first.find("of node node1 limits: 100 Mbit/s"), std::string::npos) << *text;
+  EXPECT_NE(text->find("records of 3 nodes"), std::string::npos) << *text;
+  EXPECT_NE(text->find("wait for node1"), std::string::npos) << *text;
+}
+
 TEST_F(BenchTest, HalfAndMaximum) {
   const std::string json = folder_ + "/rows.json";
   const auto out = bench(

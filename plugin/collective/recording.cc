@@ -1,0 +1,70 @@
+#include "plugin/collective/recording.h"
+
+#include <utility>
+
+#include "topology/plan/group_plan.h"
+
+namespace riffle {
+
+std::unique_ptr<Recording> Recording::begin(Reactor* reactor, std::uint64_t comm_id, int rank,
+                                            int size) {
+  auto record = CommRecord::begin(comm_id, rank, size);
+  if (!record) return nullptr;
+  return std::unique_ptr<Recording>(new Recording(reactor, std::move(record)));
+}
+
+Recording::Recording(Reactor* reactor, std::unique_ptr<CommRecord> record)
+    : reactor_(reactor), record_(std::move(record)) {}
+
+Recording::~Recording() = default;
+
+void Recording::planned(const Verdict& verdict, const Fabric* fabric) {
+  record_->connected(verdict.hosts);
+  PlanRecord plan{
+      .cause = "connect", .reason = verdict.reason, .digest = verdict.digest, .fabric = fabric};
+  const auto plans = decode_plan_set(verdict.plans.data(), verdict.plans.size());
+  if (plans) plan.name = plans->name;
+  record_->planned(plan);
+}
+
+void Recording::connected(const Status& outcome, TcpMesh* mesh) {
+  if (!outcome) return failed(outcome.message());
+  mesh_ = mesh;
+  schedule();
+}
+
+void Recording::failed(const std::string& why) { record_->failed(why); }
+
+void Recording::end() {
+  if (has_timer_) reactor_->cancel(timer_);
+  has_timer_ = false;
+  if (mesh_ != nullptr) sample();
+  mesh_ = nullptr;
+}
+
+void Recording::schedule() {
+  has_timer_ = true;
+  timer_ = reactor_->call_at(Reactor::now_ns() + record_->sample_interval_ns(), [this] {
+    has_timer_ = false;
+    sample();
+    schedule();
+  });
+}
+
+void Recording::sample() {
+  std::vector<LinkSample> links;
+  for (int peer = 0; peer < mesh_->size(); ++peer) {
+    if (peer == mesh_->rank()) continue;
+    const TcpMesh::LinkCounters counters = mesh_->counters(peer);
+    const TcpAccount account = mesh_->account(peer);
+    links.push_back({.peer = peer,
+                     .bytes_out = counters.bytes_sent,
+                     .bytes_in = counters.bytes_received,
+                     .busy_us = account.busy_us,
+                     .retransmits = account.retransmits,
+                     .rtt_us = account.rtt_us});
+  }
+  record_->sample(Reactor::now_ns(), links);
+}
+
+}  // namespace riffle

@@ -1,0 +1,53 @@
+// Recording: feeds one communicator's record (plugin/telemetry/comm_record.h) from its mesh and
+// session. Exists only where RIFFLE_RECORD is set; nothing is counted otherwise.
+//
+// Threads: the reactor's, but for begin(), flush() and the destructor, which come before the first
+// and after the last call of the reactor.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "plugin/collective/messages.h"
+#include "plugin/telemetry/comm_record.h"
+#include "plugin/transport/reactor.h"
+#include "plugin/transport/tcp_mesh.h"
+
+namespace riffle {
+
+class Recording {
+ public:
+  // Null where nothing is recorded. `comm_id` is the same on all nodes.
+  static std::unique_ptr<Recording> begin(Reactor* reactor, std::uint64_t comm_id, int rank,
+                                          int size);
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  // The engine's; it counts into them as long as it lives.
+  CommCounters* counters() { return &record_->counters(); }
+
+  // `fabric`: what node 0 planned for, null on the others.
+  void planned(const Verdict& verdict, const Fabric* fabric);
+  // Connect is over; if it went well the links are sampled from now on. The mesh must live until
+  // end().
+  void connected(const Status& outcome, TcpMesh* mesh);
+  void failed(const std::string& why);
+  // The last sample.
+  void end();
+  void flush() { record_->flush(); }
+
+ private:
+  Recording(Reactor* reactor, std::unique_ptr<CommRecord> record);
+  void sample();
+  void schedule();
+
+  Reactor* const reactor_;
+  const std::unique_ptr<CommRecord> record_;
+  TcpMesh* mesh_ = nullptr;
+  std::uint64_t timer_ = 0;
+  bool has_timer_ = false;
+};
+
+}  // namespace riffle
