@@ -36,7 +36,7 @@ struct ProbeOutcome {
 
 class Prober {
  public:
-  static constexpr std::uint32_t kRoundUs = 40'000;
+  static constexpr std::uint32_t kRoundUs = 50'000;
   static constexpr std::uint32_t kMostFlowBytes = 16u << 20;
 
   Prober(Mesh* mesh, TimerService* timers);
