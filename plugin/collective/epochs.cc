@@ -313,7 +313,8 @@ void Epochs::learn() {
 
 void Epochs::decide_on(std::shared_ptr<Weighed> weighed) {
   if (weighed->choice.plans == *plans_) return hysteresis_->confirmed(weighed->fabric);
-  if (anybody_left_ || !hysteresis_->is_worth_it(*weighed)) return;
+  const bool is_between = engine_->generations() > 1;  // the last change is not over
+  if (anybody_left_ || is_between || !hysteresis_->is_worth_it(*weighed)) return;
   PlanSwitch::Order order;
   order.plans = encode(weighed->choice.plans);
   order.digest = digest(weighed->choice.plans);
@@ -326,6 +327,8 @@ void Epochs::decided(const Result<std::uint64_t>& first_seq) {
   EpochEvent e = event(first_seq ? EpochEvent::Kind::kPlanChange : EpochEvent::Kind::kGivenUp);
   e.cause = probe::describe_change(hysteresis_->planned(), weighed_->fabric);
   e.plan = weighed_->choice.plans.name;
+  e.reason = weighed_->choice.reason;
+  e.digest = digest(weighed_->choice.plans);
   e.fabric = weighed_->fabric;
   e.time_us = weighed_->choice.time_us;
   e.former_time_us = weighed_->former_us;
@@ -398,7 +401,7 @@ std::uint64_t Epochs::hold(std::uint64_t horizon_ns) {
   }
   const double expected = chunks_per_ns_ * static_cast<double>(horizon_ns) * caution_;
   const std::uint64_t seq =
-      engine_->next_seq() + kBurst + static_cast<std::uint64_t>(std::min(expected, 1e9));
+      engine_->earliest_switch() + kBurst + static_cast<std::uint64_t>(std::min(expected, 1e9));
   engine_->hold_at(seq);
   return seq;
 }

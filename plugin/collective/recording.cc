@@ -35,6 +35,16 @@ void Recording::connected(const Status& outcome, TcpMesh* mesh) {
 
 void Recording::failed(const std::string& why) { record_->failed(why); }
 
+void Recording::on_epoch(const EpochEvent& event) {
+  if (event.kind != EpochEvent::Kind::kPlanChange) return;
+  record_->planned({.from_chunk = event.first_seq,
+                    .cause = event.cause,
+                    .reason = event.reason,
+                    .name = event.plan,
+                    .digest = event.digest,
+                    .fabric = &event.fabric});
+}
+
 void Recording::end() {
   if (has_timer_) reactor_->cancel(timer_);
   has_timer_ = false;

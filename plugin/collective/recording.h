@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "plugin/collective/epoch_event.h"
 #include "plugin/collective/messages.h"
 #include "plugin/telemetry/comm_record.h"
 #include "plugin/transport/reactor.h"
@@ -16,12 +17,12 @@
 
 namespace riffle {
 
-class Recording {
+class Recording final : public EpochObserver {
  public:
   // Null where nothing is recorded. `comm_id` is the same on all nodes.
   static std::unique_ptr<Recording> begin(Reactor* reactor, std::uint64_t comm_id, int rank,
                                           int size);
-  ~Recording();
+  ~Recording() override;
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
@@ -34,6 +35,8 @@ class Recording {
   // end().
   void connected(const Status& outcome, TcpMesh* mesh);
   void failed(const std::string& why);
+  // Node 0: changes of the plan.
+  void on_epoch(const EpochEvent& event) override;
   // The last sample.
   void end();
   void flush() { record_->flush(); }

@@ -13,9 +13,9 @@ Bytes bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 void check(const YamlValue& value, int lines, int depth) {
   require(depth < 40, "nested deeper than accepted");
   require(value.line >= 0 && value.line <= lines, "a value in a line that does not exist");
-  require(value.kind == YamlValue::Kind::kMap || value.entries.empty(), "entries without a map");
-  require(value.kind == YamlValue::Kind::kList || value.items.empty(), "items without a list");
-  for (const auto& [key, entry] : value.entries) check(entry, lines, depth + 1);
+  const bool is_map = value.kind == YamlValue::Kind::kMap;
+  require(value.keys.size() == (is_map ? value.items.size() : 0), "not one key per item of a map");
+  require(is_map || value.kind == YamlValue::Kind::kList || value.items.empty(), "stray items");
   for (const YamlValue& item : value.items) check(item, lines, depth + 1);
 }
 

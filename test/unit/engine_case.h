@@ -212,7 +212,7 @@ class EngineCase {
           Generation::make(change->plans, engine.next_generation(), r, nodes_, engine.options());
       if (!made) return made.status().message();
       if (const Status s = engine.prepare(std::move(*made)); !s) return s.message();
-      const std::uint64_t hold = engine.next_seq() + below(6);
+      const std::uint64_t hold = engine.earliest_switch() + below(6);
       engine.hold_at(hold);
       change->seq = std::max(change->seq, hold);
       change->done[r] = true;

@@ -73,6 +73,22 @@ TEST(RateMeter, ASlowReceiverIsToldAndMeasuresItself) {
   EXPECT_EQ(r.out.limit_kbps, 0);
 }
 
+// At the end of a round only the slow peer's part is left to send.
+TEST(RateMeter, WaitingForTheLastPeerIsNotOurOwnLimit) {
+  std::mt19937_64 random(9);
+  RateMeter sender(kPeers + 1);
+  for (int round = 0; round < 5; ++round) {
+    feed(&sender, {300'000, 300'000, 0, false}, 10, 0.2, &random);
+    for (int s = 0; s < 40; ++s) {
+      std::vector<LinkSample> links(kPeers + 1);
+      links[1] = {payload(20'000, 10 * kMs), 0, 10 * kMs, false};
+      sender.add(10 * kMs, links);
+      EXPECT_TRUE(sender.blocked_by(1));
+    }
+  }
+  EXPECT_EQ(sender.take().out.limit_kbps, 0);
+}
+
 TEST(RateMeter, TheApplicationsPaceIsNoRate) {
   std::mt19937_64 random(3);
   RateMeter meter(kPeers + 1);
@@ -178,7 +194,10 @@ TEST(LiveRates, OneOddEpochChangesNothing) {
   LiveRates rates(even_fabric(8, kBase), false);
   std::vector<PassiveReport> all(8, report(395'000, 0, 395'000));
   rates.update(all);
-  all[5].out = {150'000, 395'000, 600};  // for 30 % of the time
+  all[5].out = {30'000, 395'000, 600};  // for 30 % of the time, next to far more: no limit
+  for (int e = 0; e < 3; ++e) rates.update(all);
+  EXPECT_EQ(rates.fabric().nodes[5].out_kbps, kBase);
+  all[5].out = {150'000, 160'000, 600};
   rates.update(all);
   EXPECT_EQ(rates.fabric().nodes[5].out_kbps, kBase);
   all[5].out.limit_kbps = 155'000;  // and again: now it is believed

@@ -80,7 +80,7 @@ class Node final : public MeshSink {
                 },
             .hold =
                 [this](std::uint64_t) {
-                  const std::uint64_t seq = engine.next_seq() + horizon_;
+                  const std::uint64_t seq = engine.earliest_switch() + horizon_;
                   engine.hold_at(seq);
                   return seq;
                 },

@@ -25,8 +25,8 @@ std::string summary(const Explanation& e) {
   if (e.since_last_plan) text += "since the last plan change:\n";
   if (e.bound_s) {
     text += printed(
-        "bound: no exact algorithm moves these bytes in less than %s (link rates, no "
-        "headers)\n",
+        "bound: no exact algorithm moves these bytes in less than %s (payload at MTU "
+        "1500)\n",
         seconds_text(*e.bound_s).c_str());
   }
   return text;

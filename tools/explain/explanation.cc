@@ -158,7 +158,7 @@ class Analysis {
       break;
     }
     if (fabric_ && window_bytes_ > 0 && !has_others_) {
-      e_.bound_s = bound_us(*fabric_, window_bytes_) / 1e6;
+      e_.bound_s = kWirePerPayload * bound_us(*fabric_, window_bytes_) / 1e6;
     }
   }
 

@@ -14,6 +14,7 @@ namespace {
 constexpr double kLimiting = 0.6;
 // A node's links stand out if they wait this much more than those of the node in the middle.
 constexpr double kOutlier = 1.8;
+constexpr double kAlike = 0.97;             // of the largest share
 constexpr std::size_t kMaxCompared = 1024;  // nodes, pair by pair
 
 class Finder {
@@ -42,6 +43,7 @@ class Finder {
     if (fabric_) add_racks(limits.resources);
     std::stable_sort(limits.resources.begin(), limits.resources.end(),
                      [](const Resource& a, const Resource& b) { return a.share > b.share; });
+    prefer_uplinks(limits.resources);
     limits.headline = headline(limits.resources);
     return limits;
   }
@@ -67,7 +69,23 @@ class Finder {
                     double busy = 0) const {
     const double carried = 8 * static_cast<double>(bytes) / active_us_;
     const double rate = static_cast<double>(kbps) / 1000;
-    return {std::move(name), rate, carried, rate > 0 ? std::min(1.0, carried / rate) : busy};
+    return {std::move(name), rate, carried,
+            rate > 0 ? std::min(1.0, kWirePerPayload * carried / rate) : busy};
+  }
+
+  // A full uplink makes other racks' downlinks full too, a slow sender its receivers: of links that
+  // are in use alike the first of this order is named.
+  static void prefer_uplinks(std::vector<Resource>& all) {
+    const auto kind = [](const Resource& r) {
+      const char* const kinds[] = {"uplink", "downlink", "sending", "receiving"};
+      int k = 0;
+      while (k < 3 && !r.name.starts_with(kinds[k])) ++k;
+      return k;
+    };
+    auto end = all.begin();
+    while (end != all.end() && end->share >= kAlike * all.front().share) ++end;
+    std::stable_sort(all.begin(), end,
+                     [&](const Resource& a, const Resource& b) { return kind(a) < kind(b); });
   }
 
   void add_nodes(std::vector<Resource>& all) const {

@@ -1,6 +1,7 @@
 #include "topology/fabric/yaml_subset.h"
 
 #include <charconv>
+#include <utility>
 
 #include "topology/fabric/switch_table.h"
 
@@ -121,7 +122,8 @@ class Reader {
       if (fault_ && !is_colon()) fail("expected \"key: value\"");
       if (!fault_) break;
       ++at_;
-      value.entries.emplace_back(std::move(key.text), entry(indent, depth));
+      value.keys.push_back(std::move(key.text));
+      value.items.push_back(entry(indent, depth));
       skip_blank();
     }
     if (!is_over() && column() > indent) fail("indented unlike the lines above");
@@ -155,7 +157,8 @@ class Reader {
         if (fault_ && peek() != ':') fail("expected \"key: value\"");
         if (!fault_) break;
         ++at_;
-        value.entries.emplace_back(std::move(key.text), flow_item(depth));
+        value.keys.push_back(std::move(key.text));
+        value.items.push_back(flow_item(depth));
       } else {
         value.items.push_back(flow_item(depth));
       }
@@ -248,8 +251,8 @@ class Reader {
 }  // namespace
 
 const YamlValue* YamlValue::find(std::string_view key) const {
-  for (const auto& [name, value] : entries) {
-    if (name == key) return &value;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i] == key) return &items[i];
   }
   return nullptr;
 }

@@ -5,7 +5,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "topology/base/status.h"
@@ -16,11 +15,11 @@ struct YamlValue {
   enum class Kind { kNull, kScalar, kMap, kList };
   Kind kind = Kind::kNull;
   int line = 0;
-  std::string text;  // of a scalar
-  std::vector<std::pair<std::string, YamlValue>> entries;
-  std::vector<YamlValue> items;
+  std::string text;               // of a scalar
+  std::vector<YamlValue> items;   // of a list or a map
+  std::vector<std::string> keys;  // of a map, one for each of items
 
-  // The first entry of a map with that key; null if there is none.
+  // The first item of a map with that key; null if there is none.
   const YamlValue* find(std::string_view key) const;
   bool is_scalar() const { return kind == Kind::kScalar; }
 };

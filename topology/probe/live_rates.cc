@@ -12,6 +12,7 @@ namespace {
 // A link "was the limit" in an epoch if it was for this long and for this part of the active time.
 constexpr std::int64_t kLimitMs = 100;
 constexpr double kLimitShare = 0.25;
+constexpr double kOfPeak = 0.7;
 // Beyond doubt: one epoch is enough.
 constexpr std::int64_t kClearMs = 500;
 constexpr double kClearShare = 0.5;
@@ -24,6 +25,7 @@ constexpr std::int64_t kPeakMs = 50;
 constexpr double kCreep = 1.1;
 constexpr double kLeap = 2.0;
 constexpr double kAboutAll = 0.9;
+constexpr double kBurst = 1.25;
 
 std::string named(const std::string& kind, std::size_t number, const std::string& name) {
   const std::string plain = std::to_string(number);
@@ -41,8 +43,11 @@ LiveRates::LiveRates(Fabric base, bool is_nominal)
       up_(base_.racks.size()) {}
 
 bool LiveRates::was_limit(const PassiveRate& rate, std::int64_t active_ms) {
-  return rate.limit_kbps > 0 && rate.limit_ms >= kLimitMs &&
-         static_cast<double>(rate.limit_ms) >= kLimitShare * static_cast<double>(active_ms);
+  const double share = static_cast<double>(rate.limit_ms) / static_cast<double>(active_ms + 1);
+  if (rate.limit_kbps <= 0 || rate.limit_ms < kLimitMs || share < kLimitShare) return false;
+  // A link that carried far more in the same epoch was not the limit, unless for most of the time.
+  return share >= kClearShare ||
+         static_cast<double>(rate.limit_kbps) >= kOfPeak * static_cast<double>(rate.peak_kbps);
 }
 
 void LiveRates::update(const std::vector<PassiveReport>& reports) {
@@ -53,10 +58,15 @@ void LiveRates::update(const std::vector<PassiveReport>& reports) {
     learn(&in_[i], r.in, r.active_ms, base_.nodes[i].in_kbps);
   }
   if (is_nominal_) {
-    double best = 0;
+    double measured = 0, carried = 0;
     for (const auto* side : {&out_, &in_}) {
-      for (const Estimate& e : *side) best = std::max(best, e.best);
+      for (const Estimate& e : *side) {
+        measured = std::max(measured, e.measured);
+        carried = std::max(carried, e.carried);
+      }
     }
+    // A peak a little above what was measured is a burst; one far above it is another link.
+    const double best = carried > kBurst * measured ? carried : measured;
     if (best > 0) ceiling_ = best;
   }
   for (std::size_t k = 0; k < up_.size(); ++k) {
@@ -101,12 +111,15 @@ PassiveRate LiveRates::uplink(int rack, const std::vector<PassiveReport>& report
 void LiveRates::learn(Estimate* e, const PassiveRate& rate, std::int64_t active_ms,
                       std::int64_t base_kbps) {
   const double base = static_cast<double>(base_kbps);
-  if (active_ms >= kPeakMs) e->best = std::max(e->best, static_cast<double>(rate.peak_kbps) / base);
+  if (active_ms >= kPeakMs) {
+    e->carried = std::max(e->carried, static_cast<double>(rate.peak_kbps) / base);
+  }
   if (!was_limit(rate, active_ms)) {
     e->pending = 0;
     return;
   }
   const double measured = static_cast<double>(rate.limit_kbps) / base;
+  e->measured = std::max(e->measured, measured);
   const bool is_clear =
       rate.limit_ms >= kClearMs &&
       static_cast<double>(rate.limit_ms) >= kClearShare * static_cast<double>(active_ms);
@@ -128,7 +141,7 @@ void LiveRates::recover(Estimate* e, const PassiveRate& rate, std::int64_t activ
                         std::int64_t base_kbps) const {
   if (active_ms < kPeakMs || was_limit(rate, active_ms)) return;
   // A base that was only nominal never holds for a link that was not seen to reach it.
-  const double most = std::max(ceiling_, e->best);
+  const double most = std::max(ceiling_, e->measured);
   if (e->factor >= most) {
     if (is_nominal_) e->factor = most;
     return;

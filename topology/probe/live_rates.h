@@ -45,9 +45,10 @@ class LiveRates {
 
  private:
   struct Estimate {
-    double factor = 1;   // of the base's rate
-    double pending = 0;  // measured once, waits for a second epoch; 0: nothing
-    double best = 0;     // the most this link ever showed
+    double factor = 1;    // of the base's rate
+    double pending = 0;   // measured once, waits for a second epoch; 0: nothing
+    double measured = 0;  // the most it ever had as the limit
+    double carried = 0;   // ... and the most it ever carried
   };
   static void learn(Estimate* e, const PassiveRate& rate, std::int64_t active_ms,
                     std::int64_t base_kbps);

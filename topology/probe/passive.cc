@@ -15,6 +15,9 @@ constexpr std::size_t kMostWindows = 512;
 constexpr double kBusyShare = 0.75;
 // Waiting towards this part of the peers in use means that our own link is the limit.
 constexpr double kMostPeers = 0.75;
+// A peer is in use for this long after something was sent to it. Long enough for a slow round: at
+// its end only what the slowest peer is to get is left, and waits.
+constexpr std::uint64_t kInUseNs = 1'000'000'000;
 // Receiving is the limit while this part of the bytes comes from peers that wait for us.
 constexpr double kWaitingShare = 0.5;
 
@@ -26,7 +29,8 @@ std::int64_t link_kbps(std::uint64_t payload_bytes, std::uint64_t ns) {
 
 }  // namespace
 
-RateMeter::RateMeter(int peers) : is_far_(peers, false), blocked_by_(peers, false) {
+RateMeter::RateMeter(int peers)
+    : is_far_(peers, false), used_ns_(peers, 0), blocked_by_(peers, false) {
   for (Direction* d : {&out_, &in_, &far_}) d->windows.reserve(kMostWindows);
 }
 
@@ -45,7 +49,9 @@ void RateMeter::add(std::uint64_t duration_ns, std::span<const LinkSample> links
     const LinkSample& link = links[i];
     Side& side = is_far_[i] ? far : near;
     side.out_bytes += link.out_bytes;
-    side.in_use += link.out_bytes > 0 || link.busy_ns > 0;
+    if (link.out_bytes > 0 || link.busy_ns > 0) used_ns_[i] = kInUseNs;
+    side.in_use += used_ns_[i] > 0;
+    used_ns_[i] -= std::min(used_ns_[i], duration_ns);
     side.busy += is_busy(link);
     in_bytes += link.in_bytes;
     if (link.peer_waits_for_us) waiting_bytes += link.in_bytes;

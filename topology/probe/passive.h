@@ -1,12 +1,12 @@
 // RateMeter: one node's view of its own link, from the traffic that flows anyway.
 //
 // Every few milliseconds it hears, per peer, how many bytes went each way and for how long data
-// waited for the network. A time in which data waited towards (nearly) all peers in use was limited
-// by our own sending: what went out then is the rate of our link. Where data waits towards a few
-// peers only, those are the limit; they are told so (blocked_by) by a bit in the frames, and what
-// they receive meanwhile, mostly from peers that wait for them, is the rate of their receiving. All
-// other times only show a rate that the link carries at least. Whatever the application limits is
-// thereby left out, not averaged in.
+// waited for the network. A time in which data waited towards (nearly) all peers in use (sent to in
+// the last second, not only just now) was limited by our own sending: what went out then is the
+// rate of our link. Where data waits towards a few peers only, those are the limit; they are told
+// so (blocked_by) by a bit in the frames, and what they receive meanwhile, mostly from peers that
+// wait for them, is the rate of their receiving. All other times only show a rate that the link
+// carries at least. Whatever the application limits is thereby left out, not averaged in.
 //
 // Racks with limited uplinks: where data waits towards the other racks, but not within the own one,
 // the uplink is the limit; what goes out to other racks meanwhile is this node's part of its rate.
@@ -83,6 +83,7 @@ class RateMeter {
 
   Direction out_, in_, far_;
   std::vector<bool> is_far_;
+  std::vector<std::uint64_t> used_ns_;  // per peer: counts as in use for so long
   std::vector<bool> blocked_by_;
   std::uint64_t active_ns_ = 0;
 };
