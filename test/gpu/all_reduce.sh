@@ -1,5 +1,6 @@
 #!/bin/bash
-# nccl-tests through the plugin: COLLNET and NET, every type and operator, results checked.
+# nccl-tests through the plugin: COLLNET and NET, every type and operator, loading, good and bad
+# settings; results checked.
 # Untested on a GPU so far. Needs a GPU, nccl-tests built with MPI=1, and mpirun; settings: common.sh.
 # shellcheck source=test/gpu/common.sh
 source "$(dirname "$0")/common.sh"
@@ -43,9 +44,20 @@ esac
 for type in $types; do
   perf "collnet, $type, every operator" COLLNET "${chain[@]}" -- all_reduce_perf -b 1000 -e 1M -f 1000 -d "$type" -o all
 done
-perf "collnet, 24 channels" COLLNET "${chain[@]}" NCCL_MIN_NCHANNELS=24 -- all_reduce_perf -b 1M -e 16M -f 4
+for channels in 1 2 8 12 16 24; do
+  perf "collnet, $channels channels" COLLNET "${chain[@]}" "NCCL_MIN_NCHANNELS=$channels" "NCCL_MAX_NCHANNELS=$channels" -- \
+    all_reduce_perf -b 256K -e 16M -f 8
+done
+# Loaded by path rather than by name; a name that is not there leaves NCCL's own sockets.
+file=$RIFFLE_LIB_DIR/libnccl-net-riffle.so
+EXPECT='via COLLNET/' perf "loaded by path" COLLNET "${collnet[@]}" NCCL_NET_PLUGIN="$file" NCCL_TUNER_PLUGIN="$file" \
+  NCCL_PROFILER_PLUGIN="$file" -- all_reduce_perf -b 1M -e 1M
+EXPECT='via NET/Socket' perf "a plugin that is not there" - "${collnet[@]}" NCCL_NET_PLUGIN=riffel NCCL_TUNER_PLUGIN=riffel \
+  NCCL_PROFILER_PLUGIN=riffel -- all_reduce_perf -b 1M -e 1M
 perf "tuner above its threshold" COLLNET "${collnet[@]}" -- all_reduce_perf -b 64K -e 4M -f 4
 perf "tuner below its threshold, ring allowed only" RING "${collnet[@]}" NCCL_ALGO=^tree -- all_reduce_perf -b 1K -e 32K -f 4
+perf "tuner's threshold set to 0" COLLNET "${collnet[@]}" RIFFLE_COLLNET_MIN_BYTES=0 -- all_reduce_perf -b 8 -e 8
+perf "RIFFLE_COLLNET=auto" - "${collnet[@]}" RIFFLE_COLLNET=auto -- all_reduce_perf -b 1M -e 4M -f 4
 perf "RIFFLE_COLLNET=off" RING "${collnet[@]}" RIFFLE_COLLNET=off NCCL_ALGO=^tree -- all_reduce_perf -b 1M -e 4M -f 4
 for algorithm in RING TREE; do
   EXPECT='via NET/[^SI]' perf "net, $algorithm" "$algorithm" "${net[@]}" "NCCL_ALGO=$algorithm" -- \
@@ -54,8 +66,16 @@ done
 for program in all_gather reduce_scatter broadcast reduce alltoall sendrecv; do
   perf "net, $program" - "${net[@]}" -- "${program}_perf" -b 1K -e 16M -f 16
 done
+# Bad settings: one line that names the culprit, and results as ever.
+EXPECT='RIFFLE_STREAMS=99' perf "value out of range" COLLNET "${collnet[@]}" RIFFLE_STREAMS=99 -- all_reduce_perf -b 1M -e 1M
+EXPECT='eth77' perf "no such interface" COLLNET "${collnet[@]}" RIFFLE_SOCKET_IFNAME=eth77 -- all_reduce_perf -b 1M -e 1M
+EXPECT='/nonexistent/fabric.toml' perf "no such fabric file" - "${collnet[@]}" RIFFLE_FABRIC=/nonexistent/fabric.toml -- \
+  all_reduce_perf -b 1M -e 1M
 # Knobs that differ between nodes: an agreed refusal that names the knob, then the ring.
-# shellcheck disable=SC2016  # again: the started shell
-EACH_RANK='export RIFFLE_STREAMS=$((1 + OMPI_COMM_WORLD_RANK % 2));' EXPECT='RIFFLE_STREAMS' \
-  perf "knobs differ: falls back to the ring" RING "${collnet[@]}" NCCL_ALGO=^tree -- all_reduce_perf -b 1M -e 1M
+for knob in "STREAMS 1 2" "CHUNK_BYTES 1M 2M" "COLLNET_MIN_BYTES 64K 8M" "PEER_TIMEOUT 60 5"; do
+  read -r name first second <<<"$knob"
+  EACH_RANK="if ((OMPI_COMM_WORLD_RANK % 2)); then export RIFFLE_$name=$second; else export RIFFLE_$name=$first; fi;" \
+    EXPECT="RIFFLE_$name" perf "RIFFLE_$name differs: falls back to the ring" RING "${collnet[@]}" NCCL_ALGO=^tree -- \
+    all_reduce_perf -b 1M -e 1M
+done
 exit $((failures > 0))

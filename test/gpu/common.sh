@@ -45,8 +45,12 @@ launch() {
   export MASTER_ADDR=127.0.0.1 WORLD_SIZE=$RANKS
   MASTER_PORT=$((20000 + RANDOM % 10000)) && export MASTER_PORT
   for ((r = 0; r < RANKS; r++)); do
-    RANK=$r LOCAL_RANK=$r NCCL_HOSTID=node$r timeout "${LIMIT_S:-300}" "$@" \
-      >"$work/rank.$r" 2>&1 & pids+=($!)
+    (
+      RANK=$r LOCAL_RANK=$r NCCL_HOSTID=node$r timeout -k 5 "${LIMIT_S:-300}" "$@" >"$work/rank.$r" 2>&1
+      status=$?
+      echo $SECONDS >"$work/ended.$r"
+      exit $status
+    ) & pids+=($!)
   done
   for r in "${pids[@]}"; do wait "$r" || status=$?; done
   return "$status"

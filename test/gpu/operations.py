@@ -2,11 +2,13 @@
 
 Started once per rank by operations.sh. Untested on a GPU so far; without one it runs on gloo, which
 checks this file but not the plugin. Inputs are small integers, so that every type holds the sums.
-With --lose it ends rank 1 in the middle, and the others must fail rather than wait for ever.
+With --lose it ends or stops rank 1 in the middle, and the others must fail rather than wait for ever.
+With --cycles communicators come and go, and must leave no descriptor behind.
 """
 import argparse
 import os
 import signal
+import time
 
 import torch
 import torch.distributed as dist
@@ -71,33 +73,64 @@ def check_others(rank, size, device):
     return wrong, 4
 
 
+def lose_rank_1(rank, device, how):
+    tensor = torch.ones(4 << 20, device=device)
+    for step in range(10_000):
+        if rank == 1 and step == 20:
+            os.kill(os.getpid(), signal.SIGKILL if how == "kill" else signal.SIGSTOP)
+        dist.all_reduce(tensor, dist.ReduceOp.MAX)
+        float(tensor[0])  # waits, so that an error shows here
+    raise SystemExit("nobody noticed the loss of rank 1")
+
+
+def check_cycles(rank, size, device, cycles):
+    """Communicators come and go: right results, and as many descriptors at the end as early on."""
+    early = 0
+    for cycle in range(cycles):
+        group = dist.new_group(list(range(size)))
+        tensor = values(rank, 100_000, False, device)
+        dist.all_reduce(tensor, group=group)
+        wrong = int((tensor != expected(size, 100_000, dist.ReduceOp.SUM, device)).sum())
+        dist.destroy_process_group(group)
+        dist.barrier()
+        descriptors = len(os.listdir("/proc/self/fd"))
+        early = early or descriptors if cycle >= 4 else 0
+        if wrong:
+            raise SystemExit(f"rank {rank}: cycle {cycle}: {wrong} wrong")
+    print(f"rank {rank}: {cycles} communicators, descriptors {early} to {descriptors}", flush=True)
+    raise SystemExit(descriptors > early)
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--lose", action="store_true", help="kill rank 1 in the middle")
-    lose = parser.parse_args().lose
+    parser.add_argument("--lose", choices=["kill", "stop"], help="what befalls rank 1 in the middle")
+    parser.add_argument("--cycles", type=int, default=0, help="communicators to create and destroy")
+    options = parser.parse_args()
     gpu = torch.cuda.is_available()
     dist.init_process_group("nccl" if gpu else "gloo")
     rank, size = dist.get_rank(), dist.get_world_size()
     device = torch.device("cuda", rank % torch.cuda.device_count()) if gpu else torch.device("cpu")
     if gpu:
         torch.cuda.set_device(device)
-    if lose:
-        tensor = torch.ones(4 << 20, device=device)
-        for step in range(10_000):
-            if rank == 1 and step == 20:
-                os.kill(os.getpid(), signal.SIGKILL)
-            dist.all_reduce(tensor, dist.ReduceOp.MAX)
-            float(tensor[0])  # waits, so that an error shows here
-        raise SystemExit("nobody noticed the loss of rank 1")
+    if options.lose:
+        lose_rank_1(rank, device, options.lose)
+    if options.cycles:
+        check_cycles(rank, size, device, options.cycles)
     # gloo on the CPU, used without a GPU only, has no bfloat16 in older releases.
     types = TYPES if gpu else [kind for kind in TYPES if kind != torch.bfloat16]
     # A second communicator of all ranks, working after and beside the first.
-    results = [check_all_reduce(rank, size, device, types),
-               check_all_reduce(rank, size, device, types, dist.new_group(list(range(size)))),
-               check_others(rank, size, device)]
+    results = [check_all_reduce(rank, size, device, types)]
+    child = os.fork()  # as data loaders do; it ends while the parent works
+    if child == 0:
+        time.sleep(0.2)
+        os._exit(0)
+    results += [check_all_reduce(rank, size, device, types, dist.new_group(list(range(size)))),
+                check_others(rank, size, device)]
     wrong, calls = (sum(column) for column in zip(*results))
     print(f"rank {rank}: {calls} collectives, {wrong} wrong", flush=True)
+    time.sleep(0.5 * rank)  # whoever closes early is no lost peer
     dist.destroy_process_group()
+    os.waitpid(child, 0)
     raise SystemExit(wrong != 0)
 
 

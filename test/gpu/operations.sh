@@ -1,5 +1,5 @@
 #!/bin/bash
-# PyTorch's collectives through the plugin: exact results, and the loss of a rank.
+# PyTorch's collectives through the plugin: exact results, many communicators, the loss of a rank.
 # Untested on a GPU so far. Needs a GPU and PyTorch; settings: common.sh.
 # shellcheck source=test/gpu/common.sh
 source "$(dirname "$0")/common.sh"
@@ -19,18 +19,28 @@ check "collnet from the tuner's threshold up" 'Algo (COLLNET|NVLS|[234] )' "${co
 check "collnet for every size" 'Algo (COLLNET|NVLS|[234] )' "${collnet[@]}" RIFFLE_COLLNET_MIN_BYTES=0
 check "net only" 'via NET/[^SI]' "${plugin[@]}" NCCL_COLLNET_ENABLE=0
 
-# Rank 1 is killed; the others must end by themselves, with an error, soon after the peer timeout.
-# (PyTorch's watchdog looks at NCCL's asynchronous errors; a hang would run into launch's limit.)
-peer_timeout_s=5
+# 25 communicators one after the other leave no descriptor behind.
+problem=
+launch env "${collnet[@]}" "$PYTHON" "$here/operations.py" --cycles 25 || problem="exit status $?"
+cat "$work"/rank.* >"$work/log"
+verdict "25 communicators one after the other" "$problem" "$work/log"
+
+# Rank 1 is killed or stopped; the others must end by themselves, with an error, soon after the peer
+# timeout. (PyTorch's watchdog looks at NCCL's asynchronous errors; a hang would run into the limit.)
+peer_timeout_s=5 limit_s=90
 for way in collnet plugin; do
   declare -n settings=$way
-  SECONDS=0 problem=
-  LIMIT_S=90 launch env "${settings[@]}" RIFFLE_PEER_TIMEOUT=$peer_timeout_s \
-    TORCH_NCCL_ASYNC_ERROR_HANDLING=1 NCCL_ASYNC_ERROR_HANDLING=1 "$PYTHON" "$here/operations.py" --lose
-  took=$SECONDS
-  cat "$work"/rank.* >"$work/log"
-  [ "$took" -lt 85 ] || problem="survivors hung"
-  grep -q 'nobody noticed' "$work/log" && problem="nobody noticed"
-  verdict "loss of a rank, $way ($took s in all)" "$problem" "$work/log"
+  for how in kill stop; do
+    SECONDS=0 problem='' took=0
+    LIMIT_S=$limit_s launch env "${settings[@]}" RIFFLE_PEER_TIMEOUT=$peer_timeout_s \
+      TORCH_NCCL_ASYNC_ERROR_HANDLING=1 NCCL_ASYNC_ERROR_HANDLING=1 "$PYTHON" "$here/operations.py" --lose $how
+    for ((r = 0; r < RANKS; r++)); do
+      [ "$r" = 1 ] || took=$(($(<"$work/ended.$r") > took ? $(<"$work/ended.$r") : took))
+    done
+    cat "$work"/rank.* >"$work/log"
+    [ "$took" -lt $((limit_s - 5)) ] || problem="survivors hung"
+    grep -q 'nobody noticed' "$work/log" && problem="nobody noticed"
+    verdict "loss of a rank, $way, $how ($took s in all)" "$problem" "$work/log"
+  done
 done
 exit $((failures > 0))
