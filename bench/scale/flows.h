@@ -1,0 +1,30 @@
+// Flows: what a group plan sends between which nodes, for a network simulator that knows nothing of
+// plans. Pure counting of what the patterns send (docs/algorithms.md).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "topology/plan/group_plan.h"
+
+namespace riffle::scale {
+
+struct Flow {
+  int from = 0, to = 0;
+  double bytes = 0;
+};
+using Flows = std::vector<Flow>;
+
+// Everything that an all-reduce of `bytes` bytes sends, over all lanes, levels and both phases: one
+// flow per ordered pair of nodes.
+Flows all_flows(const PlanSet& plans, double bytes);
+
+// One chunk of `bytes` bytes on one lane, as stages that wait for each other: the levels downwards,
+// then upwards. A stage whose groups are rings repeats its flows for every step.
+struct Stage {
+  Flows flows;
+  int repeats = 1;
+};
+std::vector<Stage> stages(const GroupPlan& plan, double bytes);
+
+}  // namespace riffle::scale
