@@ -172,6 +172,7 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
     const std::uint64_t collectives = counted_collectives();
     return collectives > 0 ? collectives : operations_;
   };
+  hooks.epochs.observer = recording_.get();
   hooks.planned = [this](const Verdict& verdict) {
     remember_network(verdict.network);
     if (recording_) recording_->planned(verdict, rank_ == 0 ? &basis_.fabric : nullptr);

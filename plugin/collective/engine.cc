@@ -74,11 +74,19 @@ void Engine::hold_at(std::uint64_t seq) {
 
 void Engine::switch_at(std::uint64_t seq) {
   RIFFLE_CHECK(has_prepared_, "no plan is prepared");
-  RIFFLE_CHECK(seq >= next_seq_, "a chunk of the next plan has begun");
+  RIFFLE_CHECK(seq >= earliest_switch(), "a chunk of the next plan has begun");
   generations_.back()->first_seq = seq;
   has_prepared_ = false;
   hold_ = Generation::kNotAgreed;
   start_chunks();
+}
+
+std::uint64_t Engine::earliest_switch() const {
+  std::uint64_t seq = next_seq_;
+  for (const auto& generation : generations_) {
+    if (generation->first_seq != Generation::kNotAgreed) seq = std::max(seq, generation->first_seq);
+  }
+  return seq;
 }
 
 void Engine::drop_prepared() {

@@ -58,12 +58,14 @@ class Engine final : private ExecutorContext {
   // No chunk from `seq` on starts until switch_at() or drop_prepared(). Precondition: seq >=
   // next_seq().
   void hold_at(std::uint64_t seq);
-  // Chunks from `seq` on run in the prepared generation. Precondition: seq >= next_seq(), and no
-  // node has begun `seq`.
+  // Chunks from `seq` on run in the prepared generation. Precondition: seq >= earliest_switch(),
+  // and no node has begun `seq`.
   void switch_at(std::uint64_t seq);
   // The prepared generation is not wanted: no node will ever switch to it.
   void drop_prepared();
   std::uint64_t next_seq() const { return next_seq_; }
+  // The first chunk that a further generation could begin with.
+  std::uint64_t earliest_switch() const;
   bool has_prepared() const { return has_prepared_; }
   // The number of the generation that the next chunk runs in.
   std::uint64_t generation() const { return generation_of(next_seq_).number(); }

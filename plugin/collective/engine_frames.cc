@@ -135,7 +135,8 @@ void Engine::arrived(int peer, const FrameHeader& header, std::byte* payload) {
   if (is_final(header.key)) {
     pattern.final_arrived(*this, chunk, target->group, target->member, target->range);
   } else {
-    if (options_.plants_early_release) give_back(*chunk.generation, peer, level_of(header.key), payload);
+    if (options_.plants_early_release)
+      give_back(*chunk.generation, peer, level_of(header.key), payload);
     pattern.partial_arrived(*this, chunk, target->group, target->member, target->range, payload);
   }
   finish_if_done(chunk);

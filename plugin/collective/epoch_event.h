@@ -27,6 +27,8 @@ struct EpochEvent {
   // kPlanChange, kGivenUp.
   std::string cause;          // "node 3 (h3) now sends 98 Mbit/s, was 400"
   std::string plan;           // name of the new plan
+  std::string reason;         // the planner's sentence
+  std::uint64_t digest = 0;   // of the new plan
   double time_us = 0;         // predicted for 32 MiB with the new plan
   double former_time_us = 0;  // ... and with the plan that it replaces, on the same rates
   std::uint64_t generation = 0;
