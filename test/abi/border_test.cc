@@ -49,7 +49,8 @@ class BorderTest : public FakePluginTest {
       EXPECT_EQ(call(), code) << what << " under failure " << how;
       plugin.fail(kFailNot);
       const std::vector<std::string> lines = plugin.take_lines();
-      ASSERT_EQ(lines.size(), is_known(what, how) ? 0u : 1u) << what << " under failure " << how;
+      ASSERT_EQ(lines.size(), is_known(what, how) ? 0u : 1u)
+          << what << " under failure " << how << (lines.empty() ? "" : ": " + lines[0]);
       if (lines.empty()) continue;
       EXPECT_NE(lines[0].find(what), std::string::npos) << lines[0];
     }

@@ -85,10 +85,11 @@ class FakePlugin {
 
  private:
   FakePlugin() {
-    const char* path = std::getenv("RIFFLE_FAKE_PLUGIN");
+    const char* path = std::getenv("FAKE_PLUGIN_LIBRARY");
     library_ = path == nullptr ? nullptr : ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library_ == nullptr) {
-      std::fprintf(stderr, "RIFFLE_FAKE_PLUGIN=%s: %s\n", path == nullptr ? "" : path, ::dlerror());
+      std::fprintf(stderr, "FAKE_PLUGIN_LIBRARY=%s: %s\n", path == nullptr ? "" : path,
+                   ::dlerror());
       std::abort();
     }
   }
