@@ -1,0 +1,58 @@
+#include "topology/probe/flow_meter.h"
+
+#include <gtest/gtest.h>
+
+namespace riffle::probe {
+namespace {
+
+constexpr std::uint64_t kMs = 1'000'000;
+
+TEST(FlowMeter, TheStartDoesNotCount) {
+  FlowMeter meter(40 * kMs);
+  meter.arrived(1000 * kMs, 500'000);  // a burst from a full token bucket
+  for (int i = 1; i <= 400; ++i) meter.arrived(1000 * kMs + i * kMs / 10, 5'000);  // 400 Mbit/s
+  const Sample s = meter.sample();
+  EXPECT_NEAR(static_cast<double>(s.kbps), 400'000, 8'000);
+  EXPECT_TRUE(s.is_steady);
+}
+
+TEST(FlowMeter, WhatComesAfterTheLimitDoesNotCount) {
+  FlowMeter meter(40 * kMs);
+  for (int i = 0; i <= 400; ++i) meter.arrived(i * kMs / 10, 1'250);
+  for (int i = 401; i <= 800; ++i) meter.arrived(i * kMs / 10, 50'000);
+  EXPECT_NEAR(static_cast<double>(meter.sample().kbps), 100'000, 3'000);
+}
+
+TEST(FlowMeter, AFlowThatChangesIsNotSteady) {
+  FlowMeter meter(40 * kMs);
+  for (int i = 0; i <= 400; ++i) meter.arrived(i * kMs / 10, i < 270 ? 5'000 : 1'000);
+  EXPECT_FALSE(meter.sample().is_steady);
+}
+
+TEST(FlowMeter, ShortFlowsOfFastNetworksCount) {
+  FlowMeter meter(40 * kMs);  // 2 ms at 100 Gbit/s
+  for (int i = 0; i <= 200; ++i) meter.arrived(i * kMs / 100, 125'000);
+  EXPECT_NEAR(static_cast<double>(meter.sample().kbps), 1e8, 8e6);
+}
+
+TEST(FlowMeter, TooLittleIsNoRate) {
+  FlowMeter none(40 * kMs);
+  EXPECT_EQ(none.sample().kbps, 0);
+  FlowMeter one(40 * kMs);
+  one.arrived(5, 16'384);
+  EXPECT_EQ(one.sample().kbps, 0);
+}
+
+TEST(FlowWindow, GrowsWhileTheQueueIsShortAndIsBounded) {
+  FlowWindow window;
+  EXPECT_TRUE(window.may_send(0));
+  const std::uint64_t first = window.bytes();
+  window.acknowledged(16'384, FlowWindow::kQueueNs);
+  EXPECT_EQ(window.bytes(), first);
+  for (int i = 0; i < 10'000; ++i) window.acknowledged(16'384, kMs);
+  EXPECT_EQ(window.bytes(), FlowWindow::kMostBytes);
+  EXPECT_FALSE(window.may_send(FlowWindow::kMostBytes));
+}
+
+}  // namespace
+}  // namespace riffle::probe

@@ -1,0 +1,62 @@
+#include "topology/probe/flow_meter.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace riffle::probe {
+namespace {
+
+constexpr std::uint64_t kLeastNs = 200'000;  // anything shorter says nothing
+constexpr double kSteady = 0.25;             // halves may differ by this much
+
+// Bytes per nanosecond as kbit/s.
+double kbps(std::uint64_t bytes, std::uint64_t ns) {
+  return ns == 0 ? 0 : static_cast<double>(bytes) * 8e6 / static_cast<double>(ns);
+}
+
+}  // namespace
+
+FlowMeter::FlowMeter(std::uint64_t limit_ns) : limit_ns_(std::max<std::uint64_t>(limit_ns, 1)) {}
+
+void FlowMeter::arrived(std::uint64_t now_ns, std::uint64_t bytes) {
+  if (total_bytes_ == 0) first_ns_ = now_ns;
+  const std::uint64_t since = now_ns > first_ns_ ? now_ns - first_ns_ : 0;
+  if (since > limit_ns_) return;
+  total_bytes_ += bytes;
+  last_ns_ = since;
+  Bin& bin = bins_[std::min<std::size_t>(since * kBins / limit_ns_, kBins - 1)];
+  bin = {total_bytes_, since};
+}
+
+FlowMeter::Bin FlowMeter::state_at(std::uint64_t at_ns) const {
+  Bin state;
+  for (const Bin& bin : bins_) {
+    if (bin.bytes == 0) continue;
+    if (bin.last_ns > at_ns && state.bytes > 0) break;
+    state = bin;
+    if (bin.last_ns > at_ns) break;
+  }
+  return state;
+}
+
+Sample FlowMeter::sample() const {
+  if (last_ns_ < kLeastNs) return {};
+  const Bin begin = state_at(last_ns_ * 2 / 5), middle = state_at(last_ns_ * 13 / 20),
+            end = state_at(last_ns_ * 9 / 10);
+  if (end.last_ns <= begin.last_ns) return {};
+  Sample sample;
+  sample.kbps =
+      static_cast<std::int64_t>(kbps(end.bytes - begin.bytes, end.last_ns - begin.last_ns));
+  if (middle.last_ns > begin.last_ns && end.last_ns > middle.last_ns) {
+    const double first = kbps(middle.bytes - begin.bytes, middle.last_ns - begin.last_ns);
+    const double second = kbps(end.bytes - middle.bytes, end.last_ns - middle.last_ns);
+    sample.is_steady = std::abs(first - second) <= kSteady * std::max(first, second);
+  }
+  return sample;
+}
+
+void FlowWindow::acknowledged(std::uint64_t bytes, std::uint64_t rtt_ns) {
+  if (rtt_ns < kQueueNs) bytes_ = std::min(kMostBytes, bytes_ + bytes / 2);
+}
+
+}  // namespace riffle::probe

@@ -1,0 +1,61 @@
+// FlowMeter: what the receiver of a probe flow counts, and the rate it concludes.
+//
+// What a sender writes goes into buffers and what it sends first meets empty queues and full token
+// buckets; so only the receiver counts, and only after the start-up: the first 40 % of the time are
+// left out, and so is the last tenth, when other flows of the round may have ended already. Times
+// are the receiver's own; no clocks are compared. Pure, no allocation after construction.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "topology/probe/rounds.h"
+
+namespace riffle::probe {
+
+class FlowMeter {
+ public:
+  // Nothing counts that arrives later than `limit_ns` after the first bytes.
+  explicit FlowMeter(std::uint64_t limit_ns);
+
+  void arrived(std::uint64_t now_ns, std::uint64_t bytes);
+  std::uint64_t bytes() const { return total_bytes_; }
+
+  // Rate and steadiness; rtt_us stays 0.
+  Sample sample() const;
+
+ private:
+  static constexpr std::size_t kBins = 256;
+  struct Bin {
+    std::uint64_t bytes = 0;    // up to and with this bin
+    std::uint64_t last_ns = 0;  // arrival of its last bytes, since the first
+  };
+  // The state at the end of the last bin that is over at `at_ns`.
+  Bin state_at(std::uint64_t at_ns) const;
+
+  std::uint64_t limit_ns_;
+  std::uint64_t first_ns_ = 0;
+  std::uint64_t last_ns_ = 0;  // since the first
+  std::uint64_t total_bytes_ = 0;
+  std::array<Bin, kBins> bins_{};
+};
+
+// FlowWindow: how much of a probe flow may be on its way. It grows while answers come back fast and
+// stops at what keeps the narrowest queue filled for about kQueueNs: then the link is busy all the
+// time, yet loses nothing and is empty again soon after the round. Pure.
+class FlowWindow {
+ public:
+  static constexpr std::uint64_t kQueueNs = 12'000'000;
+  static constexpr std::uint64_t kFirstBytes = 64 << 10;
+  static constexpr std::uint64_t kMostBytes = 8 << 20;
+
+  bool may_send(std::uint64_t in_flight_bytes) const { return in_flight_bytes < bytes_; }
+  // `bytes` were acknowledged `rtt_ns` after they had been sent.
+  void acknowledged(std::uint64_t bytes, std::uint64_t rtt_ns);
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::uint64_t bytes_ = kFirstBytes;
+};
+
+}  // namespace riffle::probe

@@ -1,0 +1,73 @@
+// The network as nodes behind shared uplinks, and how well it explains what was seen.
+//
+// A flow of a round of pairs is limited by its two ends and, if it leaves its rack, by the uplink
+// it leaves through and the one it arrives by. Flows share an uplink max-min fairly. Given who
+// stands in which rack, the uplinks' rates follow from the rounds themselves (what all flows
+// through an uplink carried together at most), the model predicts every flow, and the negative
+// log-likelihood of what was seen under it (log-normal noise, wider for shared links, long tails
+// cut) plus a price per parameter says how good the racks are. Less is better. Pure.
+#pragma once
+
+#include <vector>
+
+#include "topology/probe/node_rates.h"
+#include "topology/probe/rounds.h"
+
+namespace riffle::probe {
+
+struct Uplink {
+  double up_kbps = 0;    // payload; 0: never the limit
+  double down_kbps = 0;  // likewise
+};
+
+struct RackFit {
+  double cost = 0;  // nats, parameters included
+  std::vector<Uplink> uplinks;
+  std::vector<double> explained;  // per rack: share of its members' flows that the model predicts
+};
+
+// Flow by flow what both ends could have carried and what was seen. Rounds in which a node has
+// several flows in one direction are left out.
+class RackModel {
+ public:
+  RackModel(int nodes, const NodeRates& rates, const std::vector<Observed>& all);
+
+  // rack_of: 0..racks-1 per node, none empty.
+  RackFit fit(const std::vector<int>& rack_of, int racks) const;
+  double cost(const std::vector<int>& rack_of, int racks) const;
+  // All nodes; those whose flows the model predicts worst come first.
+  std::vector<int> worst_first(const std::vector<int>& rack_of, int racks) const;
+
+  // Share of flows that stayed clearly below both their ends.
+  double held_back() const { return held_back_; }
+  std::size_t sightings() const { return sightings_; }
+  int nodes() const { return nodes_; }
+
+  struct Sighting {
+    int from, to;
+    double cap, seen;  // kbit/s; min of both ends; what arrived
+    bool is_held_back;
+  };
+  struct PairRound {
+    std::vector<Sighting> flows;  // ascending cap
+    double held_back = 0;         // share
+  };
+  const std::vector<PairRound>& rounds() const { return rounds_; }
+
+ private:
+  struct Shares;  // of one round, scratch
+  std::vector<Uplink> uplinks(const std::vector<int>& rack_of, int racks) const;
+  void predict(const PairRound& round, const std::vector<int>& rack_of,
+               const std::vector<Uplink>& uplinks, Shares* shares) const;
+  template <class Visit>  // visit(sighting, predicted, is_shared)
+  void replay(const std::vector<int>& rack_of, const std::vector<Uplink>& uplinks,
+              Visit visit) const;
+  double price(int racks) const;
+
+  int nodes_;
+  std::vector<PairRound> rounds_;
+  std::size_t sightings_ = 0;
+  double held_back_ = 0;
+};
+
+}  // namespace riffle::probe

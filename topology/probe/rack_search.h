@@ -1,0 +1,34 @@
+// Who stands in which rack: the partition of the nodes that explains the rounds best.
+//
+// Candidates come from hierarchical clustering (average linkage) of the nodes, once by how much of
+// their ends' rate pairs reach while the network is loaded, once by how long messages between them
+// take; every cut of both trees is a candidate. The best are improved node by node and rack by
+// rack under the rack model (rack_model.h). Beyond kDenseNodes, where not all pairs meet, groups
+// grow from the pairs that were not held back while most others were (label propagation).
+//
+// Racks are reported only if they explain clearly more than no racks; otherwise there are none.
+// Pure and deterministic; effort is bounded.
+#pragma once
+
+#include <vector>
+
+#include "topology/probe/rack_model.h"
+
+namespace riffle::probe {
+
+inline constexpr int kDenseNodes = 64;  // up to here all pairs may be probed
+
+struct Racks {
+  std::vector<int> rack_of;  // per node; all 0: no racks found
+  int count = 1;
+  std::vector<Uplink> uplinks;     // payload; empty if count is 1
+  std::vector<double> confidence;  // per rack, 0..1; empty if count is 1
+  double held_back = 0;            // share of flows that neither end explains
+};
+
+Racks find_racks(const RackModel& model, const std::vector<Observed>& all);
+
+// The same for racks that are known: only their uplinks and confidence are found.
+Racks known_racks(const RackModel& model, const std::vector<int>& rack_of);
+
+}  // namespace riffle::probe

@@ -1,0 +1,187 @@
+#include "topology/probe/survey.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace riffle::probe {
+namespace {
+
+constexpr int kFewNodes = 12;    // all pairs twice if anything was held back
+constexpr int kGroup = 4;        // nodes of a small fan
+constexpr int kMostSpokes = 16;  // of a wide fan
+constexpr int kMostWideFans = 3;
+constexpr int kCutRounds = 3;
+constexpr int kWithinRounds = 2;
+constexpr double kHeldBack = 0.02;   // share of flows that makes a second look worth it
+constexpr double kSaturated = 0.85;  // of what all partners together can do
+constexpr double kSurprise = 1.15;   // times the rate known so far
+
+int log2_of(int nodes) {
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(nodes - 1)));
+}
+
+std::int64_t median_latency_us(const std::vector<Observed>& all) {
+  std::vector<std::int64_t> rtt;
+  for (const Observed& o : all) {
+    for (const Sample& s : o.samples) {
+      if (s.rtt_us > 0) rtt.push_back(s.rtt_us);
+    }
+  }
+  if (rtt.empty()) return 0;
+  const auto middle = rtt.begin() + static_cast<std::ptrdiff_t>(rtt.size() / 2);
+  std::nth_element(rtt.begin(), middle, rtt.end());
+  return std::max<std::int64_t>(1, *middle / 2);
+}
+
+}  // namespace
+
+Survey::Survey(int nodes, std::uint64_t seed, std::vector<int> racks)
+    : nodes_(nodes), random_(seed), known_racks_(std::move(racks)) {
+  plan_pairs();
+}
+
+void Survey::plan_pairs() {
+  if (nodes_ < 2) return;
+  if (nodes_ <= kDenseNodes) {
+    // So few pairs of two or three nodes that each is measured three times.
+    for (int again = 0; again < (nodes_ <= 3 ? 3 : 1); ++again) {
+      for (Round& r : all_pairs(nodes_, random_)) queue_.push_back(std::move(r));
+    }
+    return;
+  }
+  const int steps = log2_of(nodes_);
+  for (int i = 0; i < 2 * steps; ++i) queue_.push_back(random_pairs(nodes_, random_));
+  for (int i = 0; i < steps; ++i) queue_.push_back(neighbours(nodes_, 1 << i, random_));
+}
+
+std::optional<Round> Survey::next() {
+  while (queue_.empty() && stage_ != Stage::kOver) advance();
+  if (queue_.empty()) return std::nullopt;
+  Round round = std::move(queue_.front());
+  queue_.pop_front();
+  return round;
+}
+
+void Survey::add(Observed observed) {
+  all_.push_back(std::move(observed));
+  findings_are_current_ = false;
+}
+
+void Survey::advance() {
+  switch (stage_) {
+    case Stage::kPairs:
+      stage_ = Stage::kAgain;
+      if (nodes_ > 3 && nodes_ <= kFewNodes && anything_held_back()) {
+        for (Round& r : all_pairs(nodes_, random_)) queue_.push_back(std::move(r));
+      }
+      return;
+    case Stage::kAgain:
+      stage_ = Stage::kRacks;
+      return plan_racks();
+    case Stage::kRacks:
+      stage_ = Stage::kFans;
+      return plan_fans();
+    case Stage::kFans:
+      stage_ = Stage::kWideFans;
+      return plan_wide_fans();
+    case Stage::kWideFans:
+    case Stage::kOver:
+      stage_ = Stage::kOver;
+      return;
+  }
+}
+
+bool Survey::anything_held_back() const {
+  return RackModel(nodes_, estimate_node_rates(nodes_, all_), all_).held_back() >= kHeldBack;
+}
+
+void Survey::plan_racks() {
+  if (nodes_ < 4 || !anything_held_back()) return;
+  const Racks& racks = findings().racks;
+  if (racks.count < 2) {
+    for (int i = 0; i < kCutRounds; ++i) queue_.push_back(random_pairs(nodes_, random_));
+    return;
+  }
+  for (int i = 0; i < kCutRounds; ++i) queue_.push_back(across_racks(racks.rack_of, random_));
+  for (int i = 0; i < kWithinRounds; ++i) queue_.push_back(within_racks(racks.rack_of, random_));
+}
+
+void Survey::plan_fans() {
+  fans_begin_ = all_.size();
+  if (nodes_ < 3) return;
+  const Findings& known = findings();
+  for (const Round& all : fans(known.racks.rack_of, kGroup, random_)) {
+    Round wanted;  // every second flow leaves its hub, the next one comes back
+    for (std::size_t f = 0; f + 1 < all.flows.size(); f += 2) {
+      const auto hub = static_cast<std::size_t>(all.flows[f].from);
+      if (!known.rates.out[hub].is_own) wanted.flows.push_back(all.flows[f]);
+      if (!known.rates.in[hub].is_own) wanted.flows.push_back(all.flows[f + 1]);
+    }
+    if (!wanted.flows.empty()) queue_.push_back(std::move(wanted));
+  }
+}
+
+// Hubs that kept all their partners busy may have more to give, and hubs that did far better than
+// ever before need a second opinion.
+void Survey::plan_wide_fans() {
+  if (nodes_ <= 2 * kGroup - 2) return;  // the fans before were about as wide
+  const Findings& known = findings();
+  const std::vector<int>& racks = known.racks.rack_of;
+  std::vector<int> hubs;
+  for (std::size_t o = fans_begin_; o < all_.size(); ++o) {
+    struct Sum {
+      double sent = 0, received = 0, partners = 0;
+      int flows = 0;
+    };
+    std::vector<Sum> sums(static_cast<std::size_t>(nodes_));
+    for (std::size_t f = 0; f < all_[o].round.flows.size(); ++f) {
+      const auto from = static_cast<std::size_t>(all_[o].round.flows[f].from);
+      const auto to = static_cast<std::size_t>(all_[o].round.flows[f].to);
+      const auto seen = static_cast<double>(all_[o].samples[f].kbps);
+      ++sums[from].flows;
+      sums[from].sent += seen;
+      sums[to].received += seen;
+      // What crosses an uplink is its limit, not the partner's.
+      if (racks[from] == racks[to]) sums[from].partners += known.rates.in[to].kbps;
+    }
+    for (int n = 0; n < nodes_; ++n) {
+      const auto i = static_cast<std::size_t>(n);
+      const Sum& sum = sums[i];
+      if (sum.flows > 1 && (sum.sent >= kSaturated * sum.partners ||
+                            sum.sent >= kSurprise * known.rates.out[i].kbps ||
+                            sum.received >= kSurprise * known.rates.in[i].kbps)) {
+        hubs.push_back(n);
+      }
+    }
+  }
+  if (static_cast<int>(hubs.size()) > kMostWideFans) hubs.resize(kMostWideFans);
+  for (const int hub : hubs) {
+    std::vector<int> spokes;
+    for (int n = 0; n < nodes_; ++n) {
+      if (n != hub) spokes.push_back(n);
+    }
+    shuffle(&spokes, random_);
+    std::stable_partition(spokes.begin(), spokes.end(), [&](int n) {
+      return known.racks.rack_of[static_cast<std::size_t>(n)] ==
+             known.racks.rack_of[static_cast<std::size_t>(hub)];
+    });
+    if (static_cast<int>(spokes.size()) > kMostSpokes) spokes.resize(kMostSpokes);
+    for (int again = 0; again < 2; ++again) queue_.push_back(fan(hub, spokes));
+  }
+}
+
+const Findings& Survey::findings() {
+  if (findings_are_current_) return findings_;
+  findings_are_current_ = true;
+  Findings& f = findings_;
+  f.rates = estimate_node_rates(nodes_, all_);
+  const RackModel model(nodes_, f.rates, all_);
+  f.racks = known_racks_.empty() ? find_racks(model, all_) : known_racks(model, known_racks_);
+  mark_own_limits(all_, f.racks.rack_of, &f.rates);
+  f.latency_us = median_latency_us(all_);
+  f.rounds = static_cast<int>(all_.size());
+  return f;
+}
+
+}  // namespace riffle::probe

@@ -1,0 +1,65 @@
+// Survey: the course of one active probe of the network. It says which round comes next, takes in
+// what was counted, and concludes rates and racks.
+//
+//   1. pairs   up to kDenseNodes nodes: all ordered pairs, N-1 rounds (a second time for few nodes
+//              if anything was held back); beyond: 3 log2 N rounds, never all pairs
+//   2. racks   if flows were held back by what neither end explains: rounds across and within the
+//              racks that the pairs suggest, which measure the uplinks directly
+//   3. fans    nodes that met no partner able to do clearly more: one against three at once, and
+//              against more where that was still not enough
+//
+// Every node takes part in O(log N) rounds beyond kDenseNodes. Pure and deterministic: the same
+// samples give the same rounds. Who runs the rounds decides how long each lasts.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "topology/probe/rack_search.h"
+
+namespace riffle::probe {
+
+struct Findings {
+  NodeRates rates;  // payload
+  Racks racks;
+  std::int64_t latency_us = 0;  // one way, median of the pairs' shortest; 0: unknown
+  int rounds = 0;
+};
+
+class Survey {
+ public:
+  // `racks`: who stands in which rack (0.., none empty), by node, where that is known from
+  // elsewhere and only rates are to be measured; empty: to be found.
+  Survey(int nodes, std::uint64_t seed, std::vector<int> racks = {});
+
+  // The next round; none: enough is known. add() must follow before the next call.
+  std::optional<Round> next();
+  void add(Observed observed);
+
+  // What is known so far; worked out anew only after add().
+  const Findings& findings();
+
+ private:
+  enum class Stage { kPairs, kAgain, kRacks, kFans, kWideFans, kOver };
+
+  void plan_pairs();
+  void advance();
+  void plan_racks();
+  void plan_fans();
+  void plan_wide_fans();
+  bool anything_held_back() const;
+
+  int nodes_;
+  std::mt19937_64 random_;
+  std::vector<int> known_racks_;
+  Stage stage_ = Stage::kPairs;
+  std::deque<Round> queue_;
+  std::vector<Observed> all_;
+  std::size_t fans_begin_ = 0;  // in all_
+  Findings findings_;
+  bool findings_are_current_ = false;
+};
+
+}  // namespace riffle::probe
