@@ -17,7 +17,7 @@ constexpr std::int64_t kRate = 400'000;
 
 int runs() {  // more of them by hand: RIFFLE_TEST_RUNS=1000 survey_test
   const char* text = std::getenv("RIFFLE_TEST_RUNS");
-  return text != nullptr ? std::max(1, std::atoi(text)) : 60;
+  return text != nullptr ? std::max(1, std::atoi(text)) : 30;
 }
 
 Fabric with_racks(int nodes, int racks, std::int64_t uplink, bool interleaved) {
@@ -51,7 +51,8 @@ double worst_rate_error(const Fabric& fabric, const probe::Findings& found) {
   return worst;
 }
 
-// Every rack: at least two nodes and an uplink that can be the limit.
+// Every rack: at least two nodes and an uplink that can be the limit. No node is so slow that no
+// uplink ever holds it back: where such a node stands nothing could tell.
 Fabric random_racks(std::mt19937_64& random) {
   const int racks = 2 + static_cast<int>(random() % 4);
   Fabric f;
@@ -63,7 +64,7 @@ Fabric random_racks(std::mt19937_64& random) {
   }
   if (random() % 2 == 0) probe::shuffle(&rack_of, random);
   for (std::size_t n = 0; n < rack_of.size(); ++n) {
-    const std::int64_t rate = even_nodes || random() % 4 != 0 ? kRate : kRate / 4;
+    const std::int64_t rate = even_nodes || random() % 4 != 0 ? kRate : kRate / 2;
     f.nodes.push_back({"n" + std::to_string(n), rate, rate, rack_of[n]});
   }
   for (int r = 0; r < racks; ++r) {

@@ -1,7 +1,6 @@
 // Candidate groupings of nodes, from how alike pairs of them look. Pure; parts of rack_search.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "topology/probe/rack_model.h"

@@ -7,10 +7,9 @@
 namespace riffle::probe {
 namespace {
 
-constexpr double kNear = 0.92;     // belongs to the upper end
+constexpr double kNear = 1.13;     // within this factor values say the same
 constexpr double kReached = 0.90;  // an end counts as the limit
 constexpr double kClearly = 1.15;  // "can do clearly more"
-constexpr std::size_t kMostOutliers = 2;
 
 using Values = std::vector<std::vector<double>>;  // per node
 
@@ -35,28 +34,27 @@ void collect(const Observed& o, Values* out, Values* in) {
 
 }  // namespace
 
-Rate upper_end(std::vector<double> values, const std::vector<double>& others) {
+Rate upper_end(std::vector<double> values, const std::vector<double>& others, double power) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end(), std::greater<>());
-  std::size_t top = 0;
-  const auto support = [&](double v) {
-    const auto own = std::count_if(values.begin() + static_cast<std::ptrdiff_t>(top), values.end(),
-                                   [&](double x) { return x >= kNear * v; });
-    const auto other = std::count_if(others.begin(), others.end(),
-                                     [&](double x) { return x >= kNear * v && x * kNear <= v; });
-    return own + other;
+  const auto near = [](const std::vector<double>& list, double v) {
+    return std::count_if(list.begin(), list.end(),
+                         [v](double x) { return x <= v * kNear && x * kNear >= v; });
   };
-  while (values.size() - top > 2 && top < kMostOutliers && support(values[top]) < 2) ++top;
-  double sum = 0, squares = 0;
-  std::size_t count = 0;
-  for (std::size_t i = top; i < values.size() && values[i] >= kNear * values[top]; ++i) {
-    sum += values[i];
-    squares += values[i] * values[i];
-    ++count;
+  double centre = values[values.size() / 2], best = 0;
+  for (const double v : values) {
+    const auto own = near(values, v);
+    if (values.size() > 2 && own + near(others, v) < 2) continue;
+    const double score = static_cast<double>(own) * std::pow(v / values.front(), power);
+    if (score <= best) continue;
+    best = score;
+    centre = v;
   }
-  const double n = static_cast<double>(count), mean = sum / n;
-  const double spread = std::sqrt(std::max(0.0, squares / n - mean * mean)) / mean;
-  return {mean, n / (n + 1) * (1 - std::min(1.0, 4 * spread)), false};
+  std::erase_if(values, [&](double x) { return x > centre * kNear || x * kNear < centre; });
+  const double n = static_cast<double>(values.size()), middle = values[values.size() / 2];
+  double squares = 0;
+  for (const double x : values) squares += (x / middle - 1) * (x / middle - 1);
+  return {middle, n / (n + 1) * (1 - std::min(1.0, 4 * std::sqrt(squares / n))), false};
 }
 
 NodeRates estimate_node_rates(int nodes, const std::vector<Observed>& all) {

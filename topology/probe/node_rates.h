@@ -3,7 +3,7 @@
 // In a round a node's flows together never exceed its rate, and reach it in the rounds in which
 // neither partner nor network is slower. So the rate is the upper end of what was seen, made
 // robust: a single value far above all others is an outlier unless the node's other direction says
-// the same, and the values near the upper end are averaged. Pure.
+// the same. Pure.
 #pragma once
 
 #include <vector>
@@ -29,8 +29,10 @@ NodeRates estimate_node_rates(int nodes, const std::vector<Observed>& all);
 void mark_own_limits(const std::vector<Observed>& all, const std::vector<int>& rack_of,
                      NodeRates* rates);
 
-// The mean of what lies within 8 % of the highest supported value, and its confidence. `others` are
-// values of the opposite direction, which may support the highest one but do not enter the mean.
-Rate upper_end(std::vector<double> values, const std::vector<double>& others);
+// The middle of a group of values that say the same: a high group of few rather than a low one of
+// many, but not the one value of luck above them. A group of one needs another of its kind in
+// `others` (the opposite direction), unless there are hardly any values. Twice as high
+// counts for 2^power times as many.
+Rate upper_end(std::vector<double> values, const std::vector<double>& others, double power = 5);
 
 }  // namespace riffle::probe

@@ -13,6 +13,7 @@ constexpr double kOwnSigma = 0.06;     // of the logarithm of a rate limited by 
 constexpr double kSharedSigma = 0.20;  // of one flow's part of a shared link
 constexpr double kMostNats = 8;        // one flow cannot say more
 constexpr double kExplained = 0.30;    // a prediction within this (logarithm) counts as right
+constexpr double kUplinkPower = 12;    // see upper_end
 constexpr double kUsed = 0.92;         // an uplink this full is taken for the limit
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
@@ -95,7 +96,7 @@ std::vector<Uplink> RackModel::uplinks(const std::vector<int>& rack_of, int rack
   std::vector<Uplink> links(count);
   for (std::size_t r = 0; r < count; ++r) {
     const auto rate = [&](std::size_t link) {
-      const double most = upper_end(carried[link], {}).kbps;
+      const double most = upper_end(carried[link], {}, kUplinkPower).kbps;
       return fullest_held[link] >= kUsed * most ? most : 0;
     };
     links[r] = {rate(r), rate(count + r)};
