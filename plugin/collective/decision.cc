@@ -101,7 +101,7 @@ Verdict decide(const std::vector<NodeReport>& reports, const Fabric* probed, con
     verdict.problem = fabric.status().message();
     return verdict;
   }
-  if (basis != nullptr) *basis = {*fabric, config().fabric.empty()};
+  if (basis != nullptr) *basis = {*fabric, config().fabric.empty() && probed == nullptr};
   const Result<PlanChoice> choice = plan(*fabric, kPlannedBytes, plan_options());
   if (!choice) {
     verdict.problem = choice.status().message();
