@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "test/fuzz/target.h"
+#include "test/hwloc_leaks.h"
 #include "topology/host/core_choice.h"
 #include "topology/host/machine_json.h"
 #include "topology/host/machine_read.h"

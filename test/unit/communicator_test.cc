@@ -285,7 +285,7 @@ std::size_t resident_bytes() {
 TEST_F(CommunicatorTest, CyclesLeaveNothingBehind) {
   for (int i = 0; i < 100; ++i) Cluster warm_up(2);  // caches of the allocator fill
   std::this_thread::sleep_for(500ms);
-  const std::size_t heap = heap_bytes(), resident = resident_bytes();
+  [[maybe_unused]] const std::size_t heap = heap_bytes(), resident = resident_bytes();
   const std::size_t descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   constexpr int kCycles = 100;

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "test/hwloc_leaks.h"
 #include "topology/host/machine_json.h"
 #include "topology/host/machine_read.h"
 #include "topology/host/nccl_xml.h"
