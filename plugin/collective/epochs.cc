@@ -72,19 +72,20 @@ Epochs::Epochs(Mesh* mesh, ControlChannel* channel, Engine* engine, TimerService
       background_(background),
       options_(std::move(options)),
       hooks_(std::move(hooks)),
-      switch_(mesh->rank(), mesh->size(),
-              {.send =
-                   [this](int peer, std::uint32_t kind, std::vector<std::uint8_t> message) {
-                     channel_->send(peer, FrameType::kControl, kind, std::move(message));
-                   },
-               .prepare =
-                   [this](const PlanSwitch::Order& order, std::function<void(Status)> prepared) {
-                     prepare(order, std::move(prepared));
-                   },
-               .hold = [this](std::uint64_t horizon_ns) { return hold(horizon_ns); },
-               .use = [this](std::uint64_t seq) { engine_->switch_at(seq); },
-               .drop = [this] { engine_->drop_prepared(); },
-               .decided = [this](Result<std::uint64_t> seq) { decided(seq); }}),
+      switch_(
+          mesh->rank(), mesh->size(),
+          {.send =
+               [this](int peer, std::uint32_t kind, std::vector<std::uint8_t> message) {
+                 channel_->send(peer, FrameType::kControl, kind, std::move(message));
+               },
+           .prepare =
+               [this](const PlanSwitch::Order& order, const std::function<void(Status)>& prepared) {
+                 prepare(order, prepared);
+               },
+           .hold = [this](std::uint64_t horizon_ns) { return hold(horizon_ns); },
+           .use = [this](std::uint64_t seq) { engine_->switch_at(seq); },
+           .drop = [this] { engine_->drop_prepared(); },
+           .decided = [this](const Result<std::uint64_t>& seq) { decided(seq); }}),
       meter_(mesh->size()),
       seen_(mesh->size()),
       samples_(mesh->size()) {
@@ -311,7 +312,7 @@ void Epochs::learn() {
   if (!runs) is_planning_ = false;
 }
 
-void Epochs::decide_on(std::shared_ptr<Weighed> weighed) {
+void Epochs::decide_on(const std::shared_ptr<Weighed>& weighed) {
   if (weighed->choice.plans == *plans_) return hysteresis_->confirmed(weighed->fabric);
   const bool is_between = engine_->generations() > 1;  // the last change is not over
   if (anybody_left_ || is_between || !hysteresis_->is_worth_it(*weighed)) return;
@@ -320,7 +321,7 @@ void Epochs::decide_on(std::shared_ptr<Weighed> weighed) {
   order.digest = digest(weighed->choice.plans);
   // Several rounds of the tree, and the others' preparing, which is less work than planning was.
   order.horizon_ns = kLeastHorizonNs + 4 * round_ns_ + 2 * planning_ns_;
-  switch_.begin(std::move(order));
+  switch_.begin(order);
 }
 
 void Epochs::decided(const Result<std::uint64_t>& first_seq) {
@@ -365,7 +366,7 @@ void Epochs::tell(const EpochEvent& event) const {
 
 // -------------------------------------------------------------------------------- every node again
 
-void Epochs::prepare(const PlanSwitch::Order& order, std::function<void(Status)> prepared) {
+void Epochs::prepare(const PlanSwitch::Order& order, const std::function<void(Status)>& prepared) {
   struct Made {
     Status status;
     std::unique_ptr<Generation> generation;

@@ -80,8 +80,8 @@ class Epochs {
   void begin_gathering(std::uint64_t epoch);
   void pass_on_if_complete();
   void learn();
-  void decide_on(std::shared_ptr<Weighed> weighed);
-  void prepare(const PlanSwitch::Order& order, std::function<void(Status)> prepared);
+  void decide_on(const std::shared_ptr<Weighed>& weighed);
+  void prepare(const PlanSwitch::Order& order, const std::function<void(Status)>& prepared);
   std::uint64_t hold(std::uint64_t horizon_ns);
   void decided(const Result<std::uint64_t>& first_seq);
   EpochEvent event(EpochEvent::Kind kind) const;

@@ -19,10 +19,10 @@ std::vector<int> PlanSwitch::children() const {
   return all;
 }
 
-void PlanSwitch::begin(Order order) {
+void PlanSwitch::begin(const Order& order) {
   RIFFLE_CHECK(is_root() && !is_running(), "one change of the plan at a time, by node 0");
   ++attempt_;
-  take_order(std::move(order));
+  take_order(order);
 }
 
 Status PlanSwitch::received(int peer, std::uint32_t kind,
@@ -38,7 +38,7 @@ Status PlanSwitch::received(int peer, std::uint32_t kind,
     if (reader.is_complete() && attempt > attempt_) {
       if (is_running()) steps_.drop();  // its decision is on its way by another path, and is no
       attempt_ = attempt;
-      take_order(std::move(order));
+      take_order(order);
     }
   } else if (kind == kPrepared) {
     const std::uint64_t seq = reader.number();
@@ -62,7 +62,7 @@ Status PlanSwitch::received(int peer, std::uint32_t kind,
                               : remote_error("mangled message about a change of plan");
 }
 
-void PlanSwitch::take_order(Order order) {
+void PlanSwitch::take_order(const Order& order) {
   phase_ = Phase::kPreparing;
   own_is_prepared_ = false;
   subtree_seq_ = 0;

@@ -54,7 +54,7 @@ class PlanSwitch {
   PlanSwitch(int rank, int size, Steps steps);
 
   // Node 0; one at a time.
-  void begin(Order order);
+  void begin(const Order& order);
   bool is_running() const { return phase_ != Phase::kIdle; }
   // Not ok: the peer does not speak our language.
   Status received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message);
@@ -71,7 +71,7 @@ class PlanSwitch {
 
   bool is_root() const { return rank_ == 0; }
   int parent() const { return (rank_ - 1) / 2; }
-  void take_order(Order order);
+  void take_order(const Order& order);
   void own_prepared(std::uint64_t attempt, const Status& status);
   void report_if_complete();
   void take_decision(const Decision& decision);

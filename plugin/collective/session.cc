@@ -18,7 +18,7 @@ Session::Session(int rank, int size, SessionOptions options, TimerService* timer
                  SessionHooks hooks)
     : rank_(rank),
       size_(size),
-      options_(options),
+      options_(std::move(options)),
       timers_(timers),
       hooks_(std::move(hooks)),
       departed_(size, false) {

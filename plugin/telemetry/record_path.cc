@@ -20,7 +20,7 @@ std::string number_of(std::initializer_list<const char*> variables) {
   for (const char* variable : variables) {
     const char* text = std::getenv(variable);
     if (text == nullptr || *text == '\0') continue;
-    const std::string value(text);
+    std::string value(text);
     if (value.size() <= 12 && value.find_first_not_of("0123456789") == std::string::npos) {
       return value;
     }

@@ -111,7 +111,7 @@ Recorder::~Recorder() {
   if (file_ >= 0) ::close(file_);
 }
 
-void Recorder::write(std::string line) {
+void Recorder::write(const std::string& line) {
   if (process_ != getpid()) return;
   const std::lock_guard lock(mutex_);
   if (queued_.size() + line.size() > kMaxQueuedBytes) {

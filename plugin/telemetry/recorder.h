@@ -36,7 +36,7 @@ class Recorder {
   Recorder& operator=(const Recorder&) = delete;
 
   // `line` ends in a line feed.
-  void write(std::string line);
+  void write(const std::string& line);
   // A line that a reader needs to understand later ones: repeated in front of every new file until
   // drop_standing(). A new line of the same key replaces the old one.
   void write_standing(const std::string& key, std::string line);
