@@ -153,7 +153,7 @@ void CommRecord::sample(std::uint64_t now_ns, const std::vector<LinkSample>& lin
   line.add("others", counters_.others());
   std::string text = line.take();
   interval_ns_ = std::max(kLeastIntervalNs, text.size() * kSecond / kBytesPerSecond);
-  recorder_->write(std::move(text));
+  recorder_->write(text);
 }
 
 }  // namespace riffle
