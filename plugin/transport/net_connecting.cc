@@ -77,7 +77,7 @@ void Connecting::drop_if_abandoned(std::uint64_t id) {
   const std::lock_guard lock(t.mutex);
   const auto it = t.attempts.find(id);
   if (it == t.attempts.end()) return;
-  const std::uint64_t end_ns = it->second->last_asked_ns_ + patience_ns();
+  const std::uint64_t end_ns = it->second->last_asked_ns_ + it->second->patience_ns_;
   if (Reactor::now_ns() < end_ns) return it->second->watch(id, end_ns);
   abandoned = std::move(it->second);
   t.attempts.erase(it);
@@ -96,6 +96,7 @@ Connecting::Connecting(const HandleContent& to, const std::vector<NicAddress>& o
     : to_(to),
       own_(own),
       deadline_ns_(connect_deadline_ns()),
+      patience_ns_(patience_ns()),
       session_(random_u64()),
       streams_count_(streams_for(to.endpoints, own, streams_to_each_of(1))),
       reactor_(Reactor::acquire()),

@@ -36,6 +36,7 @@ class Connecting {
   const HandleContent to_;
   const std::vector<NicAddress> own_;
   const std::uint64_t deadline_ns_;
+  const std::uint64_t patience_ns_;  // until a connect that nobody asks for counts as abandoned
   const std::uint64_t session_;
   const int streams_count_;
   const std::shared_ptr<Reactor> reactor_;

@@ -55,12 +55,14 @@ TEST(Abort, LeavesTheStagingRegionAlone) {
   Options options;
   options.algorithm = Algorithm::kCollNetChain;
   const Status status = run_ranks(3, {}, options, [&](Communicator& comm, Bootstrap& b) -> Status {
-    constexpr std::size_t kCount = 16 << 20;
+    constexpr std::size_t kCount = 64 << 20;
     std::vector<float> data(kCount, 1.0f);
     if (Status s = comm.all_reduce(data.data(), data.data(), kCount, kF32, Op::kSum); !s) return s;
     const auto end = Clock::now() + std::chrono::seconds(10);
     while (comm.outstanding() < 2 && Clock::now() < end) std::this_thread::yield();
     if (comm.outstanding() < 2) return internal_error("nothing was outstanding at the abort");
+    // The first abort ends the others' requests: not before all have seen theirs under way.
+    if (Status s = b.barrier(); !s) return s;
     const auto begin = Clock::now();
     if (Status s = comm.abort(); !s) return s;
     const auto took = Clock::now() - begin;
