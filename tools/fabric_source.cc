@@ -34,6 +34,14 @@ Result<std::vector<std::string>> nodes_of(const std::string& path) {
 
 }  // namespace
 
+void add_options(CLI::App& command, FabricSource& source) {
+  command.add_option("--fabric", source.file, "Fabric file, as for RIFFLE_FABRIC");
+  command
+      .add_option("--nodes", source.nodes, "Its nodes in rank order; all of the file by default")
+      ->delimiter(',');
+  command.add_option("--profile", source.profile, "A bench profile instead of a fabric file");
+}
+
 Result<Fabric> read_fabric(const FabricSource& source, const char* command) {
   if (source.file.empty() == source.profile.empty()) {
     return invalid_argument(std::string(command) + " needs --fabric or --profile, one of them");

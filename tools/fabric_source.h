@@ -1,6 +1,7 @@
 // A fabric named on the command line: a file, or a bench profile.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@ struct FabricSource {
   std::string profile;             // one of these two
   std::vector<std::string> nodes;  // of the file, in rank order; empty: all of them, in its order
 };
+
+// --fabric, --nodes and --profile; `source` must live as long as the command.
+void add_options(CLI::App& command, FabricSource& source);
 
 // What the file gives cause to remark goes to stderr, after `command`.
 Result<Fabric> read_fabric(const FabricSource& source, const char* command);

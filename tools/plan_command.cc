@@ -45,10 +45,7 @@ void add_plan(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<Options>();
   CLI::App* sub =
       app.add_subcommand("plan", "The groups chosen for a network, predicted time, why");
-  sub->add_option("--fabric", o->source.file, "Fabric file, as for RIFFLE_FABRIC");
-  sub->add_option("--nodes", o->source.nodes, "Its nodes in rank order; all of the file by default")
-      ->delimiter(',');
-  sub->add_option("--profile", o->source.profile, "A bench profile instead of a fabric file");
+  add_options(*sub, o->source);
   sub->add_option("--bytes", o->bytes, "Size of the all-reduce")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
       ->transform(CLI::AsSizeValue(false))

@@ -119,10 +119,7 @@ void add_sim(CLI::App& app, int& exit_code) {
   sub->add_flag("--trace", o->traces, "With --seed: everything that happens, with its time");
   sub->add_option("--seeds", o->seeds, "Play so many scenarios");
   sub->add_option("--from", o->from, "The first of them")->capture_default_str();
-  sub->add_option("--fabric", o->source.file, "Fabric file: simulate one all-reduce on it");
-  sub->add_option("--nodes", o->source.nodes, "Its nodes in rank order; all of the file by default")
-      ->delimiter(',');
-  sub->add_option("--profile", o->source.profile, "A bench profile instead of a fabric file");
+  add_options(*sub, o->source);
   sub->add_option("--bytes", o->bytes, "Size of the all-reduce")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
       ->transform(CLI::AsSizeValue(false))
