@@ -1,0 +1,172 @@
+// Epochs, part 2: from rates to a new plan. Node 0 weighs and decides; every node prepares and
+// switches.
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+#include "plugin/collective/epochs.h"
+#include "plugin/config/config.h"
+#include "plugin/config/log.h"
+
+namespace riffle {
+namespace {
+
+// Chunks that may start at once, whatever the average rate is: a whole large operation.
+constexpr std::uint64_t kBurst = 64;
+constexpr std::uint64_t kLeastHorizonNs = 50'000'000;
+
+std::string seconds(double us) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g s", us / 1e6);
+  return text;
+}
+
+void trace(std::uint64_t epoch, const std::vector<probe::PassiveReport>& reports) {
+  if (config().log_level != "trace") return;
+  std::string text = "epoch " + std::to_string(epoch) + ", Mbit/s as limit (ms), at least:";
+  const auto side = [&text](const char* name, const probe::PassiveRate& r) {
+    text += std::string(" ") + name + " " + std::to_string(r.limit_kbps / 1000) + " (" +
+            std::to_string(r.limit_ms) + "), " + std::to_string(r.peak_kbps / 1000);
+  };
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    text += "; node " + std::to_string(i) + " in " + std::to_string(reports[i].active_ms) + " ms";
+    side("out", reports[i].out);
+    side("in", reports[i].in);
+    if (reports[i].far.peak_kbps > 0) side("to other racks", reports[i].far);
+  }
+  log_trace(text);
+}
+
+}  // namespace
+
+// ----------------------------------------------------------------------------------------- node 0
+
+void Epochs::learn() {
+  round_ns_ = mesh_->now_ns() - asked_ns_;
+  std::vector<probe::PassiveReport> reports(mesh_->size());
+  for (const NodeRates& r : gathered_) {
+    if (r.rank < mesh_->size()) reports[r.rank] = r.report;
+  }
+  rates_->update(reports);
+  trace(epoch_, reports);
+  const Fabric live = rates_->fabric();
+  EpochEvent e = event(EpochEvent::Kind::kReport);
+  e.reports = std::move(reports);
+  tell(e);
+  if (!hysteresis_->epoch_ended(live) || anybody_left_) return;
+  if (weighed_ && !is_news(weighed_->fabric, live)) return decide_on(weighed_);
+
+  is_planning_ = true;
+  auto result = std::make_shared<std::shared_ptr<Weighed>>();
+  const std::uint64_t began_ns = mesh_->now_ns();
+  const bool runs = background_->run(
+      [result, live, plans = plans_, options = options_] {
+        Result<Weighed> w = weigh(live, *plans, options.planned_bytes, options.plan);
+        if (w) *result = std::make_shared<Weighed>(std::move(*w));
+      },
+      [this, result, began_ns] {
+        is_planning_ = false;
+        planning_ns_ = mesh_->now_ns() - began_ns;
+        weighed_ = *result;
+        if (weighed_ && is_on()) decide_on(weighed_);
+      });
+  if (!runs) is_planning_ = false;
+}
+
+void Epochs::decide_on(const std::shared_ptr<Weighed>& weighed) {
+  if (weighed->choice.plans == *plans_) return hysteresis_->confirmed(weighed->fabric);
+  const bool is_between = engine_->generations() > 1;  // the last change is not over
+  if (anybody_left_ || is_between || !hysteresis_->is_worth_it(*weighed)) return;
+  PlanSwitch::Order order;
+  order.plans = encode(weighed->choice.plans);
+  order.digest = digest(weighed->choice.plans);
+  // Several rounds of the tree, and the others' preparing, which is less work than planning was.
+  order.horizon_ns = kLeastHorizonNs + 4 * round_ns_ + 2 * planning_ns_;
+  switch_.begin(order);
+}
+
+void Epochs::decided(const Result<std::uint64_t>& first_seq) {
+  EpochEvent e = event(first_seq ? EpochEvent::Kind::kPlanChange : EpochEvent::Kind::kGivenUp);
+  e.cause = probe::describe_change(hysteresis_->planned(), weighed_->fabric);
+  e.plan = weighed_->choice.plans.name;
+  e.reason = weighed_->choice.reason;
+  e.digest = digest(weighed_->choice.plans);
+  e.fabric = weighed_->fabric;
+  e.time_us = weighed_->choice.time_us;
+  e.former_time_us = weighed_->former_us;
+  // Also where it was given up: no plan is tried twice for the same rates.
+  hysteresis_->changed(weighed_->fabric);
+  if (first_seq) {
+    e.generation = engine_->newest_generation();
+    e.first_seq = *first_seq;
+    plans_ = std::make_shared<const PlanSet>(std::move(weighed_->choice.plans));
+    log_info(e.cause + ": " + weighed_->choice.reason + "; predicted " + seconds(e.time_us) +
+             " instead of " + seconds(e.former_time_us) + " for 32 MiB (plan " +
+             std::to_string(e.generation) + ", from chunk " + std::to_string(e.first_seq) + " on)");
+  } else {
+    e.cause += "; but " + first_seq.status().message();
+    log_warn("the plan stays as it is: " + e.cause);
+  }
+  weighed_.reset();
+  tell(e);
+}
+
+EpochEvent Epochs::event(EpochEvent::Kind kind) const {
+  EpochEvent e;
+  e.kind = kind;
+  e.epoch = epoch_;
+  e.collectives = counted_;
+  e.time_ns = mesh_->now_ns();
+  e.fabric = rates_->fabric();
+  return e;
+}
+
+void Epochs::tell(const EpochEvent& event) const {
+  if (hooks_.observer != nullptr) hooks_.observer->on_epoch(event);
+}
+
+// -------------------------------------------------------------------------------- every node again
+
+void Epochs::prepare(const PlanSwitch::Order& order, const std::function<void(Status)>& prepared) {
+  struct Made {
+    Status status;
+    std::unique_ptr<Generation> generation;
+  };
+  auto made = std::make_shared<Made>();
+  const auto make = [made, order, number = engine_->next_generation(), rank = mesh_->rank(),
+                     size = mesh_->size(), options = engine_->options()] {
+    try {
+      const Result<PlanSet> plans = decode_plan_set(order.plans.data(), order.plans.size());
+      if (!plans) {
+        made->status = plans.status();
+      } else if (digest(*plans) != order.digest) {
+        made->status = remote_error("the new plan's checksum differs from node 0's");
+      } else {
+        auto generation = Generation::make(*plans, number, rank, size, options);
+        made->status = generation.status();
+        if (generation) made->generation = std::move(*generation);
+      }
+    } catch (const std::exception& e) {
+      made->status = internal_error(std::string("cannot take a new plan: ") + e.what());
+    }
+  };
+  const auto take = [this, made, prepared] {
+    if (made->status) made->status = engine_->prepare(std::move(made->generation));
+    prepared(made->status);
+  };
+  if (!background_->run(make, take)) prepared(system_error("no thread to prepare a plan"));
+}
+
+std::uint64_t Epochs::hold(std::uint64_t horizon_ns) {
+  if (engine_->holds_reached() > std::exchange(holds_seen_, engine_->holds_reached())) {
+    caution_ = std::min(caution_ * 2, 64.0);
+  }
+  const double expected = chunks_per_ns_ * static_cast<double>(horizon_ns) * caution_;
+  const std::uint64_t seq =
+      engine_->earliest_switch() + kBurst + static_cast<std::uint64_t>(std::min(expected, 1e9));
+  engine_->hold_at(seq);
+  return seq;
+}
+
+}  // namespace riffle
