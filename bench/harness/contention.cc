@@ -92,13 +92,14 @@ std::string contention_table(const Series& series, const ContentionOptions& opti
   constexpr std::size_t kSettled = 20;  // all-reduces that the plan has to follow
   const auto before = static_cast<std::size_t>(options.before);
   const std::size_t during = static_cast<std::size_t>(options.during);
+  const auto settled = [&](std::size_t first, std::size_t count) -> std::string {
+    if (count <= kSettled) return "not reached";
+    return format("%.3f", median_x_bound(series, first, kSettled, count - kSettled));
+  };
   text += format(
-      "# %s x bound (medians): before %.3f; with the foreign flow, from the 21st on %.3f; after "
-      "it, "
-      "from the 21st on %.3f\n",
-      series.peer.c_str(), median_x_bound(series, 0, 0, before),
-      median_x_bound(series, before, kSettled, during > kSettled ? during - kSettled : 0),
-      median_x_bound(series, before + during, kSettled, 1000));
+      "# %s x bound (medians): before %.3f; from the 21st on: with the foreign flow %s, ",
+      series.peer.c_str(), median_x_bound(series, 0, 0, before), settled(before, during).c_str());
+  text += "after it " + settled(before + during, static_cast<std::size_t>(options.after)) + "\n";
   return text;
 }
 
