@@ -19,13 +19,14 @@ BackgroundThread::~BackgroundThread() {
   if (!thread_.joinable()) return;
   if (getpid() != owner_pid_) {  // a forked child has no such thread
     thread_.detach();
+    static_cast<void>(changed_.release());
     return;
   }
   {
     const std::lock_guard lock(mutex_);
     must_end_ = true;
   }
-  changed_.notify_all();
+  changed_->notify_all();
   thread_.join();
 }
 
@@ -50,7 +51,7 @@ bool BackgroundThread::run(std::function<void()> work, std::function<void()> the
     const std::lock_guard lock(mutex_);
     jobs_.push_back({std::move(work), std::move(then)});
   }
-  changed_.notify_all();
+  changed_->notify_all();
   return true;
 }
 
@@ -59,7 +60,7 @@ void BackgroundThread::loop() {
     Job job;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return must_end_ || !jobs_.empty(); });
+      changed_->wait(lock, [this] { return must_end_ || !jobs_.empty(); });
       if (must_end_) return;
       job = std::move(jobs_.front());
       jobs_.pop_front();

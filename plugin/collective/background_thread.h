@@ -33,7 +33,9 @@ class BackgroundThread final : public Background {
   const int owner_pid_;
   std::shared_ptr<bool> is_stopped_ = std::make_shared<bool>(false);  // reactor thread
   std::mutex mutex_;
-  std::condition_variable changed_;
+  // On the heap because a forked child leaks it: to destroy it would wait for the thread that is
+  // not there.
+  std::unique_ptr<std::condition_variable> changed_ = std::make_unique<std::condition_variable>();
   std::deque<Job> jobs_;   // guarded by mutex_
   bool must_end_ = false;  // guarded by mutex_
   std::thread thread_;

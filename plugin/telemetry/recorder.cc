@@ -100,13 +100,14 @@ Recorder::Recorder(std::string path, std::uint64_t max_bytes, int file)
 Recorder::~Recorder() {
   if (process_ != getpid()) {  // a forked child: the thread is not here
     thread_.detach();
+    static_cast<void>(changed_.release());
     return;
   }
   {
     const std::lock_guard lock(mutex_);
     is_over_ = true;
   }
-  changed_.notify_all();
+  changed_->notify_all();
   thread_.join();
   if (file_ >= 0) ::close(file_);
 }
@@ -139,17 +140,17 @@ void Recorder::flush() {
   if (process_ != getpid()) return;
   std::unique_lock lock(mutex_);
   must_flush_ = true;
-  changed_.notify_all();
+  changed_->notify_all();
   const std::uint64_t wanted = lines_in_;
-  changed_.wait_for(lock, std::chrono::seconds(1), [&] { return lines_written_ >= wanted; });
+  changed_->wait_for(lock, std::chrono::seconds(1), [&] { return lines_written_ >= wanted; });
 }
 
 void Recorder::run() {
   pthread_setname_np(pthread_self(), "riffle-record");
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait_for(lock, std::chrono::milliseconds(kFlushMs),
-                      [this] { return is_over_ || must_flush_; });
+    changed_->wait_for(lock, std::chrono::milliseconds(kFlushMs),
+                       [this] { return is_over_ || must_flush_; });
     must_flush_ = false;
     const bool ends = is_over_;
     std::string text = std::exchange(queued_, {});
@@ -161,7 +162,7 @@ void Recorder::run() {
     if (!text.empty()) put(text);
     lock.lock();
     lines_written_ = lines;
-    changed_.notify_all();
+    changed_->notify_all();
     if (ends) return;
   }
 }

@@ -63,7 +63,9 @@ class Recorder {
   std::uint64_t file_bytes_ = 0;
 
   std::mutex mutex_;
-  std::condition_variable changed_;  // of everything below
+  // Of everything below. On the heap because a forked child leaks it: to destroy it would wait for
+  // the thread that is not there.
+  std::unique_ptr<std::condition_variable> changed_ = std::make_unique<std::condition_variable>();
   std::string queued_;
   std::map<std::string, std::string> standing_;
   std::uint64_t dropped_ = 0;

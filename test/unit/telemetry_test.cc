@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -132,8 +133,11 @@ TEST(Recorder, RefusesAFileItCannotWrite) {
 TEST(Recorder, AForkedChildRecordsNothing) {
   const Folder folder;
   auto recorder = *Recorder::open(folder.file("r"), 1 << 20);
+  recorder->flush();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the writer sleeps by now
   const pid_t child = fork();
   if (child == 0) {
+    alarm(30);
     recorder->write("{\"child\":1}\n");
     recorder->flush();
     recorder.reset();

@@ -1,0 +1,81 @@
+#include "plugin/collective/background_thread.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+namespace riffle {
+namespace {
+
+bool becomes(const std::atomic<int>& value, int wanted) {
+  for (int i = 0; i < 2000 && value != wanted; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return value == wanted;
+}
+
+TEST(BackgroundThread, WorksInOrderAndAnswersOnTheReactor) {
+  const auto reactor = Reactor::acquire();
+  BackgroundThread background(reactor);
+  std::atomic<int> answers = 0;
+  std::thread::id worker;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(background.run([&] { worker = std::this_thread::get_id(); },
+                               [&, i] {
+                                 EXPECT_EQ(answers, i);
+                                 EXPECT_NE(std::this_thread::get_id(), worker);
+                                 ++answers;
+                               }));
+  }
+  EXPECT_TRUE(becomes(answers, 3));
+}
+
+TEST(BackgroundThread, WorkThatThrowsIsAnsweredAndHarmsNobody) {
+  const auto reactor = Reactor::acquire();
+  BackgroundThread background(reactor);
+  std::atomic<int> answers = 0;
+  ASSERT_TRUE(background.run([] { throw std::runtime_error("no memory"); }, [&] { ++answers; }));
+  ASSERT_TRUE(background.run([] {}, [&] { ++answers; }));
+  EXPECT_TRUE(becomes(answers, 2));
+}
+
+TEST(BackgroundThread, NoAnswerComesAfterStop) {
+  const auto reactor = Reactor::acquire();
+  std::atomic<int> answers = 0, works = 0;
+  {
+    BackgroundThread background(reactor);
+    reactor->run_and_wait([&] { background.stop(); });
+    ASSERT_TRUE(background.run([&] { ++works; }, [&] { ++answers; }));
+    EXPECT_TRUE(becomes(works, 1));
+  }
+  reactor->run_and_wait([] {});
+  EXPECT_EQ(answers, 0);
+}
+
+// A data loader's process gets a copy of the object but not its thread.
+TEST(BackgroundThread, AForkedChildCanDropIt) {
+  const auto reactor = Reactor::acquire();
+  auto background = std::make_unique<BackgroundThread>(reactor);
+  std::atomic<int> answers = 0;
+  ASSERT_TRUE(background->run([] {}, [&] { ++answers; }));
+  ASSERT_TRUE(becomes(answers, 1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the thread sleeps by now
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30);
+    background.reset();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+}  // namespace
+}  // namespace riffle
