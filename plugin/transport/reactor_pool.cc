@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plugin/config/config.h"
+#include "plugin/transport/fork_registry.h"
 #include "plugin/transport/placement.h"
 #include "plugin/transport/reactor_thread.h"
 
@@ -21,6 +22,9 @@ struct Pool {
 Pool& pool() {
   static Pool* const instance = [] {
     auto* made = new Pool;
+    // Before a fork the handlers lock in the opposite order of their registration. acquire() holds
+    // the pool's lock while it opens descriptors, so the registry's handlers must be there first.
+    static_cast<void>(fork_registry::generation());
     pthread_atfork([] { pool().mutex.lock(); }, [] { pool().mutex.unlock(); },
                    [] { pool().mutex.unlock(); });
     return made;

@@ -113,7 +113,7 @@ TEST_F(LogTest, LinesStayWholeBetweenThreadsAndAFork) {
   const pid_t child = fork();
   if (child == 0) {
     write_lines();
-    _exit(0);
+    raise(SIGKILL);  // an exit would let thread sanitizer report the parent's threads into the pipe
   }
   for (std::thread& thread : threads) thread.join();
   int status = -1;
@@ -121,7 +121,7 @@ TEST_F(LogTest, LinesStayWholeBetweenThreadsAndAFork) {
   dup2(saved, STDERR_FILENO);
   close(saved);
   close(ends[1]);
-  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
   std::string text;
   char buffer[4096];
   for (ssize_t n = 0; (n = read(ends[0], buffer, sizeof buffer)) > 0;) {
