@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Every header that ships compiles on its own, so it may be included first anywhere.
 
+A header whose source file includes it before anything else was shown to by the build.
+
 usage: check_headers.py COMPILER [FLAG...]
 """
 import concurrent.futures
 import os
+import re
 import subprocess
 import sys
 
@@ -18,13 +21,22 @@ def compile_alone(header):
         cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-headers = sources(".h", rooms=("bench", "plugin", "sparse", "tools", "topology"))
-assert headers, "no headers found"
+def is_first_in_its_source(header):
+    source = ROOT / header.with_suffix(".cc")
+    if not source.exists():
+        return False
+    first = re.search(r'^\s*#\s*include\s+["<]([^">]+)', source.read_text(), re.MULTILINE)
+    return first is not None and first[1] == str(header)
+
+
+shipped = sources(".h", rooms=("bench", "plugin", "sparse", "tools", "topology"))
+assert shipped, "no headers found"
+headers = [header for header in shipped if not is_first_in_its_source(header)]
 failures = 0
 with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
     for header, result in zip(headers, pool.map(compile_alone, headers)):
         if result.returncode != 0:
             failures += 1
             print(f"{header} does not compile alone:\n{result.stderr}")
-print(f"{len(headers)} headers, {failures} not self-contained")
+print(f"{len(shipped)} headers, {len(headers)} compiled here, {failures} not self-contained")
 sys.exit(1 if failures else 0)

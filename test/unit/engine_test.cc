@@ -41,7 +41,7 @@ TEST_P(EngineSwitch, PlansChangeWhileChunksAreInFlight) {
     ASSERT_EQ(EngineCase(std::strtoull(one, nullptr, 10), 4).run(), "");
     return;
   }
-  for (std::uint64_t i = 0; i < kCasesPerPart / 2; ++i) {
+  for (std::uint64_t i = 0; i < kCasesPerPart / 4; ++i) {
     const std::uint64_t seed = 1'000'000 + GetParam() * kCasesPerPart + i;
     ASSERT_EQ(EngineCase(seed, 4).run(), "") << "repeat with RIFFLE_TEST_SEED=" << seed;
   }
