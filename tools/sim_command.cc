@@ -1,16 +1,18 @@
 // `riffle sim`: the production engine on a simulated network. Two uses: random scenarios with
-// faults
-// (--seed, --seeds), and the time of one all-reduce (--fabric or --profile).
+// faults (--seed, --seeds), and a fabric (--fabric or --profile): the time of one all-reduce, or
+// what probing at connect finds and costs (--probe).
 #include <chrono>
 #include <cstdio>
 #include <memory>
 
 #include "plugin/config/config.h"
+#include "test/sim/job.h"
 #include "test/sim/play.h"
 #include "test/sim/simulate.h"
 #include "tools/command.h"
 #include "tools/fabric_source.h"
 #include "topology/plan/planner.h"
+#include "topology/probe/live_fabric.h"
 
 namespace riffle::tools {
 namespace {
@@ -24,6 +26,7 @@ struct Options {
   FabricSource source;
   std::uint64_t bytes = 16 << 20;
   std::string plan;
+  bool probes = false;
   std::uint64_t tick_ns = 0, frame_cpu_ns = 0;
 };
 
@@ -66,13 +69,54 @@ int soak(const Options& o) {
   return broken == 0 ? 0 : kFailed;
 }
 
+PlanOptions plan_options(const Options& o) {
+  PlanOptions options;
+  options.max_lanes = static_cast<int>(config().lanes);
+  options.only = o.plan.empty() ? config().plan : o.plan;
+  return options;
+}
+
+// Connect with probing, then one all-reduce by the plan on what was found.
+int probe_of(const Options& o) {
+  const auto fabric = read_fabric(o.source, "sim");
+  if (!fabric) return report(fabric.status());
+  constexpr int kChunks = 64, kManyNodes = 128;  // every node's memory is here
+  sim::JobOptions options;
+  options.probes = true;
+  options.network.tick_ns = o.tick_ns;
+  options.network.frame_cpu_ns = o.frame_cpu_ns;
+  options.session.engine.chunk_bytes = static_cast<std::size_t>(config().chunk_bytes);
+  options.session.engine.piece_bytes = static_cast<std::size_t>(config().piece_bytes);
+  options.session.engine.max_chunks = fabric->size() > kManyNodes ? kChunks / 8 : kChunks;
+  options.session.epochs.planned_bytes = o.bytes;
+  options.session.epochs.plan = plan_options(o);
+  sim::Job job(fabric.value(), options);
+  if (const Status s = job.connect(); !s) return report(s);
+  const ProbeOutcome& found = job.probed();
+  const sim::ProbeTraffic& sent = job.traffic();
+  std::printf("probed in %.2f s (connect %.2f s): %d rounds, %llu of %llu pairs, %.1f MB%s%s\n",
+              static_cast<double>(found.time_ns) / 1e9, static_cast<double>(job.connect_ns()) / 1e9,
+              found.findings.rounds, static_cast<unsigned long long>(sent.pairs),
+              static_cast<unsigned long long>(fabric->size()) * (fabric->size() - 1),
+              static_cast<double>(sent.flow_bytes) / 1e6, found.trouble.empty() ? "" : "; ",
+              found.trouble.c_str());
+  std::printf("orders and reports %.1f kB, %llu answers\n",
+              static_cast<double>(sent.message_bytes) / 1e3,
+              static_cast<unsigned long long>(sent.answers));
+  std::printf("found (as link rates, 1514/1448 of payload): %s\n",
+              probe::describe(found.findings, job.basis().fabric).c_str());
+  const auto time_us = job.all_reduce_us(o.bytes);
+  if (!time_us) return report(time_us.status());
+  std::printf("plan \"%s\": %llu bytes in %.1f us, %.3f x bound\n", job.choice().plans.name.c_str(),
+              static_cast<unsigned long long>(o.bytes), *time_us,
+              *time_us / bound_us(fabric.value(), o.bytes));
+  return 0;
+}
+
 int time_of(const Options& o) {
   const auto fabric = read_fabric(o.source, "sim");
   if (!fabric) return report(fabric.status());
-  PlanOptions plan_options;
-  plan_options.max_lanes = static_cast<int>(config().lanes);
-  plan_options.only = o.plan.empty() ? config().plan : o.plan;
-  const auto choice = plan(fabric.value(), o.bytes, plan_options);
+  const auto choice = plan(fabric.value(), o.bytes, plan_options(o));
   if (!choice) return report(choice.status());
   sim::SimulateOptions options;
   options.engine.chunk_bytes = static_cast<std::size_t>(config().chunk_bytes);
@@ -106,7 +150,7 @@ int run(const Options& o) {
   if (o.source.file.empty() && o.source.profile.empty()) {
     return report(invalid_argument("sim needs --seed, --seeds, --fabric or --profile"));
   }
-  return time_of(o);
+  return o.probes ? probe_of(o) : time_of(o);
 }
 
 }  // namespace
@@ -125,6 +169,9 @@ void add_sim(CLI::App& app, int& exit_code) {
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
   sub->add_option("--plan", o->plan, "Force one kind, as RIFFLE_PLAN");
+  sub->add_flag(
+      "--probe", o->probes,
+      "With --fabric or --profile: probe first, as connect does, and plan on what it finds");
   sub->add_option("--tick-ns", o->tick_ns,
                   "Rates are found anew at multiples of this; 1 is exact, 0 fits the size")
       ->capture_default_str();
@@ -134,6 +181,7 @@ void add_sim(CLI::App& app, int& exit_code) {
   sub->footer(
       "Examples: riffle sim --seeds 1000 --from 5000\n"
       "          riffle sim --profile racks8 --bytes 32M\n"
+      "          riffle sim --profile racks8 --probe\n"
       "Rates of the fabric count as payload rates here.");
   sub->callback([o, &exit_code] { exit_code = run(*o); });
 }

@@ -10,12 +10,13 @@
 
 namespace riffle {
 
-// Node 0 to all, along the tree: run these flows now.
+// Node 0 to all, along the tree: run these flows now. A subtree hears of its own flows only.
 struct ProbeOrder {
-  std::uint32_t number = 0;  // of the round, from 1
-  std::uint32_t duration_us = 0;
-  std::uint32_t most_bytes = 0;  // per flow
+  std::uint32_t number = 0;       // of the round, from 1
+  std::uint32_t duration_us = 0;  // 0: no round, but open all links
+  std::uint32_t most_bytes = 0;   // per flow
   std::vector<probe::Flow> flows;
+  bool opens_links() const { return duration_us == 0; }
 };
 
 // A subtree to its parent: the round is over here, and this is what arrived. Receivers tell rates,

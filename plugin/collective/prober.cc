@@ -12,6 +12,22 @@ constexpr std::uint64_t kSurveySeed = 1;
 constexpr std::uint64_t kBefore = 0;      // priority: as answers
 constexpr std::size_t kMostIncoming = 8;  // messages being received at a time
 
+// In the tree, where the parent of r is (r-1)/2: is `node` in the subtree of `root`?
+bool is_below(int node, int root) {
+  while (node > root) node = (node - 1) / 2;
+  return node == root;
+}
+
+// Nobody below `root` has to know of other flows: with all of them in every message, orders would
+// grow with the square of the nodes.
+ProbeOrder part_of(const ProbeOrder& order, int root) {
+  ProbeOrder part = order;
+  std::erase_if(part.flows, [root](const probe::Flow& f) {
+    return !is_below(f.from, root) && !is_below(f.to, root);
+  });
+  return part;
+}
+
 }  // namespace
 
 Prober::Prober(Mesh* mesh, TimerService* timers)
@@ -65,7 +81,7 @@ void Prober::next_round() {
 
 // Receivers' counts and senders' round trips become samples, in the order of the flows.
 void Prober::round_is_over() {
-  if (!order_.flows.empty()) {
+  if (!order_.opens_links()) {
     std::map<std::pair<int, int>, probe::Sample> samples;
     for (const ProbeReport::Entry& e : entries_) {
       probe::Sample& s = samples[{e.flow.from, e.flow.to}];
@@ -101,9 +117,10 @@ void Prober::carry_out(const ProbeOrder& order) {
   entries_.clear();
   own_part_over_ = false;
   children_missing_ = static_cast<int>(children_.size());
-  const Message message = encode(order);
-  for (const int child : children_) send(child, ProbeFlows::kOrder, order.number, message);
-  if (order.flows.empty()) {
+  for (const int child : children_) {
+    send(child, ProbeFlows::kOrder, order.number, encode(part_of(order, child)));
+  }
+  if (order.opens_links()) {
     for (int peer = 0; peer < mesh_->size(); ++peer) {
       if (peer != mesh_->rank()) mesh_->open(peer);
     }
@@ -117,7 +134,7 @@ void Prober::carry_out(const ProbeOrder& order) {
 
 void Prober::opened(int peer) {
   link_is_open_[peer] = true;
-  if (stopped_ || order_.number != 1 || own_part_over_) return;
+  if (stopped_ || order_.number == 0 || !order_.opens_links() || own_part_over_) return;
   if (std::count(link_is_open_.begin(), link_is_open_.end(), false) > 0) return;
   own_part_over_ = true;
   report_if_complete();
@@ -125,9 +142,8 @@ void Prober::opened(int peer) {
 
 void Prober::report_if_complete() {
   if (stopped_ || !own_part_over_ || children_missing_ > 0) return;
-  for (ProbeReport::Entry& e : flows_.entries()) {
-    if (!order_.flows.empty()) entries_.push_back(e);
-  }
+  const std::vector<ProbeReport::Entry> own = flows_.entries();
+  entries_.insert(entries_.end(), own.begin(), own.end());
   if (is_root()) return round_is_over();
   ProbeReport report;
   report.number = order_.number;

@@ -3,7 +3,8 @@
 // Node 0 runs a survey (topology/probe/survey.h). Every round is an order that goes down the
 // bootstrap tree; every node carries out its flows (probe_flows.h); when they have ended, and those
 // of its subtree too, what was counted goes up. Only then comes the next order, so rounds never
-// meet. The first order has no flows: it opens all links. Two messages per node and round.
+// meet. The first order has no flows: it opens all links. Two messages per node and round, which
+// name the flows of the subtree only: O(N log N) bytes per round.
 //
 // Probing never makes connect fail: it has a budget of time, and whatever goes wrong (a mangled
 // message, a silent node) only means that node 0 goes on with less, or nothing, known. A lost node

@@ -1,24 +1,20 @@
 #include "test/sim/simulate.h"
 
 #include <algorithm>
-#include <deque>
 #include <memory>
 
+#include "test/sim/dry_calls.h"
 #include "topology/plan/planner.h"
 
 namespace riffle::sim {
 namespace {
 
-// The memory of all nodes: addresses that nobody may touch, which the mapping makes sure of by not
-// being there.
-std::byte* nowhere() { return reinterpret_cast<std::byte*>(std::uintptr_t{1} << 40); }
-
 class DryNode final : private MeshSink {
  public:
   DryNode(SimNetwork* network, int rank, std::uint64_t bytes, const SimulateOptions& options)
       : bytes_(bytes),
-        call_bytes_(options.call_bytes),
-        operations_(options.outstanding),
+        calls_(options.call_bytes, options.outstanding,
+               [this](Operation* operation) { engine_.submit(operation); }),
         engine_(&network->mesh(rank), engine_options(options),
                 [this](int, const Status& why) { fail(why); }) {
     network->set_sink(rank, this);
@@ -26,12 +22,8 @@ class DryNode final : private MeshSink {
 
   Status install(const PlanSet& plans) { return engine_.install(plans); }
 
-  // Takes what is done and posts what may be posted.
-  void progress() {
-    while (done_ < posted_ && at(done_).state != Operation::State::kRunning) ++done_;
-    while (next_byte_ < bytes_ && posted_ - done_ < operations_.size()) post();
-  }
-  bool is_finished() const { return next_byte_ == bytes_ && done_ == posted_; }
+  void begin() { calls_.begin(bytes_); }
+  bool is_finished() const { return calls_.is_finished(); }
   const Status& error() const { return error_; }
 
  private:
@@ -40,20 +32,6 @@ class DryNode final : private MeshSink {
     e.has_blocks = false;
     e.max_operations = std::max(e.max_operations, options.outstanding);
     return e;
-  }
-  Operation& at(std::uint64_t call) { return operations_[call % operations_.size()]; }
-
-  void post() {
-    const std::uint64_t size = std::min(call_bytes_, bytes_ - next_byte_);
-    const bool floats = bytes_ % sizeof(float) == 0 && call_bytes_ % sizeof(float) == 0;
-    Operation& o = at(posted_++);
-    o.type = floats ? DataType::kFloat32 : DataType::kUint8;
-    o.count = floats ? size / sizeof(float) : size;
-    o.send = o.recv = nowhere() + next_byte_;
-    o.is_dry = true;
-    o.state = Operation::State::kRunning;
-    next_byte_ += size;
-    engine_.submit(&o);
   }
   void fail(const Status& why) {
     if (error_) error_ = why;
@@ -66,18 +44,17 @@ class DryNode final : private MeshSink {
   }
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override {
     engine_.arrived(peer, header, payload);
-    progress();
+    calls_.progress();
   }
   void sent(int, std::uint64_t cookie) override {
     engine_.sent(cookie);
-    progress();
+    calls_.progress();
   }
   void departed(int) override {}
   void lost(int, const Status& why) override { fail(why); }
 
-  const std::uint64_t bytes_, call_bytes_;
-  std::uint64_t next_byte_ = 0, posted_ = 0, done_ = 0;
-  std::vector<Operation> operations_;
+  const std::uint64_t bytes_;
+  DryCalls calls_;
   Status error_;
   Engine engine_;
 };
@@ -130,7 +107,7 @@ Result<Simulated> simulate(const Fabric& fabric, const PlanSet& plans, std::uint
     nodes.push_back(std::make_unique<DryNode>(&network, r, bytes, options));
     if (Status s = nodes.back()->install(plans); !s) return s;
   }
-  for (const auto& node : nodes) node->progress();
+  for (const auto& node : nodes) node->begin();
   Simulated result;
   // What is not finished after the last event never will be; what comes after everybody has
   // finished (credits on their way back) does not count.

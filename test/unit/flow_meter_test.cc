@@ -21,6 +21,7 @@ TEST(FlowMeter, WhatComesAfterTheLimitDoesNotCount) {
   for (int i = 0; i <= 400; ++i) meter.arrived(i * kMs / 10, 1'250);
   for (int i = 401; i <= 800; ++i) meter.arrived(i * kMs / 10, 50'000);
   EXPECT_NEAR(static_cast<double>(meter.sample().kbps), 100'000, 3'000);
+  EXPECT_EQ(meter.bytes(), 401u * 1'250 + 400u * 50'000);  // but it has been sent
 }
 
 TEST(FlowMeter, AFlowThatChangesIsNotSteady) {

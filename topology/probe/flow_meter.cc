@@ -21,8 +21,8 @@ FlowMeter::FlowMeter(std::uint64_t limit_ns) : limit_ns_(std::max<std::uint64_t>
 void FlowMeter::arrived(std::uint64_t now_ns, std::uint64_t bytes) {
   if (total_bytes_ == 0) first_ns_ = now_ns;
   const std::uint64_t since = now_ns > first_ns_ ? now_ns - first_ns_ : 0;
-  if (since > limit_ns_) return;
   total_bytes_ += bytes;
+  if (since > limit_ns_) return;
   last_ns_ = since;
   Bin& bin = bins_[std::min<std::size_t>(since * kBins / limit_ns_, kBins - 1)];
   bin = {total_bytes_, since};

@@ -15,10 +15,11 @@ namespace riffle::probe {
 
 class FlowMeter {
  public:
-  // Nothing counts that arrives later than `limit_ns` after the first bytes.
+  // What arrives later than `limit_ns` after the first bytes says nothing about the rate.
   explicit FlowMeter(std::uint64_t limit_ns);
 
   void arrived(std::uint64_t now_ns, std::uint64_t bytes);
+  // All that arrived.
   std::uint64_t bytes() const { return total_bytes_; }
 
   // Rate and steadiness; rtt_us stays 0.

@@ -40,7 +40,9 @@ class Improver {
   void improve(Candidate* best) {
     bool changed = true;
     while (changed && !is_spent()) {
-      changed = join(best);
+      changed = false;
+      // Pieces of one rack first: few attempts, and moving nodes may use up the effort.
+      while (join(best)) changed = true;
       // Where the model errs most is most to gain, if the effort does not reach for all.
       for (const int node : model_.worst_first(best->rack_of, best->racks)) {
         changed |= move(node, best);
@@ -65,15 +67,19 @@ class Improver {
     }
     return changed;
   }
+  // The two that gain most by it.
   bool join(Candidate* best) {
+    Candidate joined = *best;
     for (int a = 0; a < best->racks; ++a) {
       for (int b = a + 1; b < best->racks && !is_spent(); ++b) {
         std::vector<int> other = best->rack_of;
         std::replace(other.begin(), other.end(), b, a);
-        if (try_out(std::move(other), best)) return true;
+        try_out(std::move(other), &joined);
       }
     }
-    return false;
+    if (joined.racks == best->racks) return false;
+    *best = std::move(joined);
+    return true;
   }
 
   const RackModel& model_;

@@ -65,6 +65,13 @@ void Fluid::drop(int flow, std::uint64_t now_ns) {
   changed(now_ns);
 }
 
+double Fluid::passed(int flow, std::uint64_t now_ns) const {
+  if (!share_.is_active(flow)) return 0;
+  const Pipe& pipe = pipes_[flow];
+  const double since = static_cast<double>(now_ns) - pipe.since_ns;
+  return std::clamp(pipe.bytes - pipe.left + since * pipe.rate, 0.0, pipe.bytes);
+}
+
 const std::vector<int>& Fluid::complete(std::uint64_t now_ns) {
   completed_.clear();
   const auto now = static_cast<double>(now_ns);

@@ -33,6 +33,8 @@ class Fluid {
   // Ends whatever the flow transmits, without completing it.
   void drop(int flow, std::uint64_t now_ns);
   bool is_busy(int flow) const { return share_.is_active(flow); }
+  // Bytes of the transmission that passed by now; 0 on an idle flow.
+  double passed(int flow, std::uint64_t now_ns) const;
 
   // When there is something to do: call complete() at the first, share_out() at the second, and if
   // both are due complete() first.

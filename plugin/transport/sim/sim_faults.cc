@@ -37,7 +37,10 @@ void SimNetwork::cut(int from, int to) {
   if (l == nullptr || l->is_down) return;
   l->is_down = true;
   fluid_.drop(l->flow, now_ns_);
-  if (l->under_way >= 0) free_frame(frames_.at(static_cast<std::uint32_t>(l->under_way)));
+  if (l->under_way >= 0) {
+    free_frame(frames_.at(static_cast<std::uint32_t>(l->under_way)));
+    fall_idle(*l);
+  }
   l->under_way = -1;
   for (const SimLink::Waiting& w : l->queue) free_frame(frames_.at(w.frame));
   l->queue.clear();
@@ -147,11 +150,11 @@ void SimNetwork::close(int rank) {
       if (l.is_down) continue;
       for (const SimLink::Waiting& w : l.queue) {
         SimFrame& frame = frames_.at(w.frame);
-        if (options_.carries_payload && !frame.is_copied) copy_payload(frame);
+        if (options_.carries_payload) copy_payload(frame);
       }
       if (l.under_way >= 0) {
         SimFrame& frame = frames_.at(static_cast<std::uint32_t>(l.under_way));
-        if (options_.carries_payload && !frame.is_copied) copy_payload(frame);
+        if (options_.carries_payload) copy_payload(frame);
       }
       SimFrame& goodbye = frames_.take();
       goodbye.from = rank;

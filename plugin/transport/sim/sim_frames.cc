@@ -28,7 +28,9 @@ void SimNetwork::send(int from, int to, const FrameHeader& header,
   frame.header = header;
   frame.payload = payload;
   frame.cookie = cookie;
-  queue(link(from, to), frame, priority);
+  SimLink& l = link(from, to);
+  frame.header.receiver_is_slow = l.marks_slow;
+  queue(l, frame, priority);
 }
 
 void SimNetwork::queue(SimLink& l, SimFrame& frame, std::uint64_t priority) {
@@ -61,6 +63,7 @@ void SimNetwork::start_next(SimLink& l) {
   if (l.under_way >= 0) return;
   SimFrame* frame = next_fluid_frame(l);
   if (frame == nullptr) return;
+  l.busy_since_ns = now_ns_;
   leave_sender(l, *frame);
   fluid_.begin(l.flow, frame->wire_bytes(), now_ns_);
 }
@@ -71,12 +74,34 @@ void SimNetwork::transmitted(SimLink& l) {
   while (complete) {
     SimFrame& done = frames_.at(static_cast<std::uint32_t>(l.under_way));
     l.under_way = -1;
+    l.out_bytes += static_cast<std::uint64_t>(done.wire_bytes());
     hand_over(l, done);
     SimFrame* next = next_fluid_frame(l);
-    if (next == nullptr) return fluid_.rest(l.flow, now_ns_);
+    if (next == nullptr) {
+      fall_idle(l);
+      return fluid_.rest(l.flow, now_ns_);
+    }
     leave_sender(l, *next);
     complete = fluid_.more(l.flow, next->wire_bytes(), now_ns_);
   }
+}
+
+void SimNetwork::fall_idle(SimLink& l) { l.busy_ns += now_ns_ - l.busy_since_ns; }
+
+LinkActivity SimNetwork::activity(int rank, int peer) {
+  const auto bytes = [this](const SimLink& l) {
+    return l.out_bytes + static_cast<std::uint64_t>(fluid_.passed(l.flow, now_ns_));
+  };
+  LinkActivity a;
+  if (const SimLink* out = find_link(rank, peer)) {
+    a.out_bytes = bytes(*out);
+    a.busy_ns = out->busy_ns + (out->under_way >= 0 ? now_ns_ - out->busy_since_ns : 0);
+  }
+  if (const SimLink* in = find_link(peer, rank)) {
+    a.in_bytes = bytes(*in);
+    a.peer_calls_us_slow = in->is_called_slow;
+  }
+  return a;
 }
 
 // The first byte leaves.
@@ -92,7 +117,7 @@ void SimNetwork::leave_sender(SimLink& l, SimFrame& frame) {
 
 // The last byte left.
 void SimNetwork::hand_over(SimLink& l, SimFrame& frame) {
-  if (options_.carries_payload && !frame.is_copied) copy_payload(frame);
+  if (options_.carries_payload) copy_payload(frame);
   if (!frame.says_goodbye) push(EventKind::kSent, now_ns_, l.from, l.to, frame.cookie);
   if (node(l.to).state == SimNode::State::kStopped) l.buffered += frame.header.length;
   std::uint64_t& free_ns = l.stream_ns[frame.stream];
@@ -109,6 +134,7 @@ void SimNetwork::hand_over(SimLink& l, SimFrame& frame) {
 }
 
 void SimNetwork::copy_payload(SimFrame& frame) {
+  if (frame.is_copied || (carries_ && !carries_(frame.header))) return;
   frame.copy.assign(frame.payload.begin(), frame.payload.end());
   frame.is_copied = true;
   counters_.bytes_under_way += frame.copy.size();
@@ -161,6 +187,7 @@ void SimNetwork::frame_arrived(SimNode& n, std::uint64_t name) {
   if (options_.carries_payload && !frame.copy.empty()) {
     std::memcpy(frame.place, frame.copy.data(), frame.copy.size());
   }
+  link(from, n.rank()).is_called_slow = frame.header.receiver_is_slow;
   const FrameHeader header = frame.header;
   std::byte* const payload = frame.place;
   free_frame(frame);

@@ -84,7 +84,13 @@ struct SimLink {
   int next_stream = 0;
   std::array<std::uint64_t, kMostStreams> stream_ns{};  // when its last frame arrives
   std::uint64_t buffered = 0;  // payload bytes that wait in the kernel of a stopped receiver
-  bool is_down = false;        // frames already gone may still arrive, nothing else leaves
+  // Mesh::activity().
+  std::uint64_t out_bytes = 0;  // of frames that have left
+  std::uint64_t busy_ns = 0;    // of the times that are over
+  std::uint64_t busy_since_ns = 0;
+  bool marks_slow = false;      // what `from` says of `to` in every further frame
+  bool is_called_slow = false;  // what the last frame that arrived said
+  bool is_down = false;         // frames already gone may still arrive, nothing else leaves
 };
 
 }  // namespace riffle::sim

@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "plugin/transport/mesh.h"
@@ -54,6 +55,11 @@ class SimNetwork {
   void set_sink(int rank, MeshSink* sink);
   // All links are up at once, without the events of opening them.
   void open_all();
+  // Payloads of other frames stay at home: time passes as if they travelled, but the receiver's
+  // memory stays as it is. For traffic whose content nobody looks at.
+  void carry_only(std::function<bool(const FrameHeader&)> carries) {
+    carries_ = std::move(carries);
+  }
 
   // Runs the next event. False if nothing is left that could ever happen.
   bool step();
@@ -75,6 +81,8 @@ class SimNetwork {
 
   const SimCounters& counters() const { return counters_; }
   const Fluid& fluid() const { return fluid_; }
+  // Mesh::activity(): what left counts as delivered, the way of acknowledgements is left out.
+  LinkActivity activity(int rank, int peer);
 
  private:
   friend class SimNode;
@@ -102,6 +110,7 @@ class SimNetwork {
   void hand_over(SimLink& link, SimFrame& frame);
   bool is_stalled(const SimLink& link) const;
   void copy_payload(SimFrame& frame);
+  void fall_idle(SimLink& link);
   void header_arrived(SimNode& node, std::uint64_t name);
   void frame_arrived(SimNode& node, std::uint64_t name);
   bool place(SimNode& node, SimFrame& frame);
@@ -126,6 +135,7 @@ class SimNetwork {
   std::vector<std::unique_ptr<SimLink>> links_;  // by flow
   std::vector<int> link_of_;                     // [from * size + to], -1: never used
   std::vector<std::function<void()>> script_;
+  std::function<bool(const FrameHeader&)> carries_;
   SimCounters counters_;
 };
 

@@ -25,6 +25,10 @@ class SimNode final : public Mesh, public TimerService {
     network_->send(rank_, peer, header, payload, cookie, priority);
   }
   std::uint64_t now_ns() const override { return network_->now_ns(); }
+  LinkActivity activity(int peer) override { return network_->activity(rank_, peer); }
+  void mark_slow(int peer, bool is_slow) override {
+    if (SimLink* link = network_->find_link(rank_, peer)) link->marks_slow = is_slow;
+  }
   void abort() override { network_->abort(rank_); }
 
   std::uint64_t call_at(std::uint64_t when_ns, std::function<void()> f) override {
