@@ -241,6 +241,28 @@ TEST(LiveRates, AnUplinkHasWhatItsNodesSendTogether) {
   EXPECT_EQ(rates.fabric().racks[0].up_kbps, 200'000);
 }
 
+// A ring leaves a rack at one node, which then has no near peer to send to. The others' few bytes
+// are messages.
+TEST(LiveRates, AnUplinkHasWhatItsOnlySenderSends) {
+  Fabric base = even_fabric(8, kBase);
+  base.racks = {{"a", 800'000, 800'000}, {"b", 800'000, 800'000}};
+  for (int n = 0; n < 8; ++n) base.nodes[n].rack = n / 4;
+  const auto epoch = [](std::int64_t far_kbps) {
+    std::vector<PassiveReport> all(8);
+    for (PassiveReport& r : all) {
+      r.active_ms = 4000;
+      r.far = {0, 100, 0};
+    }
+    for (const int last : {3, 7}) all[last].far = {far_kbps, far_kbps, 3900};
+    return all;
+  };
+  LiveRates rates(base, false);
+  rates.update(epoch(395'000));  // all that the node can send
+  EXPECT_EQ(rates.fabric().racks[0].up_kbps, 800'000);
+  rates.update(epoch(200'000));
+  EXPECT_NEAR(static_cast<double>(rates.fabric().racks[0].up_kbps), 200'000, 20'000);
+}
+
 TEST(LiveRates, AnIdleJobLearnsNothing) {
   const Fabric base = even_fabric(8, kBase);
   LiveRates rates(base, false);

@@ -26,6 +26,9 @@ constexpr double kCreep = 1.1;
 constexpr double kLeap = 2.0;
 constexpr double kAboutAll = 0.9;
 constexpr double kBurst = 1.25;
+// A node that sends less than this part of its rate to other racks has no part in the collective's
+// way there, only in the messages of connect and epochs.
+constexpr double kMessages = 0.02;
 
 std::string named(const std::string& kind, std::size_t number, const std::string& name) {
   const std::string plain = std::to_string(number);
@@ -84,7 +87,9 @@ void LiveRates::update(const std::vector<PassiveReport>& reports) {
   }
 }
 
-// What the nodes of a rack say of their uplink, as if it were one node's link.
+// What the nodes of a rack say of their uplink, as if it were one node's link. Some plans leave the
+// way out to few of them, and these may then have no near peer to compare with: what goes out as
+// fast as the node can send anyway was not held up by the uplink.
 PassiveRate LiveRates::uplink(int rack, const std::vector<PassiveReport>& reports,
                               std::int64_t* active_ms) const {
   PassiveRate sum;
@@ -93,7 +98,10 @@ PassiveRate LiveRates::uplink(int rack, const std::vector<PassiveReport>& report
   for (std::size_t i = 0; i < reports.size(); ++i) {
     if (base_.nodes[i].rack != rack) continue;
     const PassiveReport& r = reports[i];
-    const bool was = was_limit(r.far, r.active_ms);
+    const double own_kbps = out_[i].factor * static_cast<double>(base_.nodes[i].out_kbps);
+    if (static_cast<double>(r.far.peak_kbps) < kMessages * own_kbps) continue;
+    const bool was = was_limit(r.far, r.active_ms) &&
+                     static_cast<double>(r.far.limit_kbps) < kAboutAll * own_kbps;
     ++members;
     limited += was;
     limit_kbps += was ? r.far.limit_kbps : r.far.peak_kbps;
