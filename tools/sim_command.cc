@@ -3,6 +3,7 @@
 // what probing at connect finds and costs (--probe).
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 
 #include "plugin/config/config.h"
@@ -34,15 +35,20 @@ void print_trace(std::uint64_t now_ns, const std::string& what) {
   std::printf("%12.3f ms  %s\n", static_cast<double>(now_ns) / 1e6, what.c_str());
 }
 
+// Every node 0 would say why it changes its plan.
+void keep_sessions_quiet() { ::setenv("RIFFLE_LOG", "warn", 0); }
+
 bool play_one(std::uint64_t seed, bool is_loud, bool traces = false) {
   const sim::Scenario scenario = sim::draw_scenario(seed);
   const sim::Outcome outcome = traces ? sim::play(scenario, print_trace) : sim::play(scenario);
   if (is_loud || !outcome.broken.empty()) std::printf("%s", sim::describe(scenario).c_str());
   if (is_loud) {
-    std::printf("%llu calls done, %d nodes report an error, %.3f s of virtual time, %llu frames\n",
-                static_cast<unsigned long long>(outcome.calls), outcome.failed_nodes,
-                static_cast<double>(outcome.end_ns) / 1e9,
-                static_cast<unsigned long long>(outcome.counters.frames));
+    std::printf(
+        "%llu calls done, %d changes of the plan, %d nodes report an error, %.3f s of "
+        "virtual time, %llu frames\n",
+        static_cast<unsigned long long>(outcome.calls), outcome.plan_changes, outcome.failed_nodes,
+        static_cast<double>(outcome.end_ns) / 1e9,
+        static_cast<unsigned long long>(outcome.counters.frames));
   }
   if (!outcome.broken.empty()) {
     std::printf("BROKEN: %s\nagain: riffle sim --seed %llu\n", outcome.broken.c_str(),
@@ -52,6 +58,7 @@ bool play_one(std::uint64_t seed, bool is_loud, bool traces = false) {
 }
 
 int soak(const Options& o) {
+  keep_sessions_quiet();
   using Clock = std::chrono::steady_clock;
   std::uint64_t broken = 0;
   auto shown = Clock::now();

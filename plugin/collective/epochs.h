@@ -34,6 +34,11 @@ struct EpochOptions {
   std::uint64_t shortest_ns = 250'000'000;
   std::uint64_t planned_bytes = 32u << 20;  // the size that plans are compared at
   PlanOptions plan;
+  // A change of the plan begins this much ahead, besides what the messages for it take, so that no
+  // node has to wait for it: chunks that may start at once (a whole large operation), and a time.
+  // Tests ask for less.
+  std::uint64_t burst_chunks = 64;
+  std::uint64_t least_horizon_ns = 50'000'000;
 };
 
 struct EpochHooks {

@@ -12,10 +12,6 @@
 namespace riffle {
 namespace {
 
-// Chunks that may start at once, whatever the average rate is: a whole large operation.
-constexpr std::uint64_t kBurst = 64;
-constexpr std::uint64_t kLeastHorizonNs = 50'000'000;
-
 std::string seconds(double us) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g s", us / 1e6);
@@ -82,7 +78,7 @@ void Epochs::decide_on(const std::shared_ptr<Weighed>& weighed) {
   order.plans = encode(weighed->choice.plans);
   order.digest = digest(weighed->choice.plans);
   // Several rounds of the tree, and the others' preparing, which is less work than planning was.
-  order.horizon_ns = kLeastHorizonNs + 4 * round_ns_ + 2 * planning_ns_;
+  order.horizon_ns = options_.least_horizon_ns + 4 * round_ns_ + 2 * planning_ns_;
   switch_.begin(order);
 }
 
@@ -163,8 +159,8 @@ std::uint64_t Epochs::hold(std::uint64_t horizon_ns) {
     caution_ = std::min(caution_ * 2, 64.0);
   }
   const double expected = chunks_per_ns_ * static_cast<double>(horizon_ns) * caution_;
-  const std::uint64_t seq =
-      engine_->earliest_switch() + kBurst + static_cast<std::uint64_t>(std::min(expected, 1e9));
+  const std::uint64_t seq = engine_->earliest_switch() + options_.burst_chunks +
+                            static_cast<std::uint64_t>(std::min(expected, 1e9));
   engine_->hold_at(seq);
   return seq;
 }

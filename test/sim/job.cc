@@ -7,29 +7,12 @@
 #include <utility>
 
 #include "test/sim/dry_calls.h"
+#include "test/sim/link_rates.h"
 #include "test/sim/sim_background.h"
 #include "topology/probe/live_fabric.h"
 
 namespace riffle::sim {
 namespace {
-
-constexpr int kMtu = 1500;
-
-std::int64_t link_kbps(std::int64_t payload_kbps) {
-  return std::llround(static_cast<double>(payload_kbps) * probe::link_per_payload(kMtu));
-}
-
-Fabric link_rates(Fabric fabric) {
-  for (NodeLink& node : fabric.nodes) {
-    node.out_kbps = link_kbps(node.out_kbps);
-    node.in_kbps = link_kbps(node.in_kbps);
-  }
-  for (RackLink& rack : fabric.racks) {
-    rack.up_kbps = link_kbps(rack.up_kbps);
-    rack.down_kbps = link_kbps(rack.down_kbps);
-  }
-  return fabric;
-}
 
 std::string name_of(const Fabric& fabric, int rank) {
   const std::string& name = fabric.nodes[rank].name;
@@ -176,7 +159,7 @@ Verdict Job::decide(const std::vector<NodeReport>& reports) {
   Verdict verdict;
   for (const NodeReport& r : reports) verdict.hosts.push_back(r.host);
   Result<Fabric> known = link_rates(fabric_);
-  if (options_.probes) known = probe::to_fabric(probed_.findings, verdict.hosts, kMtu);
+  if (options_.probes) known = probe::to_fabric(probed_.findings, verdict.hosts, kSimMtu);
   if (!known) {
     verdict.problem = known.status().message();
     return verdict;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "test/sim/link_rates.h"
+
 namespace riffle::sim {
 namespace {
 
@@ -13,25 +15,53 @@ constexpr std::uint64_t kMostErrorNs = 20'000'000;
 }  // namespace
 
 Member::Member(SimNetwork* network, int rank, const Scenario& scenario, Workload* workload,
-               Say broken, Say trace)
+               Say broken, Say trace, std::function<void()> switching)
     : network_(network),
       rank_(rank),
       scenario_(scenario),
       workload_(workload),
       broken_(std::move(broken)),
       trace_(std::move(trace)),
-      random_(scenario.seed * 1000 + static_cast<std::uint64_t>(rank)) {
-  SessionHooks hooks;
-  hooks.decide = [this](const std::vector<NodeReport>& reports) { return decide(reports); };
-  hooks.connected = [this](const Status& outcome, const std::string&) { connected(outcome); };
-  hooks.failed = [this](const std::string& why) { failed(why); };
-  session_ = std::make_unique<Session>(rank, scenario.size(), scenario.session,
-                                       &network->timers(rank), std::move(hooks));
+      switching_(std::move(switching)),
+      random_(scenario.seed * 1000 + static_cast<std::uint64_t>(rank)),
+      background_(network, rank, [this] { return below(scenario_.most_planning_ns + 1); }) {
+  session_ = std::make_unique<Session>(rank, scenario.size(), session_options(),
+                                       &network->timers(rank), hooks());
   network_->set_sink(rank, this);
   later(scenario.most_start_ns, &Member::start);
 }
 
 Member::~Member() = default;
+
+SessionOptions Member::session_options() {
+  SessionOptions options = scenario_.session;
+  options.background = &background_;
+  return options;
+}
+
+SessionHooks Member::hooks() {
+  SessionHooks hooks;
+  hooks.wants_probe = [this](const std::vector<NodeReport>&, std::vector<int>*) {
+    return scenario_.probes;
+  };
+  hooks.probed = [this](const std::vector<NodeReport>&, const ProbeOutcome& outcome) {
+    say("has probed" + (outcome.trouble.empty() ? "" : ", but " + outcome.trouble));
+  };
+  hooks.decide = [this](const std::vector<NodeReport>& reports) { return decide(reports); };
+  hooks.basis = [this] { return PlanBasis{link_rates(scenario_.fabric), false}; };
+  hooks.epochs.count = [this] { return next_call_; };
+  hooks.epochs.observer = this;
+  hooks.connected = [this](const Status& outcome, const std::string&) { connected(outcome); };
+  hooks.failed = [this](const std::string& why) { failed(why); };
+  return hooks;
+}
+
+void Member::on_epoch(const EpochEvent& event) {
+  if (event.kind == EpochEvent::Kind::kReport) return;
+  const bool is_given_up = event.kind == EpochEvent::Kind::kGivenUp;
+  ++(is_given_up ? plan_changes_given_up_ : plan_changes_);
+  say((is_given_up ? "gives up a change of the plan: " : "changes the plan: ") + event.cause);
+}
 
 void Member::later(std::uint64_t most_ns, void (Member::*what)()) {
   network_->timers(rank_).call_at(network_->now_ns() + below(most_ns + 1),
@@ -80,6 +110,9 @@ void Member::failed(const std::string& why) {
 }
 
 void Member::arrived(int peer, const FrameHeader& header, std::byte* payload) {
+  if (header.type == FrameType::kControl && header.key == PlanSwitch::kPrepare && switching_) {
+    switching_();
+  }
   sink().arrived(peer, header, payload);
   take_finished();
 }
@@ -176,6 +209,7 @@ void Member::end_soon() {
     } else {
       network_->mesh(rank_).abort();
     }
+    background_.stop();
     posted_.clear();  // nobody may touch this memory any more; asan watches
     over_ = true;
   });

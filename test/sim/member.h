@@ -10,16 +10,18 @@
 #include <vector>
 
 #include "plugin/transport/sim/sim_network.h"
+#include "test/sim/sim_background.h"
 #include "test/sim/workload.h"
 
 namespace riffle::sim {
 
-class Member final : private MeshSink {
+class Member final : private MeshSink, private EpochObserver {
  public:
   // Broken promises of the session, in words; and what happens, for people, if it is not empty.
   using Say = std::function<void(const std::string&)>;
+  // `switching`: this node hears of a change of the plan; may be empty.
   Member(SimNetwork* network, int rank, const Scenario& scenario, Workload* workload, Say broken,
-         Say trace);
+         Say trace, std::function<void()> switching);
   ~Member() override;
 
   // Done with everything, well or not.
@@ -29,6 +31,9 @@ class Member final : private MeshSink {
   const std::string& error() const { return error_; }
   std::uint64_t error_ns() const { return error_ns_; }
   std::size_t finished_calls() const { return finished_; }
+  // Node 0: changes of the plan that all nodes agreed on, and those that came to nothing.
+  int plan_changes() const { return plan_changes_; }
+  int plan_changes_given_up() const { return plan_changes_given_up_; }
   std::string waiting_for() const;
 
  private:
@@ -45,7 +50,10 @@ class Member final : private MeshSink {
   void sent(int peer, std::uint64_t cookie) override;
   void departed(int peer) override;
   void lost(int peer, const Status& why) override;
+  void on_epoch(const EpochEvent& event) override;
 
+  SessionHooks hooks();
+  SessionOptions session_options();
   MeshSink& sink() { return *session_->sink(); }
   Verdict decide(const std::vector<NodeReport>& reports) const;
   void say(const std::string& what) const;
@@ -65,13 +73,16 @@ class Member final : private MeshSink {
   const Scenario& scenario_;
   Workload* const workload_;
   const Say broken_, trace_;
+  const std::function<void()> switching_;
   std::mt19937_64 random_;
+  SimBackground background_;
   std::unique_ptr<Session> session_;
   std::deque<std::unique_ptr<Posted>> posted_;
   std::size_t next_call_ = 0, finished_ = 0;
   bool posts_later_ = false;
   bool has_outcome_ = false, connected_ = false, has_failed_ = false, ending_ = false;
   bool over_ = false;
+  int plan_changes_ = 0, plan_changes_given_up_ = 0;
   std::string error_;
   std::uint64_t error_ns_ = 0;
 };

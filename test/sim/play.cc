@@ -26,10 +26,18 @@ class Play {
     if (trace_) say = [this](const std::string& what) { trace_(network_.now_ns(), what); };
     for (int r = 0; r < s_.size(); ++r) {
       members_.push_back(std::make_unique<Member>(
-          &network_, r, s_, &workload_, [this](const std::string& what) { broken(what); }, say));
+          &network_, r, s_, &workload_, [this](const std::string& what) { broken(what); }, say,
+          r == 1 ? [this] { plan_switch_begins(); } : std::function<void()>()));
     }
+    network_.carry_only([](const FrameHeader& header) {  // probes send zeros that go nowhere
+      return header.type != FrameType::kProbe || header.flags != ProbeFlows::kData;
+    });
     for (const Fault& fault : s_.faults) {
-      network_.at(fault.when_ns, [this, fault] { strike(fault); });
+      if (fault.is_in_switch) {
+        in_switch_.push_back(fault);
+      } else {
+        network_.at(fault.when_ns, [this, fault] { strike(fault); });
+      }
     }
   }
 
@@ -45,12 +53,22 @@ class Play {
     outcome_.end_ns = network_.now_ns();
     outcome_.counters = network_.counters();
     for (const auto& m : members_) outcome_.calls += m->finished_calls();
+    outcome_.plan_changes = members_[0]->plan_changes();
+    outcome_.plan_changes_given_up = members_[0]->plan_changes_given_up();
     return outcome_;
   }
 
  private:
   void broken(const std::string& what) {
     if (outcome_.broken.empty()) outcome_.broken = what;
+  }
+  // The next of the faults that wait for it strikes somewhere in the middle.
+  void plan_switch_begins() {
+    if (in_switch_.empty()) return;
+    const Fault fault = in_switch_.front();
+    in_switch_.erase(in_switch_.begin());
+    ++outcome_.faults_in_switches;
+    network_.at(network_.now_ns() + fault.when_ns, [this, fault] { strike(fault); });
   }
   bool survives(int rank) const { return network_.is_alive(rank) && !stopped_[rank]; }
 
@@ -163,6 +181,10 @@ class Play {
       }
       groups = std::max(groups, sum * plan.levels.size());
     }
+    // Plans that epochs change to have at most as many levels as doublings, twice.
+    if (s_.session.epochs.collectives > 0) {
+      groups = std::max<std::uint64_t>(groups, s_.fabric.nodes.size() * 8);
+    }
     const std::uint64_t most = e.max_chunks * groups * pieces * 4 + 64;
     if (network_.counters().most_queued > most) {
       broken(std::to_string(network_.counters().most_queued) +
@@ -176,6 +198,7 @@ class Play {
   Workload workload_;
   std::vector<std::unique_ptr<Member>> members_;
   std::vector<bool> stopped_ = std::vector<bool>(s_.fabric.nodes.size(), false);
+  std::vector<Fault> in_switch_;  // that wait for a change of the plan
   std::vector<int> culprits_;
   std::uint64_t last_fault_ns_ = 0;
   int first_running_ = 0;

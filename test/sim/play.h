@@ -23,8 +23,11 @@ namespace riffle::sim {
 struct Outcome {
   std::string broken;  // the first promise broken; empty if all were kept
   int failed_nodes = 0;
-  std::uint64_t calls = 0;   // that succeeded, over all nodes
-  std::uint64_t end_ns = 0;  // virtual
+  std::uint64_t calls = 0;        // that succeeded, over all nodes
+  int plan_changes = 0;           // agreed on by all
+  int plan_changes_given_up = 0;  // begun, but a node could not take it or left
+  int faults_in_switches = 0;     // that struck in the middle of a change
+  std::uint64_t end_ns = 0;       // virtual
   SimCounters counters;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <random>
 
@@ -15,6 +16,31 @@ constexpr std::uint64_t kMicrosecond = 1'000;
 constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
+// Of so many groups of eight seeds one has epochs, or probes.
+constexpr std::uint64_t kGroup = 8, kWithEpochs = 4, kWithProbes = 21;
+
+void scale_rates(Fabric* fabric, double factor) {
+  const auto scale = [factor](std::int64_t* kbps) {
+    if (*kbps > 0) {
+      *kbps = std::max<std::int64_t>(1000, std::llround(static_cast<double>(*kbps) * factor));
+    }
+  };
+  for (NodeLink& node : fabric->nodes) {
+    scale(&node.out_kbps);
+    scale(&node.in_kbps);
+  }
+  for (RackLink& rack : fabric->racks) {
+    scale(&rack.up_kbps);
+    scale(&rack.down_kbps);
+  }
+}
+
+std::int64_t fastest_kbps(const Fabric& fabric) {
+  std::int64_t fastest = 1;
+  for (const NodeLink& node : fabric.nodes) fastest = std::max(fastest, node.out_kbps);
+  return fastest;
+}
+
 class Drawing {
  public:
   explicit Drawing(std::uint64_t seed) : random_(seed) { s_.seed = seed; }
@@ -26,6 +52,8 @@ class Drawing {
     draw_plans();
     draw_calls();
     draw_faults();
+    if (s_.seed / kGroup % kWithEpochs == 2) draw_epochs();
+    if (s_.seed / kGroup % kWithProbes == 3) draw_probes();
     return std::move(s_);
   }
 
@@ -159,6 +187,83 @@ class Drawing {
     std::sort(s_.faults.begin(), s_.faults.end(),
               [](const Fault& a, const Fault& b) { return a.when_ns < b.when_ns; });
   }
+  // The plan changes in mid-job: links slow enough to be measured, calls enough to fill some
+  // epochs, rates that change for longer than one, and often a fault in the middle of a change.
+  void draw_epochs() {
+    if (s_.size() > 12) return;
+    const auto rate = static_cast<double>(spread(10'000, 40'000));
+    scale_rates(&s_.fabric, rate / static_cast<double>(fastest_kbps(s_.fabric)));
+    EngineOptions& e = s_.session.engine;
+    e.piece_bytes = 1024u << below(4);
+    e.chunk_bytes = e.piece_bytes * (1 + below(8));
+    EpochOptions& epochs = s_.session.epochs;
+    epochs.collectives = 1 + below(4);
+    epochs.shortest_ns = one_in(2) ? 0 : spread(kMillisecond, 200 * kMillisecond);
+    epochs.planned_bytes = 1 << 20;
+    // Half of them so close ahead that nodes have to wait, and the decision matters to the chunk.
+    if (one_in(2)) {
+      epochs.burst_chunks = below(4);
+      epochs.least_horizon_ns = 0;
+    }
+    epochs.plan.max_lanes = 1 + static_cast<int>(below(4));
+    s_.most_planning_ns = one_in(3) ? 0 : spread(kMillisecond, 200 * kMillisecond);
+    // Nodes drift apart by as many chunks as may run, while one of them thinks.
+    if (one_in(2)) e.max_chunks = 16 + static_cast<int>(below(48));
+    s_.most_think_ns = one_in(3) ? spread(kMillisecond, 20 * kMillisecond)
+                                 : std::min(s_.most_think_ns, kMillisecond);
+    // Half of the time the plan that the planner would begin with.
+    if (one_in(2)) s_.plans = plan(s_.fabric, epochs.planned_bytes, epochs.plan)->plans;
+    s_.calls.clear();
+    const std::uint64_t calls = 20 + below(30);
+    const auto most =
+        static_cast<std::uint64_t>(rate * 125 * 0.03);  // bytes of 30 ms, about 60 in all
+    double run_us = 0;
+    for (std::uint64_t i = 0; i < calls; ++i) {
+      Call call;
+      call.count = spread(1 + most / 32, most / 4);
+      call.in_place = one_in(2);
+      call.is_rounded = one_in(2);
+      s_.calls.push_back(call);
+      run_us += bound_us(s_.fabric, call.count * 4);
+    }
+    const auto run_ns = static_cast<std::uint64_t>(run_us * 1e3) + s_.most_start_ns;
+    // Faults that end something, or pause it, are for half of them, mostly in a change of the plan.
+    std::erase_if(s_.faults, [](const Fault& f) {
+      return f.kind == Fault::Kind::kNodeRate || f.kind == Fault::Kind::kRackRate;
+    });
+    if (one_in(2)) s_.faults.clear();
+    for (Fault& f : s_.faults) {
+      f.is_in_switch = !one_in(4);
+      f.when_ns = f.is_in_switch ? below(one_in(2) ? 2 * kMillisecond : 100 * kMillisecond)
+                                 : below(run_ns + 1);
+    }
+    const std::uint64_t changes = 1 + below(3);
+    for (std::uint64_t i = 0; i < changes; ++i) {
+      Fault f;
+      f.kind = one_in(3) ? Fault::Kind::kRackRate : Fault::Kind::kNodeRate;
+      f.node = static_cast<int>(below(f.kind == Fault::Kind::kRackRate ? s_.fabric.racks.size()
+                                                                       : s_.fabric.nodes.size()));
+      f.when_ns = below(run_ns * 3 / 4 + 1);
+      f.length_ns = spread(300 * kMillisecond, 3 * kSecond);
+      f.factor = 1.0 / static_cast<double>(spread(2, 8));
+      s_.faults.push_back(f);
+    }
+    std::sort(s_.faults.begin(), s_.faults.end(),
+              [](const Fault& a, const Fault& b) { return a.when_ns < b.when_ns; });
+  }
+
+  void draw_probes() {
+    if (s_.size() > 12) return;
+    const double most_kbps = 200'000;  // a scenario is to take milliseconds
+    scale_rates(&s_.fabric,
+                std::min(1.0, most_kbps / static_cast<double>(fastest_kbps(s_.fabric))));
+    s_.probes = true;
+    // Faults in the first two seconds: in the middle of it.
+    for (Fault& f : s_.faults) f.when_ns = below(2 * kSecond);
+    std::sort(s_.faults.begin(), s_.faults.end(),
+              [](const Fault& a, const Fault& b) { return a.when_ns < b.when_ns; });
+  }
+
   Fault::Kind survivable_kind() {
     static constexpr Fault::Kind kKinds[] = {Fault::Kind::kPause, Fault::Kind::kNodeRate,
                                              Fault::Kind::kRackRate};
@@ -229,9 +334,15 @@ std::string describe(const Scenario& s) {
       std::to_string(s.plans.lanes.size()) + " lanes, " + std::to_string(s.calls.size()) +
       " calls of up to " + std::to_string(s.outstanding) + " at once, chunks of " +
       std::to_string(e.chunk_bytes) + " in pieces of " + std::to_string(e.piece_bytes) + " bytes\n";
+  if (s.session.epochs.collectives > 0) {
+    text += "  an epoch every " + std::to_string(s.session.epochs.collectives) + " calls\n";
+  }
+  if (s.probes) text += "  connect probes\n";
   for (const Fault& f : s.faults) {
     std::array<char, 64> when{};
-    std::snprintf(when.data(), when.size(), "  at %.3f ms: ", static_cast<double>(f.when_ns) / 1e6);
+    std::snprintf(when.data(), when.size(),
+                  f.is_in_switch ? "  %.3f ms into a change of the plan: " : "  at %.3f ms: ",
+                  static_cast<double>(f.when_ns) / 1e6);
     text += when.data() + describe(f) + "\n";
   }
   return text;

@@ -28,6 +28,8 @@ struct Fault {
   int node = 0, other = 0;
   std::uint64_t length_ns = 0;
   double factor = 1;
+  // when_ns counts from the moment that the first node hears of the next change of the plan.
+  bool is_in_switch = false;
 };
 
 // One all-reduce.
@@ -49,7 +51,10 @@ struct Scenario {
   std::uint64_t most_start_ns = 0;   // nodes start within this time
   std::uint64_t most_think_ns = 0;   // between a completion and the next post
   std::uint64_t most_linger_ns = 0;  // between the last completion and close
-  std::vector<Fault> faults;         // in order of time
+  bool probes = false;               // while connecting
+  // Epochs, if session.epochs is on: planning, and preparing a plan, take up to this.
+  std::uint64_t most_planning_ns = 0;
+  std::vector<Fault> faults;  // in order of time
 
   int size() const { return fabric.size(); }
   // True if every call must succeed: nothing in it ends a node or a connection.

@@ -14,7 +14,7 @@ constexpr std::uint64_t kParts = 8;
 class ScenariosTest : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(ScenariosTest, KeepEveryPromise) {
-  int with_errors = 0;
+  int with_errors = 0, plan_changes = 0, faults_in_switches = 0;
   std::uint64_t calls = 0;
   for (std::uint64_t seed = 1 + GetParam(); seed <= kSeeds; seed += kParts) {
     const Scenario scenario = draw_scenario(seed);
@@ -22,10 +22,14 @@ TEST_P(ScenariosTest, KeepEveryPromise) {
     EXPECT_EQ(outcome.broken, "") << describe(scenario) << "again: riffle sim --seed " << seed;
     with_errors += outcome.failed_nodes > 0;
     calls += outcome.calls;
+    plan_changes += outcome.plan_changes;
+    faults_in_switches += outcome.faults_in_switches;
   }
   // They are worth something: calls succeed, and faults are felt.
   EXPECT_GT(calls, kSeeds / kParts);
   EXPECT_GT(with_errors, static_cast<int>(kSeeds / kParts / 10));
+  EXPECT_GE(plan_changes, 3);
+  EXPECT_GE(faults_in_switches, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Part, ScenariosTest, ::testing::Range<std::uint64_t>(0, kParts));
