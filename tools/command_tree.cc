@@ -47,9 +47,14 @@ std::vector<std::string> names_of(const CLI::Option& option) {
 
 bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 
+// Options without a group are for the command's own processes.
+std::vector<const CLI::Option*> options_of(const CLI::App& command) {
+  return command.get_options([](const CLI::Option* o) { return !o->get_group().empty(); });
+}
+
 std::string option_entries(const CLI::App& command) {
   std::string text;
-  for (const CLI::Option* option : command.get_options()) {
+  for (const CLI::Option* option : options_of(command)) {
     std::string title;
     for (const std::string& name : names_of(*option)) {
       title += (title.empty() ? "\\fB" : ", \\fB") + roff(name) + "\\fR";
@@ -69,9 +74,9 @@ std::string option_entries(const CLI::App& command) {
 std::string synopsis(const CLI::App& command) {
   std::string text = "\\fBriffle " + roff(command.get_name()) + "\\fR";
   bool has_options = false;
-  for (const CLI::Option* option : command.get_options()) has_options |= option->nonpositional();
+  for (const CLI::Option* option : options_of(command)) has_options |= option->nonpositional();
   if (has_options) text += " [\\fIoptions\\fR]";
-  for (const CLI::Option* option : command.get_options()) {
+  for (const CLI::Option* option : options_of(command)) {
     if (option->nonpositional()) continue;
     const std::string name = "\\fI" + roff(option->get_name(true)) + "\\fR";
     text += option->get_required() ? " " + name : " [" + name + "]";
@@ -139,7 +144,7 @@ std::string bash_completion(const CLI::App& app) {
     const std::string name = command->get_name();
     names += (names.empty() ? "" : " ") + name;
     std::string options;
-    for (const CLI::Option* option : command->get_options()) {
+    for (const CLI::Option* option : options_of(*command)) {
       for (const std::string& word : names_of(*option)) {
         options += (options.empty() ? "" : " ") + word;
         if (!takes_value(*option)) continue;

@@ -1,14 +1,12 @@
 // `riffle topo`: this machine (or a recorded one) and the network, as Riffle sees them.
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "plugin/config/config.h"
 #include "tools/command.h"
 #include "tools/fabric_source.h"
+#include "tools/output_file.h"
 #include "tools/terminal.h"
 #include "tools/topo/drawing.h"
 #include "tools/topo/json.h"
@@ -24,14 +22,6 @@ struct Options {
   std::string hwloc_xml, fabric, svg, nccl_xml, record;
   bool json = false;
 };
-
-Status write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (file) return Status::ok();
-  return system_error("cannot write " + path + ": " + std::strerror(errno));
-}
 
 // What Riffle shows NCCL, and every other card under the name that NCCL's own sockets give it.
 std::vector<NcclNet> nccl_nets(const topo::View& view) {

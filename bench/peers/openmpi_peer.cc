@@ -3,35 +3,18 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 
 #include "bench/peers/peer.h"
+#include "test/cluster/agent.h"
 #include "test/cluster/command.h"
 
 namespace riffle::bench {
 namespace {
-
-Status write_agent(const std::string& path, const cluster::Cluster& cluster) {
-  std::ofstream script(path);
-  script << "#!/bin/sh\nnode=$1\nshift\ncase $node in\n";
-  for (int n = 0; n < cluster.size(); ++n) {
-    script << "  node" << n << ") pid=" << cluster.holders()[static_cast<std::size_t>(n)]
-           << " ;;\n";
-  }
-  script << "  *) echo \"no such node: $node\" >&2; exit 1 ;;\nesac\n"
-         << "exec nsenter --target $pid --net --uts"
-         << (cluster.in_user_namespace() ? " --user --preserve-credentials" : "")
-         << " sh -c \"$*\"\n";
-  script.close();
-  if (!script || chmod(path.c_str(), 0700) != 0) return system_error("cannot write " + path);
-  return Status::ok();
-}
 
 // TCP alone: no shared memory, no other network, so that every byte takes the shaped links.
 std::vector<std::string> command(const Site& site, const std::string& agent) {
@@ -85,7 +68,7 @@ Peer openmpi_peer(const std::string& programs) {
   peer.supervise = [](const Site& site) {
     const pid_t supervisor = getpid();
     const std::string agent = site.folder + "/mpi-agent";
-    Status status = site.cluster ? write_agent(agent, *site.cluster) : Status::ok();
+    Status status = site.cluster ? cluster::write_agent(agent, *site.cluster) : Status::ok();
     if (status) status = site.enter(0);
     if (!status) {
       dprintf(2, "%s\n", status.message().c_str());

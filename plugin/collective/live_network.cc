@@ -52,6 +52,10 @@ int mtu_of(const Device& device) {
   return 0;
 }
 
+bool uses(const Racks* racks, const Fabric& fabric) {
+  return racks != nullptr && racks->racks.size() == fabric.racks.size();
+}
+
 std::string effort(const ProbeOutcome& outcome) {
   char text[96];
   std::snprintf(text, sizeof text, "%.2f s, %d rounds, %.0f MB",
@@ -116,13 +120,23 @@ void remember_network(const std::string& network) {
   m.networks.push_back({network, Clock::now()});
 }
 
-std::optional<Fabric> probed_network(const ProbeOutcome& outcome,
-                                     const std::vector<NodeReport>& reports, int device,
-                                     const Racks* racks) {
+Result<Fabric> fabric_of_probe(const ProbeOutcome& outcome, const std::vector<NodeReport>& reports,
+                               int device, const Racks* racks) {
   std::vector<std::string> names;
   for (const NodeReport& r : reports) names.push_back(r.host);
   Result<Fabric> fabric = probe::to_fabric(outcome.findings, names,
                                            mtu_of(devices()[static_cast<std::size_t>(device)]));
+  if (!fabric || !uses(racks, *fabric)) return fabric;
+  for (std::size_t r = 0; r < racks->racks.size(); ++r) {
+    fabric->racks[r].name = racks->racks[r].name;
+  }
+  return fabric;
+}
+
+std::optional<Fabric> probed_network(const ProbeOutcome& outcome,
+                                     const std::vector<NodeReport>& reports, int device,
+                                     const Racks* racks) {
+  const Result<Fabric> fabric = fabric_of_probe(outcome, reports, device, racks);
   const std::string trouble = outcome.trouble.empty() ? "" : " (" + outcome.trouble + ")";
   if (!fabric) {
     log_warn("probing the network (" + effort(outcome) + ") failed" + trouble + ": " +
@@ -131,13 +145,7 @@ std::optional<Fabric> probed_network(const ProbeOutcome& outcome,
              "the attempts)");
     return std::nullopt;
   }
-  std::string source;
-  if (racks != nullptr && racks->racks.size() == fabric->racks.size()) {
-    for (std::size_t r = 0; r < racks->racks.size(); ++r) {
-      fabric->racks[r].name = racks->racks[r].name;
-    }
-    source = "; racks from " + racks->source;
-  }
+  const std::string source = uses(racks, *fabric) ? "; racks from " + racks->source : "";
   const std::string what = "probed in " + effort(outcome) + trouble + ": " +
                            probe::describe(outcome.findings, *fabric) + source;
   log_info("network " + what);

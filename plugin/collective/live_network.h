@@ -31,9 +31,13 @@ std::optional<Fabric> remembered_network(const std::vector<NodeReport>& reports)
 // Every node, from the verdict: Verdict::network, a fabric file's text; ignored if empty.
 void remember_network(const std::string& network);
 
-// Node 0: what a probe found, as a fabric of these nodes; one log line says it in words. None, with
-// a log line, if it found nothing usable. `device` is this node's (for the MTU); `racks` are those
-// that the probe was told, or null.
+// Node 0: what a probe found, as a fabric of these nodes. An error, naming a node, if it found
+// nothing usable. `device` is this node's (for the MTU); `racks` are those that the probe was told,
+// or null.
+Result<Fabric> fabric_of_probe(const ProbeOutcome& outcome, const std::vector<NodeReport>& reports,
+                               int device, const Racks* racks);
+
+// The same for a job: one log line says it in words; none, with a log line, if nothing is usable.
 std::optional<Fabric> probed_network(const ProbeOutcome& outcome,
                                      const std::vector<NodeReport>& reports, int device,
                                      const Racks* racks);

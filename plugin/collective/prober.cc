@@ -102,6 +102,7 @@ void Prober::finish(const std::string& trouble) {
   if (!done_) return;
   ProbeOutcome outcome;
   outcome.findings = survey_->findings();
+  outcome.observed = survey_->observed();
   outcome.trouble = trouble;
   outcome.time_ns = mesh_->now_ns() - begin_ns_;
   outcome.bytes = bytes_;

@@ -30,6 +30,7 @@ inline constexpr std::uint64_t kProbeCookie = 1ull << 61;
 
 struct ProbeOutcome {
   probe::Findings findings;
+  std::vector<probe::Observed> observed;  // what they were concluded from
   std::string trouble;  // not empty: cut short, and why; the findings may still be complete
   std::uint64_t time_ns = 0;
   std::uint64_t bytes = 0;  // payload that arrived

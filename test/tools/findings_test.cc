@@ -24,15 +24,41 @@ ProbeFindings four_nodes() {
   return f;
 }
 
-TEST(ProbeFindings, SlowEndsAreNamedFirst) {
+TEST(ProbeFindings, SlowUplinksComeFirstThenEnds) {
   const auto slow = four_nodes().slow();
-  ASSERT_EQ(slow.size(), 1u);
-  EXPECT_EQ(slow[0], "receiving of node h2: 100 Mbit/s, where 400 Mbit/s is usual");
-  EXPECT_TRUE(to_text(four_nodes(), Colours(stdout)).starts_with("slow: receiving of node h2"));
+  ASSERT_EQ(slow.size(), 3u);
+  EXPECT_EQ(slow[0],
+            "uplink of rack r0 (h0, h1): 200 Mbit/s, where its nodes reach 800 Mbit/s together");
+  EXPECT_TRUE(slow[1].starts_with("downlink of rack r0 (h0, h1): 200 Mbit/s")) << slow[1];
+  EXPECT_EQ(slow[2], "receiving of node h2: 100 Mbit/s, where 400 Mbit/s is usual");
+  EXPECT_TRUE(to_text(four_nodes(), Colours(stdout)).starts_with("slow: uplink of rack r0"));
   ProbeFindings even = four_nodes();
   even.nodes[2].in_mbps = 390;
+  even.racks[0] = {"r0", 790, 790, 0.8};
+  for (auto& row : even.pair_mbps) row[2] = 380;
   EXPECT_TRUE(even.slow().empty());
-  EXPECT_TRUE(to_text(even, Colours(stdout)).starts_with("no slow node"));
+  EXPECT_TRUE(to_text(even, Colours(stdout)).starts_with("nothing is slow"));
+}
+
+TEST(ProbeFindings, APairThatNothingExplainsIsNamed) {
+  ProbeFindings f = four_nodes();
+  f.nodes[2].in_mbps = 400;
+  for (auto& row : f.pair_mbps) row[2] = 380;
+  f.pair_mbps[3][2] = 120;  // within a rack
+  f.pair_mbps[0][3] = 120;  // an uplink explains it
+  const auto slow = f.slow();
+  ASSERT_EQ(slow.size(), 3u);
+  EXPECT_EQ(slow[2], "path from h3 to h2: 120 Mbit/s, where both ends do 400 Mbit/s");
+}
+
+TEST(ProbeFindings, TheAbsentAreNamed) {
+  ProbeFindings f = four_nodes();
+  f.absent = {{"h9", "ended, exit code 255: no route to host"}};
+  EXPECT_NE(to_text(f, Colours(stdout)).find("absent: h9: ended, exit code 255: no route to host"),
+            std::string::npos);
+  const auto back = findings_from_json(to_json(f));
+  ASSERT_TRUE(back.is_ok()) << back.status().message();
+  EXPECT_EQ(back->absent, f.absent);
 }
 
 TEST(ProbeFindings, JsonThereAndBack) {
@@ -44,6 +70,9 @@ TEST(ProbeFindings, JsonThereAndBack) {
   }
   ProbeFindings wrong = four_nodes();
   wrong.pair_mbps.pop_back();
+  EXPECT_FALSE(findings_from_json(to_json(wrong)).is_ok());
+  wrong = four_nodes();
+  wrong.nodes[0].rack = 2;
   EXPECT_FALSE(findings_from_json(to_json(wrong)).is_ok());
 }
 

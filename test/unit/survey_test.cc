@@ -9,6 +9,7 @@
 
 #include "test/unit/probe_network.h"
 #include "topology/probe/live_fabric.h"
+#include "topology/probe/pair_rates.h"
 
 namespace riffle {
 namespace {
@@ -233,6 +234,16 @@ TEST(LiveFabric, EvenRatesBecomeEqualAndLinkRates) {
     EXPECT_NEAR(static_cast<double>(n.out_kbps), kRate * 1514.0 / 1448, 0.03 * kRate);
   }
   EXPECT_NE(probe::describe(found, *fabric).find("no racks"), std::string::npos);
+}
+
+TEST(PairRates, TheMostOfARoundOfPairs) {
+  const probe::Observed pairs{{{{0, 1}, {1, 2}, {2, 0}}},
+                              {{100, true, 9}, {90, true, 9}, {0, false, 0}}};
+  const probe::Observed again{{{{0, 1}, {1, 0}}}, {{120, true, 9}, {70, true, 9}}};
+  const probe::Observed fan{{{{0, 1}, {0, 2}}}, {{500, true, 9}, {500, true, 9}}};
+  const auto rates = probe::pair_rates(3, {pairs, again, fan});
+  const std::vector<std::vector<std::int64_t>> expected = {{0, 120, 0}, {70, 0, 90}, {0, 0, 0}};
+  EXPECT_EQ(rates, expected);
 }
 
 TEST(LiveFabric, ASilentNodeIsAnErrorThatNamesIt) {

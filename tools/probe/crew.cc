@@ -43,6 +43,7 @@ std::vector<std::string> words_for(const std::string& host,
 [[noreturn]] void become(const std::vector<std::string>& words, int in, int out, int err,
                          pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
+  signal(SIGPIPE, SIG_DFL);  // the coordinator ignores it
   if (getppid() != parent) _exit(1);
   dup2(in, 0);
   dup2(out, 1);
@@ -139,6 +140,14 @@ void Crew::tell(Member& member, const std::string& line) {
       return lost(member, "its input is closed");
     }
   }
+}
+
+void Crew::dismiss(Member& member, const std::string& why) {
+  if (!member.absent.empty()) return;
+  member.absent = why;
+  close_fd(member.to);
+  close_fd(member.from);
+  close_fd(member.errors);
 }
 
 void Crew::lost(Member& member, const std::string& why) {

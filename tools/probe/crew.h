@@ -5,7 +5,8 @@
 // On the wire every line begins with "riffle-probe "; other lines (a login banner) are skipped, the
 // last of them and of standard error explain why a peer did not come.
 //
-// One thread. Every wait has a deadline. Peers end when their input ends.
+// One thread, which ignores SIGPIPE: a member that is gone is noticed otherwise. Every wait has a
+// deadline. Peers end when their input ends.
 #pragma once
 
 #include <sys/types.h>
@@ -44,6 +45,8 @@ class Crew {
 
   std::vector<Member>& members() { return members_; }
   void tell(Member& member, const std::string& line);
+  // It takes no part any more: it is told so by the end of its input.
+  void dismiss(Member& member, const std::string& why);
   // Until every member that takes part has a line, the deadline passes or it is gone. The line is
   // in lines.front(); members without one become absent.
   void hear_all(int deadline_ms);

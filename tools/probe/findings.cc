@@ -11,8 +11,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kSlow = 0.8;  // of the median: below that an end is called slow
+constexpr double kSlow = 0.8;      // of the median: below that an end is called slow
+constexpr double kSlowPair = 0.6;  // of what both ends can do (one sample, and payload only)
 constexpr std::size_t kMatrixNodes = 16;
+constexpr std::size_t kNamedNodes = 6;
+constexpr std::size_t kSlowLines = 12;
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -66,11 +69,73 @@ std::string racks_text(const ProbeFindings& f) {
   return text;
 }
 
+using Slow = std::pair<double, std::string>;  // the smaller the first, the worse
+
+void append_sorted(std::vector<Slow> found, std::vector<std::string>* texts) {
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [share, text] : found) texts->push_back(std::move(text));
+}
+
+// The members of a rack, by name; the first few.
+std::string members(const ProbeFindings& f, int rack) {
+  std::string text;
+  std::size_t count = 0;
+  for (const auto& node : f.nodes) {
+    if (node.rack != rack || ++count > kNamedNodes) continue;
+    text += (text.empty() ? "" : ", ") + node.name;
+  }
+  return count > kNamedNodes ? text + printed(" and %zu more", count - kNamedNodes) : text;
+}
+
+std::vector<Slow> slow_uplinks(const ProbeFindings& f) {
+  std::vector<Slow> found;
+  for (std::size_t r = 0; f.racks.size() > 1 && r < f.racks.size(); ++r) {
+    double out = 0, in = 0;
+    for (const auto& node : f.nodes) {
+      if (node.rack != static_cast<int>(r)) continue;
+      out += node.out_mbps;
+      in += node.in_mbps;
+    }
+    const auto consider = [&](const char* what, double mbps, double nodes) {
+      if (mbps <= 0 || mbps >= kSlow * nodes) return;
+      found.emplace_back(mbps / nodes, std::string(what) + " of rack " + f.racks[r].name + " (" +
+                                           members(f, static_cast<int>(r)) +
+                                           "): " + rate_text(mbps) + ", where its nodes reach " +
+                                           rate_text(nodes) + " together");
+    };
+    consider("uplink", f.racks[r].up_mbps, out);
+    consider("downlink", f.racks[r].down_mbps, in);
+  }
+  return found;
+}
+
+bool crosses_limit(const ProbeFindings& f, std::size_t from, std::size_t to) {
+  const int a = f.nodes[from].rack, b = f.nodes[to].rack;
+  return a != b && (f.racks[static_cast<std::size_t>(a)].up_mbps > 0 ||
+                    f.racks[static_cast<std::size_t>(b)].down_mbps > 0);
+}
+
+std::vector<Slow> slow_pairs(const ProbeFindings& f) {
+  std::vector<Slow> found;
+  for (std::size_t from = 0; from < f.nodes.size(); ++from) {
+    for (std::size_t to = 0; to < f.nodes.size(); ++to) {
+      const double seen = f.pair_mbps[from][to];
+      const double ends = std::min(f.nodes[from].out_mbps, f.nodes[to].in_mbps);
+      if (seen <= 0 || seen >= kSlowPair * ends || crosses_limit(f, from, to)) continue;
+      found.emplace_back(seen / ends, "path from " + f.nodes[from].name + " to " +
+                                          f.nodes[to].name + ": " + rate_text(seen) +
+                                          ", where both ends do " + rate_text(ends));
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<std::string> ProbeFindings::slow() const {
   const double middle = median_rate(*this);
-  std::vector<std::pair<double, std::string>> found;
+  std::vector<Slow> found;
   const auto consider = [&](const char* what, const std::string& name, double mbps) {
     if (mbps <= 0 || mbps >= kSlow * middle) return;
     found.emplace_back(mbps, printed("%s of node %s: %s, where %s is usual", what, name.c_str(),
@@ -80,10 +145,10 @@ std::vector<std::string> ProbeFindings::slow() const {
     consider("sending", node.name, node.out_mbps);
     consider("receiving", node.name, node.in_mbps);
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> texts;
-  for (auto& [mbps, text] : found) texts.push_back(std::move(text));
+  append_sorted(slow_uplinks(*this), &texts);
+  append_sorted(std::move(found), &texts);
+  append_sorted(slow_pairs(*this), &texts);
   return texts;
 }
 
@@ -91,7 +156,8 @@ std::string to_json(const ProbeFindings& f) {
   json out = {{"nodes", json::array()},     {"racks", json::array()}, {"pair_mbps", f.pair_mbps},
               {"latency_us", f.latency_us}, {"seconds", f.seconds},   {"bytes", f.bytes},
               {"rounds", f.rounds},         {"slow", f.slow()},       {"toml", f.toml},
-              {"trouble", f.trouble}};
+              {"trouble", f.trouble},       {"absent", json::array()}};
+  for (const auto& [name, why] : f.absent) out["absent"].push_back({{"name", name}, {"why", why}});
   for (const auto& n : f.nodes) {
     out["nodes"].push_back({{"name", n.name},
                             {"out_mbps", n.out_mbps},
@@ -127,11 +193,15 @@ Result<ProbeFindings> findings_from_json(const std::string& text) {
     f.rounds = in.at("rounds");
     f.toml = in.at("toml");
     f.trouble = in.at("trouble");
+    for (const json& a : in.at("absent")) f.absent.emplace_back(a.at("name"), a.at("why"));
   } catch (const json::exception& e) {
     return remote_error(std::string("the first host's answer is not understood: ") + e.what());
   }
   bool is_square = f.pair_mbps.size() == f.nodes.size();
   for (const auto& row : f.pair_mbps) is_square &= row.size() == f.nodes.size();
+  for (const auto& n : f.nodes) {
+    is_square &= n.rack >= 0 && n.rack < static_cast<int>(f.racks.size());
+  }
   if (!is_square) return remote_error("the first host's answer does not fit its number of hosts");
   return f;
 }
@@ -139,12 +209,20 @@ Result<ProbeFindings> findings_from_json(const std::string& text) {
 std::string to_text(const ProbeFindings& f, const Colours& colours) {
   std::string text;
   const auto slow = f.slow();
-  for (const std::string& line : slow) text += colours.red("slow: ") + colours.bold(line) + "\n";
+  for (std::size_t i = 0; i < slow.size() && i < kSlowLines; ++i) {
+    text += colours.red("slow: ") + colours.bold(slow[i]) + "\n";
+  }
+  if (slow.size() > kSlowLines) {
+    text += printed("and %zu more; --json lists all\n", slow.size() - kSlowLines);
+  }
   if (slow.empty()) {
-    text += colours.green("no slow node: ") + "every node sends and receives about " +
+    text += colours.green("nothing is slow: ") + "every node sends and receives about " +
             rate_text(median_rate(f)) + "\n";
   }
   if (!f.trouble.empty()) text += colours.yellow("cut short: ") + f.trouble + "\n";
+  for (const auto& [name, why] : f.absent) {
+    text += colours.yellow("absent: ") + name + ": " + why + "\n";
+  }
   text += racks_text(f);
   text += printed("\n%-24s %14s %14s %12s\n", "node", "sends", "receives", "confidence");
   for (const auto& node : f.nodes) {

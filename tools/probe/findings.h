@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/terminal.h"
@@ -28,10 +29,13 @@ struct ProbeFindings {
   double seconds = 0;
   double bytes = 0;
   int rounds = 0;
-  std::string toml;     // the fabric file
-  std::string trouble;  // not empty: cut short, and why
+  std::string toml;                                         // the fabric file
+  std::string trouble;                                      // not empty: cut short, and why
+  std::vector<std::pair<std::string, std::string>> absent;  // hosts that took no part, and why
 
-  // Ends clearly slower than the one in the middle: "sending of node3: 100 Mbit/s, ...".
+  // What is slow, as sentences, the worst of each kind first: uplinks that carry less than their
+  // rack can send, ends of nodes clearly slower than the one in the middle, and pairs that are
+  // slower than both their ends though no uplink between them explains it.
   std::vector<std::string> slow() const;
 };
 

@@ -38,6 +38,9 @@ class Survey {
   std::optional<Round> next();
   void add(Observed observed);
 
+  // All rounds that took place, in their order.
+  const std::vector<Observed>& observed() const { return all_; }
+
   // What is known so far; worked out anew only after add().
   const Findings& findings();
 
