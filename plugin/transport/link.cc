@@ -107,9 +107,7 @@ void Link::fail(const Status& why) {
   if (state_ == State::kDown) return;
   LinkSink* const sink = sink_;
   abort();
-  if (sink != nullptr) {
-    sink->lost(Status(why.code(), "lost " + options_.peer + ": " + why.message()));
-  }
+  if (sink != nullptr) sink->lost(why);
 }
 
 // ---- service ----

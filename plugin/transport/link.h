@@ -31,7 +31,7 @@ class LinkSink {
   virtual void arrived(const FrameHeader& header, std::byte* payload) = 0;
   virtual void sent(std::uint64_t cookie) = 0;
   virtual void departed() = 0;
-  virtual void lost(const Status& why) = 0;
+  virtual void lost(const Status& why) = 0;  // why alone: the owner knows who
 };
 
 struct LinkOptions {

@@ -35,7 +35,8 @@ class MeshSink {
   virtual void sent(int peer, std::uint64_t cookie) = 0;
   // The peer closed on purpose (GOODBYE): nothing more comes from it. Not an error by itself.
   virtual void departed(int peer) = 0;
-  // The peer is gone without a goodbye, or broke the protocol. Called once per peer.
+  // The peer is gone without a goodbye, or broke the protocol. Called once per peer. `why` may tell
+  // its address; who it is the owner knows better.
   virtual void lost(int peer, const Status& why) = 0;
 };
 

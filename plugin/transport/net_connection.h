@@ -48,7 +48,9 @@ class Connection : protected LinkSink, private Reactor::WakeHandler {
   void fail_both(const Status& why);
 
   // LinkSink: what is alike for both ends.
-  void lost(const Status& why) override { fail(why); }
+  void lost(const Status& why) override {
+    fail(Status(why.code(), "lost " + peer_ + ": " + why.message()));
+  }
   void departed() override;
   void sent(std::uint64_t) override {}
   Result<std::byte*> place(const FrameHeader& header) override;

@@ -80,8 +80,8 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
     Peer(TcpMeshOnReactor& mesh, int rank)
         : mesh_(mesh),
           rank_(rank),
-          name_("node " + std::to_string(rank) + " (" +
-                to_text(mesh.handles_[static_cast<std::size_t>(rank)].endpoints.front()) + ")") {}
+          address_(to_text(mesh.handles_[static_cast<std::size_t>(rank)].endpoints.front())),
+          name_("node " + std::to_string(rank) + " (" + address_ + ")") {}
     ~Peer() override { abort(); }
 
     Link* link() const { return link_.get(); }
@@ -104,8 +104,7 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
         connect(deadline);
       } else {
         timer_ = mesh_.reactor_->call_at(deadline, [this] {
-          lost(
-              timeout_error(name_ + " did not connect to this node within RIFFLE_CONNECT_TIMEOUT"));
+          lost(timeout_error("did not connect to this node within RIFFLE_CONNECT_TIMEOUT"));
         });
         mesh_.reactor_->wake(&mesh_);  // its streams may be here already
       }
@@ -140,12 +139,16 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
     void sent(std::uint64_t cookie) override { mesh_.sink_->sent(rank_, cookie); }
     void departed() override { mesh_.sink_->departed(rank_); }
     void lost(const Status& why) override {
+      unreachable(Status(why.code(), address_ + ": " + why.message()));
+    }
+
+   private:
+    // `why` tells the address.
+    void unreachable(const Status& why) {
       end();
       link_.reset();
       mesh_.sink_->lost(rank_, why);
     }
-
-   private:
     enum class State { kIdle, kOpening, kUp, kOver };
 
     void connect(std::uint64_t deadline_ns) {
@@ -165,8 +168,7 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
                 .to = to, .hello = hello, .own = mesh_.own_, .deadline_ns = deadline_ns},
             [this, hello](Result<Fd> socket) {
               if (!socket) {
-                return lost(Status(socket.status().code(),
-                                   "lost " + name_ + ": " + socket.status().message()));
+                return unreachable(socket.status());
               }
               joined(std::move(*socket), hello);
             }));
@@ -184,7 +186,7 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
 
     TcpMeshOnReactor& mesh_;
     const int rank_;
-    const std::string name_;
+    const std::string address_, name_;
     State state_ = State::kIdle;
     StreamSet streams_;
     std::vector<std::unique_ptr<Connector>> connectors_;
