@@ -54,11 +54,11 @@ def off_by(found, true):
     return max(abs(f / true - 1) for f in found)
 
 
-def bench(riffle, profile, sizes, live):
+def bench(riffle, profile, sizes, iters, live):
     """(x bounds, path of what was found)"""
     with tempfile.TemporaryDirectory() as folder:
         rows, saved = f"{folder}/rows.json", f"{folder}/found.toml"
-        command = [riffle, "bench", "--profile", profile, "--sizes", sizes, "--iters", "5",
+        command = [riffle, "bench", "--profile", profile, "--sizes", sizes, "--iters", str(iters),
                    "--json", rows, "--fabric", "live" if live else "file"]
         env = dict(os.environ, RIFFLE_FABRIC_SAVE=saved)
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
@@ -69,13 +69,13 @@ def bench(riffle, profile, sizes, live):
         return x_bounds, found_in(saved) if live and os.path.exists(saved) else None
 
 
-def check(profile, runs, riffle, sizes):
+def check(profile, runs, riffle, sizes, iters):
     true_rates, true_racks = truth_of(profile)
-    with_file, _ = bench(riffle, profile, sizes, live=False)
+    with_file, _ = bench(riffle, profile, sizes, max(5, iters), live=False)
     rates_right = racks_right = 0
     x_bounds, times, worst = [], [], 0.0
     for run in range(1, runs + 1):
-        x, found = bench(riffle, profile, sizes, live=True)
+        x, found = bench(riffle, profile, sizes, iters, live=True)
         x_bounds.append(x)
         if found is None:
             print(f"{profile} run {run}: nothing found", flush=True)
@@ -108,9 +108,11 @@ def main():
                         default=["straggler8", "racks8", "racks8-ordered", "mixed16"])
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--sizes", default="16M")
+    parser.add_argument("--iters", type=int, default=5, help="all-reduces per run")
     parser.add_argument("--riffle", default=str(ROOT / "build" / "tools" / "riffle"))
     options = parser.parse_args()
-    good = [check(p, options.runs, options.riffle, options.sizes) for p in options.profiles]
+    good = [check(p, options.runs, options.riffle, options.sizes, options.iters)
+            for p in options.profiles]
     sys.exit(0 if all(good) else 1)
 
 
