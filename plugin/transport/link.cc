@@ -292,8 +292,10 @@ std::uint64_t Link::bytes_received() const {
 TcpAccount Link::account() const {
   TcpAccount sum;
   for (const auto& stream : streams_) {
-    const TcpAccount one = tcp_account(stream->socket());
+    const TcpAccount one = tcp_account(stream->socket()).value_or(TcpAccount());
+    sum.delivered_bytes += one.delivered_bytes;
     sum.busy_us = std::max(sum.busy_us, one.busy_us);
+    sum.unread_us = std::max(sum.unread_us, one.unread_us);
     sum.retransmits += one.retransmits;
     sum.rtt_us = sum.rtt_us == 0 ? one.rtt_us : std::min(sum.rtt_us, one.rtt_us);
   }

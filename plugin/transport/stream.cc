@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "plugin/transport/tcp_account.h"
+
 namespace riffle {
 namespace {
 
@@ -156,10 +158,14 @@ Status Stream::on_broken(const char* doing, int error) {
 }
 
 Stream::Activity Stream::activity() {
-  if (!is_open()) return {progress_.delivered_bytes, 0};
-  const TcpProgress before = progress_;
-  progress_ = tcp_progress_of(socket_.get(), progress_);
-  return {progress_.delivered_bytes, progress_.busy_ns - before.busy_ns};
+  const auto account = is_open() ? tcp_account(socket_.get()) : std::nullopt;
+  if (!account) return {delivered_bytes_, 0};
+  // Neither goes backwards, whatever the kernel's counters do to each other.
+  const std::uint64_t busy_us = account->busy_us - std::min(account->busy_us, account->unread_us);
+  const std::uint64_t more_us = busy_us - std::min(busy_us, busy_us_);
+  busy_us_ += more_us;
+  delivered_bytes_ = std::max(delivered_bytes_, account->delivered_bytes);
+  return {delivered_bytes_, more_us * 1000};
 }
 
 // ---- receiving ----

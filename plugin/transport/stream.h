@@ -16,7 +16,6 @@
 
 #include "plugin/transport/reactor.h"
 #include "plugin/transport/socket.h"
-#include "plugin/transport/tcp_progress.h"
 #include "plugin/transport/tx_queue.h"
 
 namespace riffle {
@@ -64,7 +63,8 @@ class Stream final : public Reactor::FdHandler {
 
   struct Activity {
     std::uint64_t delivered_bytes = 0;  // since the start
-    std::uint64_t busy_more_ns = 0;     // since the last call
+    // Since the last call: the network had something to deliver, and the peer read what came.
+    std::uint64_t busy_more_ns = 0;
   };
   Activity activity();
 
@@ -102,7 +102,8 @@ class Stream final : public Reactor::FdHandler {
   Reactor& reactor_;
   Host& host_;
   Fd socket_;
-  TcpProgress progress_;
+  std::uint64_t delivered_bytes_ = 0;  // as of the last activity(), like the next
+  std::uint64_t busy_us_ = 0;
   bool readable_ = true;
   bool writable_ = true;
   bool hung_up_ = false;  // the kernel said so: read on until the end of the stream
