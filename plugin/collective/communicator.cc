@@ -12,6 +12,7 @@
 #include "plugin/config/log.h"
 #include "plugin/policy/agreement.h"
 #include "plugin/policy/collective_count.h"
+#include "plugin/policy/node_lock.h"
 #include "plugin/transport/stream_set.h"
 #include "topology/base/check.h"
 
@@ -156,8 +157,14 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
     network_ = remembered_network(reports);
     return !network_.has_value();
   };
+  hooks.probe_turn = [number = handles.front().communicator] { return try_node_lock(number); };
+  hooks.knows_network = [](const std::vector<NodeReport>& reports) {
+    return remembered_network(reports).has_value();
+  };
   hooks.probed = [this, device](const std::vector<NodeReport>& reports,
                                 const ProbeOutcome& outcome) {
+    if (outcome.findings.rounds == 0) network_ = remembered_network(reports);
+    if (network_) return;
     network_ = probed_network(outcome, reports, device, racks_ ? &*racks_ : nullptr);
     // Also if NCCL's ring turns out to be better: then no verdict brings it.
     if (network_) remember_network(network_text(*network_));

@@ -7,9 +7,9 @@
 namespace riffle {
 namespace {
 
-constexpr std::size_t kOrderHead = 16, kFlowBytes = 8;  // number, duration, bytes, 0; from, to
+constexpr std::size_t kOrderHead = 16, kFlowBytes = 8;  // number, duration, bytes, kind; from, to
 constexpr std::size_t kReportHead = 8,
-                      kEntryBytes = 40;              // number, 0; flow, kbps, rtt, bytes, steady
+                      kEntryBytes = 40;              // number, busy; flow, kbps, rtt, bytes, steady
 constexpr std::int64_t kMostKbps = 100'000'000'000;  // 100 Tbit/s: nobody measures that
 constexpr std::uint32_t kMostDurationUs = 10'000'000;
 
@@ -39,6 +39,7 @@ std::vector<std::uint8_t> encode(const ProbeOrder& order) {
   put(&bytes[0], order.number);
   put(&bytes[4], order.duration_us);
   put(&bytes[8], order.most_bytes);
+  put(&bytes[12], static_cast<std::uint32_t>(order.kind));
   std::uint8_t* at = bytes.data() + kOrderHead;
   for (const probe::Flow& f : order.flows) {
     put_flow(at, f);
@@ -55,6 +56,9 @@ Result<ProbeOrder> decode_probe_order(const std::vector<std::uint8_t>& bytes, in
   order.number = get<std::uint32_t>(&bytes[0]);
   order.duration_us = get<std::uint32_t>(&bytes[4]);
   order.most_bytes = get<std::uint32_t>(&bytes[8]);
+  const auto kind = get<std::uint32_t>(&bytes[12]);
+  order.kind = static_cast<ProbeOrder::Kind>(kind);
+  if (kind > static_cast<std::uint32_t>(ProbeOrder::Kind::kRound)) return mangled("order");
   if (order.duration_us > kMostDurationUs) return mangled("order");
   order.flows.resize((bytes.size() - kOrderHead) / kFlowBytes);
   const std::uint8_t* at = bytes.data() + kOrderHead;
@@ -68,6 +72,7 @@ Result<ProbeOrder> decode_probe_order(const std::vector<std::uint8_t>& bytes, in
 std::vector<std::uint8_t> encode(const ProbeReport& report) {
   std::vector<std::uint8_t> bytes(kReportHead + kEntryBytes * report.entries.size());
   put(&bytes[0], report.number);
+  put(&bytes[4], std::uint32_t{report.is_busy});
   std::uint8_t* at = bytes.data() + kReportHead;
   for (const ProbeReport::Entry& e : report.entries) {
     put_flow(at, e.flow);
@@ -86,6 +91,9 @@ Result<ProbeReport> decode_probe_report(const std::vector<std::uint8_t>& bytes, 
   }
   ProbeReport report;
   report.number = get<std::uint32_t>(&bytes[0]);
+  const auto busy = get<std::uint32_t>(&bytes[4]);
+  if (busy > 1) return mangled("report");
+  report.is_busy = busy == 1;
   report.entries.resize((bytes.size() - kReportHead) / kEntryBytes);
   const std::uint8_t* at = bytes.data() + kReportHead;
   for (ProbeReport::Entry& e : report.entries) {

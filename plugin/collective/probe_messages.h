@@ -10,13 +10,18 @@
 
 namespace riffle {
 
-// Node 0 to all, along the tree: run these flows now. A subtree hears of its own flows only.
+// Node 0 to all, along the tree. A subtree hears of its own flows only.
 struct ProbeOrder {
-  std::uint32_t number = 0;       // of the round, from 1
-  std::uint32_t duration_us = 0;  // 0: no round, but open all links
-  std::uint32_t most_bytes = 0;   // per flow
+  enum class Kind : std::uint32_t {
+    kTakeTurn,  // open all links and take your turn at this machine's network
+    kGiveBack,  // give the turn back
+    kRound,     // run these flows now
+  };
+  std::uint32_t number = 0;  // of the order, from 1
+  Kind kind = Kind::kTakeTurn;
+  std::uint32_t duration_us = 0;
+  std::uint32_t most_bytes = 0;  // per flow
   std::vector<probe::Flow> flows;
-  bool opens_links() const { return duration_us == 0; }
 };
 
 // A subtree to its parent: the round is over here, and this is what arrived. Receivers tell rates,
@@ -28,6 +33,7 @@ struct ProbeReport {
     std::uint64_t bytes = 0;
   };
   std::uint32_t number = 0;
+  bool is_busy = false;  // the turn is somebody else's at one of the subtree's machines
   std::vector<Entry> entries;
 };
 

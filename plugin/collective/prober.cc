@@ -4,10 +4,15 @@
 #include <map>
 #include <utility>
 
+#include "plugin/transport/handshake.h"
+
 namespace riffle {
 namespace {
 
 constexpr std::uint64_t kMs = 1'000'000;
+constexpr std::uint64_t kLeastPauseNs = 30 * kMs;
+constexpr char kNoTurn[] = "others were probing this network all the time";
+constexpr char kTimeIsUp[] = "the time for it was up";
 constexpr std::uint64_t kSurveySeed = 1;
 constexpr std::uint64_t kBefore = 0;      // priority: as answers
 constexpr std::size_t kMostIncoming = 8;  // messages being received at a time
@@ -30,8 +35,12 @@ ProbeOrder part_of(const ProbeOrder& order, int root) {
 
 }  // namespace
 
-Prober::Prober(Mesh* mesh, TimerService* timers)
-    : mesh_(mesh), timers_(timers), flows_(mesh), link_is_open_(mesh->size(), false) {
+Prober::Prober(Mesh* mesh, TimerService* timers, ProbeTurns turns)
+    : mesh_(mesh),
+      timers_(timers),
+      flows_(mesh),
+      link_is_open_(mesh->size(), false),
+      turns_(std::move(turns)) {
   for (const int child : {2 * mesh->rank() + 1, 2 * mesh->rank() + 2}) {
     if (child < mesh->size()) children_.push_back(child);
   }
@@ -48,24 +57,58 @@ void Prober::stop() {
   stopped_ = true;
   done_ = nullptr;
   if (has_timer_) timers_->cancel(timer_);
-  has_timer_ = false;
+  if (has_retry_) timers_->cancel(retry_);
+  has_timer_ = has_retry_ = false;
+  turn_ = nullptr;
 }
 
 // ------------------------------------------------------------------------------------------ node 0
 
-void Prober::survey(std::vector<int> racks, std::uint64_t budget_ns,
+void Prober::survey(std::vector<int> racks, std::uint64_t patience_ns, std::uint64_t budget_ns,
                     std::function<void(const ProbeOutcome&)> done) {
   survey_ = std::make_unique<probe::Survey>(mesh_->size(), kSurveySeed, std::move(racks));
   done_ = std::move(done);
   begin_ns_ = mesh_->now_ns();
+  budget_ns_ = budget_ns;
+  set_limit(begin_ns_ + (turns_.take ? patience_ns : budget_ns));
+  try_turn();
+}
+
+void Prober::set_limit(std::uint64_t when_ns) {
+  if (has_timer_) timers_->cancel(timer_);
   has_timer_ = true;
-  timer_ = timers_->call_at(begin_ns_ + budget_ns, [this] {
+  timer_ = timers_->call_at(when_ns, [this] {
     has_timer_ = false;
-    finish("the time for it was up");
+    finish(is_waiting_ ? kNoTurn : kTimeIsUp);
   });
-  ProbeOrder open_links;
-  open_links.number = 1;
-  carry_out(open_links);
+}
+
+// We first: where all communicators have one node 0, only one of them disturbs the other nodes.
+void Prober::try_turn() {
+  if (is_waiting_ && turns_.is_needless && turns_.is_needless()) return finish(kNoTurn);
+  if (turns_.take && !(turn_ = turns_.take())) return give_way();
+  ProbeOrder take_turn;
+  take_turn.number = order_.number + 1;
+  carry_out(take_turn);
+}
+
+// Pauses of no common measure, so that two who met will not meet for ever.
+void Prober::give_way() {
+  has_retry_ = is_waiting_ = true;
+  const std::uint64_t pause_ns = kLeastPauseNs + random_u64() % kLeastPauseNs;
+  retry_ = timers_->call_at(mesh_->now_ns() + pause_ns, [this] {
+    has_retry_ = false;
+    try_turn();
+  });
+}
+
+void Prober::begin_rounds() {
+  is_waiting_ = false;
+  if (turns_.take) {
+    begin_ns_ = mesh_->now_ns();
+    set_limit(begin_ns_ + budget_ns_);
+  }
+  next_round();
 }
 
 void Prober::next_round() {
@@ -73,29 +116,40 @@ void Prober::next_round() {
   if (!round) return finish("");
   ProbeOrder order;
   order.number = order_.number + 1;
+  order.kind = ProbeOrder::Kind::kRound;
   order.duration_us = kRoundUs;
   order.most_bytes = kMostFlowBytes;
   order.flows = round->flows;
   carry_out(order);
 }
 
-// Receivers' counts and senders' round trips become samples, in the order of the flows.
 void Prober::round_is_over() {
-  if (!order_.opens_links()) {
-    std::map<std::pair<int, int>, probe::Sample> samples;
-    for (const ProbeReport::Entry& e : entries_) {
-      probe::Sample& s = samples[{e.flow.from, e.flow.to}];
-      s.kbps = std::max(s.kbps, e.sample.kbps);
-      s.rtt_us = std::max(s.rtt_us, e.sample.rtt_us);
-      s.is_steady = s.is_steady || e.sample.is_steady;
-      bytes_ += e.bytes;
-    }
-    probe::Observed observed;
-    observed.round.flows = order_.flows;
-    for (const probe::Flow& f : order_.flows) observed.samples.push_back(samples[{f.from, f.to}]);
-    survey_->add(std::move(observed));
+  if (order_.kind == ProbeOrder::Kind::kGiveBack) return give_way();
+  if (order_.kind == ProbeOrder::Kind::kTakeTurn) {
+    if (!is_busy_) return begin_rounds();
+    ProbeOrder give_back;
+    give_back.number = order_.number + 1;
+    give_back.kind = ProbeOrder::Kind::kGiveBack;
+    return carry_out(give_back);
   }
+  take_samples();
   next_round();
+}
+
+// Receivers' counts and senders' round trips become samples, in the order of the flows.
+void Prober::take_samples() {
+  std::map<std::pair<int, int>, probe::Sample> samples;
+  for (const ProbeReport::Entry& e : entries_) {
+    probe::Sample& s = samples[{e.flow.from, e.flow.to}];
+    s.kbps = std::max(s.kbps, e.sample.kbps);
+    s.rtt_us = std::max(s.rtt_us, e.sample.rtt_us);
+    s.is_steady = s.is_steady || e.sample.is_steady;
+    bytes_ += e.bytes;
+  }
+  probe::Observed observed;
+  observed.round.flows = order_.flows;
+  for (const probe::Flow& f : order_.flows) observed.samples.push_back(samples[{f.from, f.to}]);
+  survey_->add(std::move(observed));
 }
 
 void Prober::finish(const std::string& trouble) {
@@ -116,12 +170,19 @@ void Prober::finish(const std::string& trouble) {
 void Prober::carry_out(const ProbeOrder& order) {
   order_ = order;
   entries_.clear();
-  own_part_over_ = false;
+  own_part_over_ = is_busy_ = false;
   children_missing_ = static_cast<int>(children_.size());
   for (const int child : children_) {
     send(child, ProbeFlows::kOrder, order.number, encode(part_of(order, child)));
   }
-  if (order.opens_links()) {
+  if (order.kind == ProbeOrder::Kind::kGiveBack) {
+    turn_ = nullptr;
+    own_part_over_ = true;
+    return report_if_complete();
+  }
+  if (order.kind == ProbeOrder::Kind::kTakeTurn) {
+    if (turns_.take && turn_ == nullptr) turn_ = turns_.take();
+    is_busy_ = turns_.take && turn_ == nullptr;
     for (int peer = 0; peer < mesh_->size(); ++peer) {
       if (peer != mesh_->rank()) mesh_->open(peer);
     }
@@ -135,7 +196,8 @@ void Prober::carry_out(const ProbeOrder& order) {
 
 void Prober::opened(int peer) {
   link_is_open_[peer] = true;
-  if (stopped_ || order_.number == 0 || !order_.opens_links() || own_part_over_) return;
+  const bool is_waited_for = order_.number > 0 && order_.kind == ProbeOrder::Kind::kTakeTurn;
+  if (stopped_ || !is_waited_for || own_part_over_) return;
   if (std::count(link_is_open_.begin(), link_is_open_.end(), false) > 0) return;
   own_part_over_ = true;
   report_if_complete();
@@ -148,6 +210,7 @@ void Prober::report_if_complete() {
   if (is_root()) return round_is_over();
   ProbeReport report;
   report.number = order_.number;
+  report.is_busy = is_busy_;
   report.entries = std::move(entries_);
   send(parent(), ProbeFlows::kReport, order_.number, encode(report));
 }
@@ -164,6 +227,7 @@ void Prober::take_message(int peer, const FrameHeader& header, const std::byte* 
     const Result<ProbeReport> report = decode_probe_report(message, mesh_->size());
     if (!report) return;
     entries_.insert(entries_.end(), report->entries.begin(), report->entries.end());
+    is_busy_ = is_busy_ || report->is_busy;
     --children_missing_;
     report_if_complete();
   }

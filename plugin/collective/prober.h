@@ -6,6 +6,11 @@
 // meet. The first order has no flows: it opens all links. Two messages per node and round, which
 // name the flows of the subtree only: O(N log N) bytes per round.
 //
+// Two probes at once on one machine would measure each other. So every node takes its machine's
+// turn (ProbeTurns) with the first order. If one of them is somebody else's, all give theirs back,
+// and node 0 tries again some time later, itself first, until its patience ends: nobody waits while
+// it holds a turn, so nobody waits for ever.
+//
 // Probing never makes connect fail: it has a budget of time, and whatever goes wrong (a mangled
 // message, a silent node) only means that node 0 goes on with less, or nothing, known. A lost node
 // ends connect anyway.
@@ -36,12 +41,20 @@ struct ProbeOutcome {
   std::uint64_t bytes = 0;  // payload that arrived
 };
 
+struct ProbeTurns {
+  // Every node: the turn, without waiting; null: somebody else has it.
+  std::function<std::shared_ptr<void>()> take;
+  // Node 0, after it waited: is there nothing left to find out?
+  std::function<bool()> is_needless;
+};
+
 class Prober {
  public:
   static constexpr std::uint32_t kRoundUs = 50'000;
   static constexpr std::uint32_t kMostFlowBytes = 16u << 20;
 
-  Prober(Mesh* mesh, TimerService* timers);
+  // Without turns nodes just begin.
+  Prober(Mesh* mesh, TimerService* timers, ProbeTurns turns = {});
   ~Prober();
   Prober(const Prober&) = delete;
   Prober& operator=(const Prober&) = delete;
@@ -49,9 +62,10 @@ class Prober {
   // What a survey of so many nodes may take; connect's own deadline is the caller's business.
   static std::uint64_t budget_ns(int nodes);
 
-  // Node 0, once: `done` gets what was found, at the latest when the budget is spent. `racks`: who
-  // stands in which rack, by rank, if that is known already; else empty.
-  void survey(std::vector<int> racks, std::uint64_t budget_ns,
+  // Node 0, once: `done` gets what was found, at the latest when first `patience_ns`, for our turn,
+  // and then `budget_ns` are spent. `racks`: who stands in which rack, by rank, if that is known
+  // already; else empty.
+  void survey(std::vector<int> racks, std::uint64_t patience_ns, std::uint64_t budget_ns,
               std::function<void(const ProbeOutcome&)> done);
   // Connect goes on, or is over: nothing more is started or reported.
   void stop();
@@ -70,7 +84,12 @@ class Prober {
   void take_message(int peer, const FrameHeader& header, const std::byte* payload);
   void carry_out(const ProbeOrder& order);
   void report_if_complete();
+  void try_turn();
+  void give_way();
+  void begin_rounds();
+  void set_limit(std::uint64_t when_ns);
   void next_round();
+  void take_samples();
   void round_is_over();
   void finish(const std::string& trouble);
 
@@ -80,6 +99,10 @@ class Prober {
   std::vector<int> children_;
   std::vector<bool> link_is_open_;
   bool stopped_ = false;
+
+  ProbeTurns turns_;
+  std::shared_ptr<void> turn_;  // null: not ours
+  bool is_busy_ = false;        // it is somebody else's, here or below
 
   ProbeOrder order_;  // the current one; number 0: none yet
   bool own_part_over_ = false;
@@ -93,8 +116,9 @@ class Prober {
   // Node 0.
   std::unique_ptr<probe::Survey> survey_;
   std::function<void(const ProbeOutcome&)> done_;
-  std::uint64_t begin_ns_ = 0, bytes_ = 0, timer_ = 0;
-  bool has_timer_ = false;
+  std::uint64_t begin_ns_ = 0, bytes_ = 0, budget_ns_ = 0, timer_ = 0, retry_ = 0;
+  bool has_timer_ = false, has_retry_ = false;
+  bool is_waiting_ = false;  // for a turn, and had none at the first try
 };
 
 }  // namespace riffle

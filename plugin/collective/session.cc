@@ -35,7 +35,11 @@ void Session::start(Mesh* mesh, NodeReport report) {
       });
   engine_ = std::make_unique<Engine>(mesh_, options_.engine,
                                      [this](int peer, const Status& why) { lost(peer, why); });
-  prober_ = std::make_unique<Prober>(mesh_, timers_);
+  ProbeTurns turns{hooks_.probe_turn, {}};
+  if (hooks_.knows_network) {
+    turns.is_needless = [this] { return hooks_.knows_network(reports_); };
+  }
+  prober_ = std::make_unique<Prober>(mesh_, timers_, std::move(turns));
   epochs_ = std::make_unique<Epochs>(mesh_, control_.get(), engine_.get(), timers_,
                                      options_.background, options_.epochs, hooks_.epochs);
   BootstrapSteps steps;
@@ -80,9 +84,13 @@ void Session::prepare(const std::vector<NodeReport>& reports, std::function<void
   // Connect has other work to do in its time.
   const std::uint64_t budget_ns =
       std::min(Prober::budget_ns(size_), options_.connect_timeout_ns / 2);
-  prober_->survey(std::move(racks), budget_ns,
-                  [this, reports, go_on = std::move(go_on)](const ProbeOutcome& outcome) {
-                    hooks_.probed(reports, outcome);
+  // Two others may be before us.
+  const std::uint64_t patience_ns =
+      std::min(2 * Prober::budget_ns(size_) + kSecond, options_.connect_timeout_ns / 4);
+  reports_ = reports;
+  prober_->survey(std::move(racks), patience_ns, budget_ns,
+                  [this, go_on = std::move(go_on)](const ProbeOutcome& outcome) {
+                    hooks_.probed(std::exchange(reports_, {}), outcome);
                     go_on();
                   });
 }

@@ -34,7 +34,11 @@ struct SessionHooks {
   // Node 0, before `decide`: shall the network be probed first? `racks`: by rank, where they are
   // known and need not be found. Null: never.
   std::function<bool(const std::vector<NodeReport>&, std::vector<int>* racks)> wants_probe;
-  // Node 0: what probing found; `decide` follows.
+  // Every node: its machine's turn to probe (prober.h). Null: nobody takes turns.
+  std::function<std::shared_ptr<void>()> probe_turn;
+  // Node 0, after it waited for its turn: is the network known meanwhile? Null: it is not.
+  std::function<bool(const std::vector<NodeReport>&)> knows_network;
+  // Node 0: what probing found (nothing, in no rounds, if its turn never came); `decide` follows.
   std::function<void(const std::vector<NodeReport>&, const ProbeOutcome&)> probed;
   // Node 0: from all reports, in rank order, to the verdict.
   std::function<Verdict(const std::vector<NodeReport>&)> decide;
@@ -99,6 +103,7 @@ class Session final : private MeshSink {
   std::unique_ptr<ControlChannel> control_;
   std::unique_ptr<Bootstrap> bootstrap_;
   std::unique_ptr<Prober> prober_;
+  std::vector<NodeReport> reports_;  // node 0, while it probes
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Epochs> epochs_;
   PlanSet plans_;  // node 0, until connect is over

@@ -63,7 +63,9 @@ OwnFiles& own_files() {
 
 Status failed(const std::string& what) { return system_error(what + ": " + std::strerror(errno)); }
 
-Status prepare(const std::string& directory) {
+}  // namespace
+
+Status prepare_live_directory(const std::string& directory) {
   if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
     return failed("cannot create " + directory);
   }
@@ -74,6 +76,8 @@ Status prepare(const std::string& directory) {
   }
   return Status::ok();
 }
+
+namespace {
 
 struct flock whole_file(short type) {
   struct flock lock {};
@@ -147,7 +151,7 @@ std::vector<std::string> others(const std::string& directory, const std::string&
 Result<std::unique_ptr<LiveFile>> LiveFile::create(const std::string& directory,
                                                    const std::string& prefix,
                                                    const std::string& content) {
-  if (Status status = prepare(directory); !status) return status;
+  if (Status status = prepare_live_directory(directory); !status) return status;
   const std::string stem = directory + "/" + prefix + std::to_string(::getpid()) + ".";
   using Made = Result<std::unique_ptr<LiveFile>>;
   return own_files().with([&](std::set<std::string>& own) -> Made {

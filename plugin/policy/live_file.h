@@ -13,10 +13,13 @@
 
 namespace riffle {
 
+// Creates `directory` (0700) if need be; refuses one that others can write.
+Status prepare_live_directory(const std::string& directory);
+
 class LiveFile {
  public:
-  // Creates `directory` (0700) if need be, refuses one that others can write, and writes `content`
-  // into a new file (0600) whose name starts with `prefix`.
+  // In a directory as above: writes `content` into a new file (0600) whose name starts with
+  // `prefix`.
   static Result<std::unique_ptr<LiveFile>> create(const std::string& directory,
                                                   const std::string& prefix,
                                                   const std::string& content);

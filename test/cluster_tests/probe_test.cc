@@ -15,6 +15,7 @@
 #include <sstream>
 #include <thread>
 
+#include "plugin/policy/node_lock.h"
 #include "test/cluster/agent.h"
 #include "test/cluster/command.h"
 #include "test/cluster/network.h"
@@ -235,6 +236,62 @@ TEST_F(ProbeTest, NothingIsLeftWhenTheCommandIsKilled) {
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);
   expect_nothing_left();
+}
+
+// Somebody else probes on node 2 for a while, or for ever.
+class TurnTaker {
+ public:
+  TurnTaker(const Cluster& cluster, int node) {
+    int told[2];
+    if (pipe(told) != 0) return;
+    pid_ = fork();
+    if (pid_ == 0) {
+      const bool is_there = cluster.enter(node).is_ok();
+      const NodeLock held = is_there ? try_node_lock(4711) : nullptr;
+      const char byte = held ? 1 : 0;
+      if (write(told[1], &byte, 1) != 1) _exit(1);
+      while (true) pause();
+    }
+    char byte = 0;
+    has_turn_ = read(told[0], &byte, 1) == 1 && byte == 1;
+    close(told[0]);
+    close(told[1]);
+  }
+  ~TurnTaker() { end(); }
+  void end() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+  bool has_turn() const { return has_turn_; }
+
+ private:
+  pid_t pid_ = 0;
+  bool has_turn_ = false;
+};
+
+TEST_F(ProbeTest, WaitsForItsTurn) {
+  TurnTaker other(*cluster_, 2);
+  ASSERT_TRUE(other.has_turn());
+  std::thread soon([&other] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    other.end();
+  });
+  const Ended ended = probe(agent() + hosts());
+  soon.join();
+  EXPECT_GT(ended.seconds, 1.4);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.out.find("sending of node node3"), std::string::npos) << ended.out;
+}
+
+TEST_F(ProbeTest, SaysSoWhenItsTurnNeverComes) {
+  const TurnTaker other(*cluster_, 2);
+  ASSERT_TRUE(other.has_turn());
+  const Ended ended = probe(agent() + "--timeout 8 " + hosts());
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_NE(ended.err.find("others were probing this network all the time"), std::string::npos)
+      << ended.err;
 }
 
 // As under torchrun: rank and size from the environment, rank 0 where MASTER_ADDR says.

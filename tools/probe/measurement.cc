@@ -12,6 +12,7 @@
 #include "plugin/collective/live_network.h"
 #include "plugin/collective/session.h"
 #include "plugin/config/config.h"
+#include "plugin/policy/node_lock.h"
 #include "plugin/transport/reactor.h"
 #include "plugin/transport/socket.h"
 #include "plugin/transport/stream_set.h"
@@ -103,6 +104,7 @@ class TcpMeasurement final : public Measurement {
       if (racks_) *racks = racks_->rack_of;
       return true;
     };
+    hooks.probe_turn = [number = handles.front().communicator] { return try_node_lock(number); };
     hooks.probed = [this](const std::vector<NodeReport>& reports, const ProbeOutcome& outcome) {
       take(reports, outcome);
     };
