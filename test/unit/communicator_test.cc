@@ -290,7 +290,7 @@ std::size_t resident_bytes() {
 }
 
 TEST_F(CommunicatorTest, CyclesLeaveNothingBehind) {
-  for (int i = 0; i < 100 / kSlower; ++i) Cluster warm_up(2);  // caches of the allocator fill
+  for (int i = 0; i < 400 / kSlower; ++i) Cluster warm_up(2);  // caches of the allocator fill
   std::this_thread::sleep_for(500ms);
   [[maybe_unused]] const std::size_t heap = heap_bytes(), resident = resident_bytes();
   const std::size_t descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
