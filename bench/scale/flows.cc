@@ -1,6 +1,7 @@
 #include "bench/scale/flows.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace riffle::scale {
 namespace {
@@ -9,12 +10,41 @@ double part(Share units) { return static_cast<double>(units) / kShareUnits; }
 
 double shard(const Group& g, std::size_t j) { return part(g.cuts[j + 1] - g.cuts[j]); }
 
+bool is_even(const Group& g) {
+  const double mean = part(g.end() - g.begin()) / static_cast<double>(g.members.size());
+  for (std::size_t j = 0; j < g.members.size(); ++j) {
+    if (std::abs(shard(g, j) - mean) > 1e-4 * mean) return false;
+  }
+  return true;
+}
+
+// Distances in the circle of p members for a few flows in the place of p - 1.
+std::vector<std::size_t> distances(std::size_t p, int partners) {
+  std::vector<std::size_t> list;
+  for (std::size_t d = 1; d < p && static_cast<int>(list.size()) < partners; d *= 2) {
+    list.push_back(d);
+  }
+  return list;
+}
+
 // Calls f(from, to, part of the buffer) for every pair that exchanges in the reduce-scatter;
 // the all-gather of a direct group is the same turned round, that of a ring starts one shard
 // further.
 template <class F>
-void for_each_pair(const Group& g, bool gather, F f) {
+void for_each_pair(const Group& g, bool gather, int partners, F f) {
   const std::size_t p = g.members.size();
+  if (g.pattern == Pattern::kDirect && partners != kAll && static_cast<int>(p) - 1 > partners &&
+      is_even(g)) {
+    const std::vector<std::size_t> ds = distances(p, partners);
+    const double all =
+        part(g.end() - g.begin()) * static_cast<double>(p - 1) / static_cast<double>(p);
+    for (std::size_t i = 0; i < p; ++i) {
+      for (const std::size_t d : ds) {
+        f(g.members[i], g.members[(i + d) % p], all / static_cast<double>(ds.size()));
+      }
+    }
+    return;
+  }
   if (g.pattern == Pattern::kRing) {
     for (std::size_t i = 0; i < p; ++i) {
       const std::size_t next = (i + 1) % p;
@@ -52,7 +82,7 @@ void merge(Flows& flows) {
   flows.resize(kept);
 }
 
-Stage stage(const Level& level, bool gather, double bytes) {
+Stage stage(const Level& level, bool gather, double bytes, int partners) {
   Stage s;
   for (const Group& g : level.groups) {
     if (g.pattern == Pattern::kRing) {
@@ -61,7 +91,7 @@ Stage stage(const Level& level, bool gather, double bytes) {
   }
   for (const Group& g : level.groups) {
     const int steps = g.pattern == Pattern::kRing ? static_cast<int>(g.members.size()) - 1 : 1;
-    for_each_pair(g, gather, [&](int from, int to, double size) {
+    for_each_pair(g, gather, partners, [&](int from, int to, double size) {
       s.flows.push_back({from, to, size * bytes / steps});
     });
   }
@@ -71,14 +101,14 @@ Stage stage(const Level& level, bool gather, double bytes) {
 
 }  // namespace
 
-Flows all_flows(const PlanSet& plans, double bytes) {
+Flows all_flows(const PlanSet& plans, double bytes, int partners) {
   Flows flows;
   const double per_lane = bytes / static_cast<double>(plans.lanes.size());
   for (const GroupPlan& plan : plans.lanes) {
     for (const Level& level : plan.levels) {
       for (const Group& g : level.groups) {
         for (const bool gather : {false, true}) {
-          for_each_pair(g, gather, [&](int from, int to, double size) {
+          for_each_pair(g, gather, partners, [&](int from, int to, double size) {
             flows.push_back({from, to, size * per_lane});
           });
         }
@@ -89,11 +119,11 @@ Flows all_flows(const PlanSet& plans, double bytes) {
   return flows;
 }
 
-std::vector<Stage> stages(const GroupPlan& plan, double bytes) {
+std::vector<Stage> stages(const GroupPlan& plan, double bytes, int partners) {
   std::vector<Stage> all;
-  for (const Level& level : plan.levels) all.push_back(stage(level, false, bytes));
+  for (const Level& level : plan.levels) all.push_back(stage(level, false, bytes, partners));
   for (auto level = plan.levels.rbegin(); level != plan.levels.rend(); ++level) {
-    all.push_back(stage(*level, true, bytes));
+    all.push_back(stage(*level, true, bytes, partners));
   }
   return all;
 }

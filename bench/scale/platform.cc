@@ -122,12 +122,13 @@ Result<Platform> build_platform(const std::string& kind, int nodes) {
       (kind.back() == '1' || kind.back() == '4' || kind.back() == '8')) {
     return fat_tree(nodes, kind.back() - '0');
   }
-  if (kind == "dragonfly" && nodes >= 128) return dragonfly(nodes);
+  if (kind == "dragonfly" && nodes >= 128 && nodes <= 1024) return dragonfly(nodes);
   if (kind == "multi-site") return multi_site(nodes);
   std::string names;
   for (const std::string& k : platform_kinds()) names += (names.empty() ? "" : ", ") + k;
-  return invalid_argument("--platform " + kind + ": accepted are " + names +
-                          "; a dragonfly has at least 128 nodes");
+  return invalid_argument(
+      "--platform " + kind + ": accepted are " + names +
+      "; a dragonfly has 128 to 1024 nodes (SimGrid cannot route in more than 256)");
 }
 
 }  // namespace riffle::scale
