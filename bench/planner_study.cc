@@ -143,6 +143,15 @@ int main(int argc, char** argv) {
   app.add_option("--window-bytes", o.simulator.engine.window_bytes, "Partial sums per flow")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
+  app.add_option("--send-bytes", o.simulator.engine.send_bytes, "On their way per node")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  app.add_option("--piece-bytes", o.simulator.engine.piece_bytes, "The engine's frames, at most")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  app.add_option("--max-chunks", o.simulator.engine.max_chunks, "The engine's chunks at once")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   app.add_option("--outstanding", o.simulator.outstanding, "Calls at once")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

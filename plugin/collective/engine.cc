@@ -20,7 +20,7 @@ int member_at(const GroupRun& run, std::uint64_t element) {
 }
 
 Engine::Engine(Mesh* mesh, const EngineOptions& options, Violation violation)
-    : mesh_(mesh), options_(options), violation_(std::move(violation)) {
+    : mesh_(mesh), options_(options), violation_(std::move(violation)), send_window_(mesh) {
   RIFFLE_CHECK(options_.piece_bytes <= kMaxFramePayload, "a piece must fit a frame");
   options_.piece_bytes = std::min(options_.piece_bytes, options_.chunk_bytes);
   operations_.resize(options_.max_operations);
@@ -164,6 +164,9 @@ void Engine::start(Chunk& chunk, Operation* operation) {
   chunk.operation = operation;
   chunk.generation = &generation_of(chunk.seq);
   ++chunk.generation->running;
+  send_window_.set_bytes(operation->collective == Collective::kAllReduce
+                             ? chunk.generation->send_bytes()
+                             : SendWindow::kNoLimit);
   chunk.program = &chunk.generation->program_of(operation->collective, chunk.seq);
   chunk.runs = chunk.generation->runs(chunk.index);
   chunk.element_bytes = size_of(operation->type);
@@ -285,6 +288,7 @@ void Engine::fail() {
   }
   for (const auto& generation : generations_) generation->clear_flows();
   for (auto& early : early_) early.clear();
+  send_window_.clear();
   running_ = 0;
 }
 

@@ -28,6 +28,7 @@
 #include "plugin/collective/generation.h"
 #include "plugin/collective/operation.h"
 #include "plugin/collective/pattern.h"
+#include "plugin/collective/send_window.h"
 #include "plugin/telemetry/comm_counters.h"
 #include "plugin/transport/mesh.h"
 
@@ -131,6 +132,7 @@ class Engine final : private ExecutorContext {
   Mesh* mesh_;
   EngineOptions options_;
   Violation violation_;
+  SendWindow send_window_;
   // By number, one to kMaxGenerations; all but the prepared one know their first chunk.
   std::vector<std::unique_ptr<Generation>> generations_;
   std::vector<std::unique_ptr<Generation>> dropped_;

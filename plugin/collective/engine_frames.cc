@@ -14,6 +14,13 @@ constexpr std::uint64_t kUrgent = 0;
 // Older chunks first; within a chunk final sums first: somebody is waiting for them.
 std::uint64_t priority_of(std::uint64_t seq, bool is_final) { return 1 + seq * 2 + !is_final; }
 
+// What sent() says back: the chunk's index and the length of the payload.
+constexpr int kCookieChunkBits = 16;
+constexpr std::uint64_t kCookieChunk = (1u << kCookieChunkBits) - 1;
+std::uint64_t cookie_of(const Chunk& chunk, const FrameHeader& header) {
+  return std::uint64_t{header.length} << kCookieChunkBits | static_cast<std::uint64_t>(chunk.index);
+}
+
 int member_of(const LocalGroup& group, int rank) {
   const auto& members = group.group.members;
   const auto at = std::find(members.begin(), members.end(), rank);
@@ -186,8 +193,9 @@ void Engine::send_final(Chunk& chunk, int group, int member, Range range) {
   const LocalGroup& local = chunk.program->groups[group];
   const FrameHeader header = header_of(chunk, local.level, local.index, true, range);
   ++chunk.sends;
-  mesh_->send(local.group.members[member], header, {chunk.at_recv(range.begin), header.length},
-              static_cast<std::uint64_t>(chunk.index), priority_of(chunk.seq, true));
+  send_window_.send(local.group.members[member], header,
+                    {chunk.at_recv(range.begin), header.length}, cookie_of(chunk, header),
+                    priority_of(chunk.seq, true));
 }
 
 // Sends what credits and order allow on one flow.
@@ -197,16 +205,18 @@ void Engine::pump(Generation& generation, int peer, int level) {
   while (flow.pop(&frame)) {
     const Chunk& chunk = chunks_[frame.chunk % chunks_.size()];
     const FrameHeader header = header_of(chunk, level, frame.group_index, false, frame.range);
-    mesh_->send(peer, header, {frame.data, header.length}, static_cast<std::uint64_t>(chunk.index),
-                priority_of(chunk.seq, false));
+    send_window_.send(peer, header, {frame.data, header.length}, cookie_of(chunk, header),
+                      priority_of(chunk.seq, false));
   }
 }
 
 void Engine::sent(std::uint64_t cookie) {
-  if (failed_ || cookie >= chunks_.size()) return;
-  Chunk& chunk = chunks_[cookie];
+  const std::uint64_t index = cookie & kCookieChunk;
+  if (failed_ || index >= chunks_.size()) return;
+  Chunk& chunk = chunks_[index];
   RIFFLE_CHECK(chunk.active && chunk.sends > 0, "a frame was sent that nobody queued");
   --chunk.sends;
+  send_window_.sent(static_cast<std::size_t>(cookie >> kCookieChunkBits));
   finish_if_done(chunk);
   start_chunks();
 }

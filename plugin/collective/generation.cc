@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "plugin/collective/send_window.h"
 #include "plugin/collective/wire.h"
 
 namespace riffle {
@@ -35,6 +36,32 @@ void add_demand(const LocalGroup& local, int from, int to, const EngineOptions& 
       if (shard != from) demand->add_shard(local.group, shard, o);
     }
   }
+}
+
+// The window of one node: options.send_bytes for the node that sends most, less in proportion for
+// others: in a plan that uses every link up that is about the nodes' rates. The less their loads
+// differ, the less there is to gain by a window, and the wider it is; none if all are alike.
+std::size_t send_window(const PlanSet& plans, int rank, const EngineOptions& options) {
+  constexpr double kEven = 0.02;
+  std::vector<std::uint64_t> units(plans.lanes[0].nodes);
+  for (const GroupPlan& plan : plans.lanes) {
+    for (const Level& level : plan.levels) {
+      for (const Group& g : level.groups) {
+        const bool is_ring = g.pattern == Pattern::kRing;
+        for (std::size_t j = 0; j < g.members.size(); ++j) {
+          const std::uint64_t shard = g.cuts[j + 1] - g.cuts[j];
+          const std::uint64_t others = g.end() - g.begin() - shard;
+          units[g.members[j]] += others + (is_ring ? others : (g.members.size() - 1) * shard);
+        }
+      }
+    }
+  }
+  const auto [least, most] = std::minmax_element(units.begin(), units.end());
+  if (*most == 0) return SendWindow::kNoLimit;
+  const double unevenness = 1 - static_cast<double>(*least) / static_cast<double>(*most);
+  if (unevenness < kEven) return SendWindow::kNoLimit;
+  const double part = static_cast<double>(units[rank]) / static_cast<double>(*most);
+  return static_cast<std::size_t>(static_cast<double>(options.send_bytes) * part / unevenness);
 }
 
 // A group of all nodes for calls that say themselves where the blocks are. Any block may fill a
@@ -101,6 +128,7 @@ Result<std::unique_ptr<Generation>> Generation::make(const PlanSet& plans, std::
     return invalid_argument("plan: " + std::to_string(levels) + " levels, accepted are at most " +
                             std::to_string(kBlocksLevel - 1));
   }
+  g->send_bytes_ = send_window(plans, rank, options);
   g->blocks_ = blocks_program(size, rank);
   g->classes_ = levels + 1;
   if (Status s = g->make_flows(rank, size, options); !s) return s;

@@ -26,6 +26,8 @@ struct EngineOptions {
   std::size_t chunk_bytes = 1 << 20;
   std::size_t piece_bytes = 128 << 10;
   std::size_t window_bytes = 512 << 10;  // partial sums in flight per peer and level, at least
+  // On their way at once from the node that sends most; from others in proportion (send_window.h).
+  std::size_t send_bytes = 1 << 20;
   int max_chunks = 64;
   int max_operations = 64;
   // False: no reduce-scatter and no all-gather, which need slots for exchanges with every peer.
@@ -48,6 +50,7 @@ class Generation {
 
   std::uint64_t number() const { return number_; }
   std::size_t chunk_bytes() const { return chunk_bytes_; }  // of all-reduces
+  std::size_t send_bytes() const { return send_bytes_; }    // this node's part of them
   const Program& program_of(Collective collective, std::uint64_t seq) const {
     return collective == Collective::kAllReduce ? lanes_[seq % lanes_.size()] : blocks_;
   }
@@ -71,6 +74,7 @@ class Generation {
 
   std::uint64_t number_ = 0;
   std::size_t chunk_bytes_ = 0;
+  std::size_t send_bytes_ = 0;
   std::vector<Program> lanes_;
   Program blocks_;  // reduce-scatter and all-gather: one direct group of all nodes, cut by the call
   int classes_ = 0;  // levels plus one for blocks_

@@ -86,6 +86,7 @@ class EngineCase {
     options_.window_bytes = 1u << (6 + below(8));
     options_.max_chunks = 1 + below(12);
     options_.max_operations = 16;
+    options_.send_bytes = std::size_t{1} << below(18);
   }
 
   std::string run() {
