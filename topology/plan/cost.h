@@ -1,9 +1,11 @@
 // What a plan set costs: the numbers behind predict().
 //
-//   time = max(busiest link, busiest node's messages)   steady state, averaged over the lanes
+//   time = max(busiest link, busiest node's messages,   steady state, averaged over the lanes
+//              rings one chunk after the other)
 //        + fill       what the first chunk takes longer, because its steps come one after the other
 //        + latency    of the steps of one chunk
-//        + bubbles    a part of the steady state per level beyond the first
+//        + bubbles    a part of the steady state per level beyond the first, more of a small
+//                     buffer if nodes send unevenly
 //
 // It ranks plans and foretells times; it is not a simulator: max-min fair sharing, credits and the
 // order of frames are not in it. Small chunks make the fill short and the headers and messages
@@ -31,8 +33,13 @@ struct PlanCost {
   explicit PlanCost(const FabricView& view) : loads(view) {}
   Loads loads;  // of all phases of all levels of all lanes
   double lanes = 1, levels = 1;
+  double unevenness = 0;  // of what nodes send: 0 if all alike, towards 1 if not at all
   std::vector<PhaseCost> phases;
   double latency_us = 0;  // of all steps of a chunk
+  // Rings: what a chunk takes from its first partial sum to its last, per byte of it and for the
+  // latency. Partial sums to one neighbour leave in the order of the chunks, so the next chunk's
+  // tour begins when the last frame of this one's has left.
+  double tour_us = 0, tour_latency_us = 0;
 };
 PlanCost cost_of(const FabricView& view, const PlanSet& plans);
 
