@@ -153,6 +153,11 @@ void Bootstrap::fail(const std::string& problem) {
   finish(problem_);
 }
 
+bool Bootstrap::may_have_left(int peer) const {
+  if (phase_ != Phase::kVerdict) return has_agreed();
+  return peer != parent() && std::count(children_.begin(), children_.end(), peer) == 0;
+}
+
 void Bootstrap::expire() {
   if (!is_over()) fail(missing());
 }

@@ -45,6 +45,10 @@ class Bootstrap {
   bool is_over() const { return phase_ == Phase::kOver; }
   // This node has agreed and waits for the others' decision: a peer may have succeeded already.
   bool has_agreed() const { return phase_ == Phase::kDecision && problem_.empty(); }
+  // A peer closed its communicator: may connect still end well? It may if the peer has heard how it
+  // ends and we have not: the decision, or a verdict to step aside, which is still on its way down
+  // to us. The verdict comes from our parent and goes on to our children: neither leaves before.
+  bool may_have_left(int peer) const;
   // It failed here after this node had agreed, so that others may have succeeded: tell them.
   bool failed_after_agreeing() const { return failed_after_agreeing_; }
   void set_channel(ControlChannel* channel) { channel_ = channel; }

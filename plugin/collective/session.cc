@@ -194,9 +194,8 @@ void Session::sent(int /*peer*/, std::uint64_t cookie) {
 }
 
 void Session::departed(int peer) {
-  // It may have connected, and closed, before we hear of the success. (Had it failed it would have
-  // said so.) Earlier, only a failed connect makes it leave.
-  if (!bootstrap_->is_over() && !bootstrap_->has_agreed()) {
+  // (Had it failed it would have said so.)
+  if (!bootstrap_->is_over() && !bootstrap_->may_have_left(peer)) {
     return bootstrap_->fail(name_of(peer) + " closed its communicator during connect");
   }
   departed_[peer] = true;

@@ -98,7 +98,12 @@ class Job::Node final : private MeshSink {
     hooks.basis = [job = job_] { return job->basis_; };
     hooks.epochs.count = [job = job_] { return job->collectives_; };
     hooks.epochs.observer = rank_ == 0 ? job_->recorder_.get() : nullptr;
-    hooks.connected = [this](Status outcome, const std::string&) { outcome_ = std::move(outcome); };
+    hooks.connected = [this](Status outcome, const std::string& aside) {
+      outcome_ = std::move(outcome);
+      if (aside.empty()) return;
+      static_cast<void>(session_.end());
+      job_->network_.close(rank_);
+    };
     hooks.failed = [this](const std::string& why) { failure_ = why; };
     return hooks;
   }
@@ -158,6 +163,8 @@ void Job::saw_probe_frame(int from, int to, const FrameHeader& header) {
 Verdict Job::decide(const std::vector<NodeReport>& reports) {
   Verdict verdict;
   for (const NodeReport& r : reports) verdict.hosts.push_back(r.host);
+  verdict.aside = options_.aside;
+  if (!verdict.aside.empty()) return verdict;
   Result<Fabric> known = link_rates(fabric_);
   if (options_.probes) known = probe::to_fabric(probed_.findings, verdict.hosts, kSimMtu);
   if (!known) {

@@ -161,5 +161,18 @@ TEST(Probing, ThePlanIsAsGoodAsWithAFile) {
   }
 }
 
+// Probing has opened all links, so those who hear the verdict first say goodbye to all others while
+// it still is on its way down the tree.
+TEST(Probing, SteppingAsideAfterItIsNobodysError) {
+  for (const int nodes : {2, 5, 16, 40}) {
+    JobOptions options = probing();
+    options.aside = "the ring wins";
+    options.network.jitter_ns = 200'000;
+    Job job(even_fabric(nodes, kRate), options);
+    const Status outcome = job.connect();
+    EXPECT_TRUE(outcome) << nodes << " nodes: " << outcome.message();
+  }
+}
+
 }  // namespace
 }  // namespace riffle::sim
