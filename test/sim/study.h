@@ -36,12 +36,13 @@ Fabric draw_fabric(FabricClass kind, std::uint64_t seed, std::int64_t base_kbps 
 struct Studied {
   std::string plan;
   double bound_us = 0, predicted_us = 0, simulated_us = 0;
-  double planning_s = 0, simulating_s = 0;  // of this processor
+  double planning_s = 0, simulating_s = 0;  // elapsed on this machine
   double x() const { return simulated_us / bound_us; }
   double prediction() const { return predicted_us / simulated_us; }
 };
 
-// Plans and simulates. The planner counts the processor time per message that the simulator does.
+// Plans and simulates, with the options as given: by default the planner counts some processor time
+// per message where the simulator's processors are infinitely fast.
 Result<Studied> study(const Fabric& fabric, std::uint64_t bytes, const PlanOptions& planner,
                       const SimulateOptions& simulator);
 
