@@ -19,7 +19,8 @@ constexpr double kPieceBytes = 128 << 10;  // RIFFLE_PIECE_BYTES
 constexpr double kBubble = 0.05;
 // Where nodes send unevenly, flows that carry little run ahead of those that carry much by up to
 // what a node has under way at once, at every level beyond the first: so much of that time is lost
-// at the start and the end (the simulator: 0.3 to 0.5).
+// at the start and the end. Fitted to a few grids
+// of uneven nodes at 1 MiB, which the model took for 11 to 26 % faster than the simulator did.
 constexpr double kLag = 0.4;
 constexpr double kSendBytes = 1 << 20;  // EngineOptions::send_bytes
 constexpr double kBetter = 0.995;       // a smaller chunk must gain more than noise
