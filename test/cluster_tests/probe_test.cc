@@ -161,8 +161,13 @@ TEST_F(ProbeTest, FindsTheSlowNode) {
 }
 
 TEST_F(ProbeTest, SomebodyMissingIsNamedAndTheOthersMeasured) {
-  const Ended ended = probe(agent_with("node9", "sh -c 'echo Connection refused >&2; exit 255'") +
-                            "node0 node9 " + "node3");
+  const std::string arguments =
+      agent_with("node9", "sh -c 'echo Connection refused >&2; exit 255'") + "node0 node9 node3";
+  Ended ended = probe(arguments);
+  // Two nodes have few rounds of 50 ms; a machine that is busy may let nothing through in them.
+  for (int i = 0; i < 3 && ended.err.find("nothing arrived") != std::string::npos; ++i) {
+    ended = probe(arguments);
+  }
   EXPECT_EQ(ended.code, 1) << ended.err;
   EXPECT_NE(ended.out.find("absent: node9: ended, exit code 255: Connection refused"),
             std::string::npos)

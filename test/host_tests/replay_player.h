@@ -64,6 +64,11 @@ class Player {
     std::scoped_lock lock(mutex_);
     return places_[object];
   }
+  // A run that ends in an abort: processes abort one after the other, and what the later ones still
+  // have under way then fails.
+  bool others_may_have_aborted() const {
+    return trace_.header["job"].value("abortOnAsyncError", false);
+  }
   std::uint64_t comm_id(const Json& c) const { return job_id_ + c["comm"].get<std::uint64_t>(); }
 
   NetTable& net_;
