@@ -102,6 +102,7 @@ Platform multi_site(int nodes) {
   }
   world->seal();
   p.fabric = fabric_of(nodes, nodes / kSites, kWideKbps, kWideSeconds);
+  p.fabric.rack_latency_us = std::llround(2 * kHopSeconds * 1e6);
   return p;
 }
 

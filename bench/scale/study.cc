@@ -69,6 +69,7 @@ Parts parts_of(const riffle::Fabric& fabric, const riffle::PlanChoice& choice,
                std::uint64_t bytes) {
   riffle::Fabric near = fabric;
   near.latency_us = 0;
+  near.rack_latency_us.reset();
   const auto predicted_us = [&](const riffle::Fabric& f, std::int64_t message_ns) {
     return riffle::predict(f, choice.plans, bytes, message_ns).time_us;
   };

@@ -51,7 +51,9 @@ std::string process_line() {
 }
 
 void add_fabric(JsonLine& line, const Fabric& fabric) {
-  line.open("fabric", '{').add("latency_us", fabric.latency_us).open("racks", '[');
+  line.open("fabric", '{').add("latency_us", fabric.latency_us);
+  if (fabric.rack_latency_us) line.add("rack_latency_us", *fabric.rack_latency_us);
+  line.open("racks", '[');
   for (const RackLink& rack : fabric.racks) {
     line.open("", '{').add("name", rack.name).add("up_kbps", rack.up_kbps);
     line.add("down_kbps", rack.down_kbps).close('}');

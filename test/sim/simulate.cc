@@ -89,7 +89,8 @@ SimOptions network_options(const Fabric& fabric, std::uint64_t bytes, SimOptions
     // A step costs time in proportion to the flows, so large clusters make fewer of them.
     const double parts = std::clamp(1.28e6 / fabric.size(), 1000.0, 20'000.0);
     const double of_bound_ns = bound_us(fabric, bytes) * 1e3 / parts;
-    const auto of_latency_ns = static_cast<double>(fabric.latency_us) * 1e3 / 5;
+    const std::int64_t shortest_us = fabric.rack_latency_us.value_or(fabric.latency_us);
+    const double of_latency_ns = static_cast<double>(shortest_us) * 1e3 / 5;
     options.tick_ns =
         static_cast<std::uint64_t>(std::max(1.0, std::min(of_bound_ns, of_latency_ns)));
   }

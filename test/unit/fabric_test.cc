@@ -105,7 +105,7 @@ TEST(FabricFile, TheFirstAliasDecides) {
 TEST(FabricFile, FaultsNameFileLineKeyAndWhatIsAccepted) {
   expect_error("latency_us = \n", {"f.toml", "line 1"});
   expect_error("[[nodes]]\nname = \"a\"\n",
-               {"line 1", "\"nodes\"", "latency_us, default, rack, node"});
+               {"line 1", "\"nodes\"", "latency_us, rack_latency_us, default, rack, node"});
   expect_error("[default]\nrate_mbps = 4\n\n[[node]]\nname = \"a\"\nrate = 3\n",
                {"line 6", "[[node]]", "\"rate\"", "rate_mbps"});
   expect_error("[default]\nrate_mbps = 0\n", {"line 2", "rate_mbps", "0.001 to 10000000"});
@@ -113,6 +113,8 @@ TEST(FabricFile, FaultsNameFileLineKeyAndWhatIsAccepted) {
   expect_error("[default]\nrate_mbps = nan\n", {"line 2", "a number"});
   expect_error("[default]\nrate_mbps = -5\n", {"line 2", "a number"});
   expect_error("latency_us = 1.5\n", {"line 1", "latency_us", "whole number"});
+  expect_error("latency_us = 5\nrack_latency_us = 6\n[[node]]\nname = \"a\"\nrate_mbps = 1\n",
+               {"latency within a rack", "6 us", "0..5"}, {{"a"}});
   expect_error("default = 4\n", {"line 1", "[default]"});
   expect_error("node = [1, 2]\n", {"line 1", "[[node]]"});
   expect_error("[[node]]\nname = \"a\"\n", {"line 1", "\"a\"", "[default]"});
@@ -132,6 +134,7 @@ TEST(FabricFile, FaultsNameFileLineKeyAndWhatIsAccepted) {
 TEST(FabricFile, RoundTrip) {
   Fabric f = even_fabric(3, 400'001);
   f.latency_us = 7;
+  f.rack_latency_us = 3;
   f.racks = {{"up \"1\"\\", 200'000, 200'000}, {"b", 1, 0}};
   f.nodes[1].in_kbps = 999;
   f.nodes[1].rack = 1;

@@ -235,7 +235,22 @@ Fabric random_fabric(std::mt19937& random) {
     n.rack = pick(0, count - 1);
   }
   f.latency_us = pick(0, 300);
+  if (pick(0, 3) == 0) f.rack_latency_us = f.latency_us / 10;
   return f;
+}
+
+// Four sites of two nodes: the steps within a site take no time to speak of.
+TEST(Predict, StepsWithinARackHaveItsLatency) {
+  Fabric f = even_fabric(8, 10'000'000);
+  f.racks.clear();
+  for (int r = 0; r < 4; ++r) f.racks.push_back({"site" + std::to_string(r), 0, 0});
+  for (int n = 0; n < 8; ++n) f.nodes[n].rack = n / 2;
+  f.latency_us = 5000;
+  const PlanChoice far = *plan(f, 4096, {.only = "racks"});
+  f.rack_latency_us = 5;
+  const PlanChoice near = *plan(f, 4096, {.only = "racks"});
+  // Two of four steps stay in a site.
+  EXPECT_NEAR(far.time_us - near.time_us, 2 * (5000 - 5), 1);
 }
 
 // The heart: on any fabric every candidate computes the sum on every lane, and none is predicted to

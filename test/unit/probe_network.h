@@ -38,7 +38,8 @@ class ProbeNetwork {
       probe::Sample s;
       s.kbps = static_cast<std::int64_t>(seen);
       s.is_steady = !is_outlier || uniform_(random_) < 0.5;
-      s.rtt_us = static_cast<std::int64_t>(2.0 * fabric_.latency_us * (is_near ? 1 : 1.05) *
+      s.rtt_us = static_cast<std::int64_t>(2.0 * fabric_.latency_us_between(f.from, f.to) *
+                                           (is_near ? 1 : 1.05) *
                                            std::exp(0.2 * std::abs(normal_(random_))));
       o.samples.push_back(s);
     }

@@ -166,6 +166,19 @@ TEST(Survey, TheProfilesOfTheBench) {
   }
 }
 
+TEST(Survey, SitesFarFromEachOtherHaveTheirOwnLatency) {
+  Fabric fabric = with_racks(12, 3, 200'000, true);
+  fabric.latency_us = 5'000;
+  fabric.rack_latency_us = 20;
+  ProbeNetwork sites(fabric, {}, 3);
+  const probe::Findings far = survey(sites, 12, 1);
+  EXPECT_NEAR(static_cast<double>(far.latency_us), 5'000, 2'000);
+  EXPECT_NEAR(static_cast<double>(far.rack_latency_us), 20, 10);
+  fabric.latency_us = 40;
+  ProbeNetwork racks(fabric, {}, 3);
+  EXPECT_EQ(survey(racks, 12, 1).rack_latency_us, 0) << "what queues do makes no sites";
+}
+
 TEST(Survey, OneFastNodeAmongSlowOnesIsMeasuredByFans) {
   Fabric fabric = even_fabric(12, kRate / 8);
   fabric.nodes[5].out_kbps = fabric.nodes[5].in_kbps = kRate;

@@ -40,6 +40,9 @@ Result<std::vector<std::string>> files_of(const std::vector<std::string>& paths)
 Fabric fabric_of(const json& from) {
   Fabric fabric;
   fabric.latency_us = from.at("latency_us").get<std::int64_t>();
+  if (from.contains("rack_latency_us")) {
+    fabric.rack_latency_us = from.at("rack_latency_us").get<std::int64_t>();
+  }
   for (const json& rack : from.at("racks")) {
     fabric.racks.push_back({rack.at("name"), rack.at("up_kbps"), rack.at("down_kbps")});
   }

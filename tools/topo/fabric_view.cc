@@ -51,6 +51,12 @@ std::string name_of(const RackLink& rack, std::size_t index) {
   return rack.name.empty() ? "rack " + std::to_string(index) : "rack " + rack.name;
 }
 
+std::string latency_text(const Fabric& fabric) {
+  const std::string text = std::to_string(fabric.latency_us) + " us";
+  if (!fabric.rack_latency_us) return text;
+  return text + ", " + std::to_string(*fabric.rack_latency_us) + " us within a rack";
+}
+
 }  // namespace
 
 std::vector<RackSummary> summarise(const Fabric& fabric) {
@@ -78,10 +84,9 @@ std::vector<RackSummary> summarise(const Fabric& fabric) {
 }
 
 std::string to_text(const Fabric& fabric, const std::string& name, const Colours& colours) {
-  std::string out = colours.bold("Network") + " " + name + ": " +
-                    counted(fabric.nodes.size(), "node") + ", " +
-                    counted(fabric.racks.size(), "rack") + ", latency " +
-                    std::to_string(fabric.latency_us) + " us\n";
+  std::string out =
+      colours.bold("Network") + " " + name + ": " + counted(fabric.nodes.size(), "node") + ", " +
+      counted(fabric.racks.size(), "rack") + ", latency " + latency_text(fabric) + "\n";
   const std::vector<RackSummary> racks = summarise(fabric);
   for (std::size_t r = 0; r < racks.size(); ++r) {
     const std::string uplink = uplink_text(racks[r]);
@@ -118,7 +123,7 @@ double draw(const Fabric& fabric, const std::string& name, double y, double widt
   svg.text(20, y + 24, "Network: " + name, "start", 16);
   svg.text(20, y + 44,
            counted(fabric.nodes.size(), "node") + ", " + counted(fabric.racks.size(), "rack") +
-               ", latency " + std::to_string(fabric.latency_us) + " us; the fastest node has " +
+               ", latency " + latency_text(fabric) + "; the fastest node has " +
                rate_text(static_cast<double>(fastest) / 1000),
            "start", 12, "#555");
   double x = 20;

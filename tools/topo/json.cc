@@ -11,6 +11,7 @@ using Json = nlohmann::ordered_json;
 
 Json json_of(const Fabric& fabric, const std::string& name) {
   Json out = {{"source", name}, {"latency_us", fabric.latency_us}};
+  if (fabric.rack_latency_us) out["rack_latency_us"] = *fabric.rack_latency_us;
   out["racks"] = Json::array();
   for (const RackLink& rack : fabric.racks) {
     out["racks"].push_back(

@@ -57,6 +57,11 @@ Status validate(const Fabric& fabric) {
   if (fabric.latency_us < 0 || fabric.latency_us > kMaxLatencyUs) {
     return invalid_argument(outside("the latency", fabric.latency_us, 0, kMaxLatencyUs, "us"));
   }
+  if (fabric.rack_latency_us &&
+      (*fabric.rack_latency_us < 0 || *fabric.rack_latency_us > fabric.latency_us)) {
+    return invalid_argument(
+        outside("the latency within a rack", *fabric.rack_latency_us, 0, fabric.latency_us, "us"));
+  }
   return Status::ok();
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,13 @@ struct Fabric {
   std::vector<NodeLink> nodes;
   std::vector<RackLink> racks;   // at least one
   std::int64_t latency_us = 50;  // one way, between any two nodes
+  // ... between two of one rack, where that differs: sites far from each other. At most latency_us.
+  std::optional<std::int64_t> rack_latency_us;
 
   int size() const { return static_cast<int>(nodes.size()); }
+  std::int64_t latency_us_between(int a, int b) const {
+    return rack_latency_us && nodes[a].rack == nodes[b].rack ? *rack_latency_us : latency_us;
+  }
 };
 
 // N nodes of the same rate in one rack.

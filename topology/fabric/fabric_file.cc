@@ -14,6 +14,7 @@ class Selection {
   Selection(const FabricFile& file, const std::string& origin)
       : file_(file), origin_(origin), rack_index_(file.racks.size(), -1) {
     loaded_.fabric.latency_us = file.latency_us;
+    loaded_.fabric.rack_latency_us = file.rack_latency_us;
   }
 
   Status add(const NodeAliases& aliases) {

@@ -57,12 +57,12 @@ class Section {
     return {};
   }
 
-  std::optional<std::int64_t> latency_us() {
-    const toml::node* node = table_.get("latency_us");
+  std::optional<std::int64_t> latency_us(const char* key) {
+    const toml::node* node = table_.get(key);
     if (node == nullptr) return {};
     const auto value = node->value_exact<std::int64_t>();
     if (value && *value >= 0 && *value <= kMaxLatencyUs) return value;
-    fail(*node, "latency_us must be a whole number from 0 to 10000000 (microseconds)");
+    fail(*node, std::string(key) + " must be a whole number from 0 to 10000000 (microseconds)");
     return {};
   }
 
@@ -106,8 +106,9 @@ class FileReader {
 
   Result<FabricFile> read() {
     Section top(root_, "top level", origin_, fault_);
-    top.accept_only({"latency_us", "default", "rack", "node"});
-    if (const auto us = top.latency_us()) file_.latency_us = *us;
+    top.accept_only({"latency_us", "rack_latency_us", "default", "rack", "node"});
+    if (const auto us = top.latency_us("latency_us")) file_.latency_us = *us;
+    file_.rack_latency_us = top.latency_us("rack_latency_us");
     read_default(top);
     for_each_table(top, "rack", [&](Section& s) { read_rack(s); });
     for_each_table(top, "node", [&](Section& s) { read_node(s); });

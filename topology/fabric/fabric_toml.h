@@ -23,6 +23,7 @@ struct FabricFile {
   };
   std::optional<Rates> default_rates;
   std::int64_t latency_us = Fabric{}.latency_us;
+  std::optional<std::int64_t> rack_latency_us;
   std::vector<RackLink> racks;
   std::map<std::string, Node> nodes;  // by name
 };

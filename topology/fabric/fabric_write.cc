@@ -42,6 +42,9 @@ std::string rates(const char* both, const char* out, const char* in, std::int64_
 
 std::string to_toml(const Fabric& fabric) {
   std::string text = "latency_us = " + std::to_string(fabric.latency_us) + "\n";
+  if (fabric.rack_latency_us) {
+    text += "rack_latency_us = " + std::to_string(*fabric.rack_latency_us) + "\n";
+  }
   for (const RackLink& rack : fabric.racks) {
     text += "\n[[rack]]\nname = " + quoted(rack.name) + "\n" +
             rates("uplink_mbps", "up_mbps", "down_mbps", rack.up_kbps, rack.down_kbps);

@@ -33,6 +33,17 @@ int steps_of(const Level& level) {
   return static_cast<int>(steps);
 }
 
+// Between the members of a level's groups, one way: the longest.
+double latency_us_in(const Fabric& fabric, const Level& level) {
+  std::int64_t longest = 0;
+  for (const Group& g : level.groups) {
+    for (const int member : g.members) {
+      longest = std::max(longest, fabric.latency_us_between(g.members.front(), member));
+    }
+  }
+  return static_cast<double>(longest);
+}
+
 int ring_hops(const Level& level) {
   std::size_t hops = 0;
   for (const Group& g : level.groups) {
@@ -83,6 +94,7 @@ PlanCost cost_of(const FabricView& view, const PlanSet& plans) {
     double tour_us = 0, tour_latency_us = 0;
     for (const Level& level : plan.levels) {
       const int hops = ring_hops(level);
+      const double latency_us = latency_us_in(view.fabric(), level);
       for (const Phase phase : {Phase::kReduceScatter, Phase::kAllGather}) {
         const Loads loads = loads_of(view, level, phase);
         cost.phases.push_back({slowest(view, loads, kBytes, 0).time_us / kBytes,
@@ -92,11 +104,9 @@ PlanCost cost_of(const FabricView& view, const PlanSet& plans) {
       if (hops > 0) {
         // The busiest link of the way down passes one shard on at each hop.
         tour_us = std::max(tour_us, cost.phases[cost.phases.size() - 2].time_us);
-        tour_latency_us =
-            std::max(tour_latency_us, hops * static_cast<double>(view.fabric().latency_us));
+        tour_latency_us = std::max(tour_latency_us, hops * latency_us);
       }
-      cost.latency_us +=
-          steps_of(level) * static_cast<double>(view.fabric().latency_us) / cost.lanes;
+      cost.latency_us += steps_of(level) * latency_us / cost.lanes;
     }
     cost.tour_us += tour_us / cost.lanes;
     cost.tour_latency_us += tour_latency_us / cost.lanes;

@@ -80,6 +80,7 @@ Result<Fabric> to_fabric(const Findings& findings, const std::vector<std::string
   const double factor = link_per_payload(mtu);
   Fabric fabric;
   if (findings.latency_us > 0) fabric.latency_us = findings.latency_us;
+  if (findings.rack_latency_us > 0) fabric.rack_latency_us = findings.rack_latency_us;
   for (std::size_t i = 0; i < n; ++i) {
     fabric.nodes.push_back({names[i], rounded(rates.out[i].kbps * factor),
                             rounded(rates.in[i].kbps * factor), racks.rack_of[i]});

@@ -16,16 +16,22 @@ constexpr int kWithinRounds = 2;
 constexpr double kHeldBack = 0.02;   // share of flows that makes a second look worth it
 constexpr double kSaturated = 0.85;  // of what all partners together can do
 constexpr double kSurprise = 1.15;   // times the rate known so far
+// Racks are far from each other, as sites are, if latency tells so: by a factor and by a time.
+// Less is what queues in a switch do.
+constexpr std::int64_t kFarTimes = 3;
+constexpr std::int64_t kFarUs = 500;
 
 int log2_of(int nodes) {
   return static_cast<int>(std::bit_width(static_cast<unsigned>(nodes - 1)));
 }
 
-std::int64_t median_latency_us(const std::vector<Observed>& all) {
+// Of the pairs that `counts`.
+template <class Filter>
+std::int64_t median_latency_us(const std::vector<Observed>& all, Filter counts) {
   std::vector<std::int64_t> rtt;
   for (const Observed& o : all) {
-    for (const Sample& s : o.samples) {
-      if (s.rtt_us > 0) rtt.push_back(s.rtt_us);
+    for (std::size_t i = 0; i < o.samples.size(); ++i) {
+      if (o.samples[i].rtt_us > 0 && counts(o.round.flows[i])) rtt.push_back(o.samples[i].rtt_us);
     }
   }
   if (rtt.empty()) return 0;
@@ -171,6 +177,25 @@ void Survey::plan_wide_fans() {
   }
 }
 
+void Survey::measure_latency() {
+  Findings& f = findings_;
+  f.latency_us = median_latency_us(all_, [](const Flow&) { return true; });
+  f.rack_latency_us = 0;
+  if (f.racks.count < 2) return;
+  const auto in_one_rack = [&](const Flow& flow) {
+    return f.racks.rack_of[static_cast<std::size_t>(flow.from)] ==
+           f.racks.rack_of[static_cast<std::size_t>(flow.to)];
+  };
+  const std::int64_t near_us = median_latency_us(all_, in_one_rack);
+  const std::int64_t far_us =
+      median_latency_us(all_, [&](const Flow& flow) { return !in_one_rack(flow); });
+  if (far_us == 0) return;
+  f.latency_us = far_us;
+  if (near_us > 0 && near_us * kFarTimes <= far_us && far_us - near_us >= kFarUs) {
+    f.rack_latency_us = near_us;
+  }
+}
+
 const Findings& Survey::findings() {
   if (findings_are_current_) return findings_;
   findings_are_current_ = true;
@@ -179,7 +204,7 @@ const Findings& Survey::findings() {
   const RackModel model(nodes_, f.rates, all_);
   f.racks = known_racks_.empty() ? find_racks(model, all_) : known_racks(model, known_racks_);
   mark_own_limits(all_, f.racks.rack_of, &f.rates);
-  f.latency_us = median_latency_us(all_);
+  measure_latency();
   f.rounds = static_cast<int>(all_.size());
   return f;
 }

@@ -24,7 +24,11 @@ namespace riffle::probe {
 struct Findings {
   NodeRates rates;  // payload
   Racks racks;
-  std::int64_t latency_us = 0;  // one way, median of the pairs' shortest; 0: unknown
+  // One way, median of the pairs' shortest, with several racks of pairs in different ones; 0:
+  // unknown.
+  std::int64_t latency_us = 0;
+  // ... of pairs within a rack, where that is far less; 0: it is not, or unknown.
+  std::int64_t rack_latency_us = 0;
   int rounds = 0;
 };
 
@@ -53,6 +57,7 @@ class Survey {
   void plan_fans();
   void plan_wide_fans();
   bool anything_held_back() const;
+  void measure_latency();
 
   int nodes_;
   std::mt19937_64 random_;

@@ -34,7 +34,8 @@ SimLink* SimNetwork::find_link(int from, int to) {
 std::uint64_t SimNetwork::latency_ns(int from, int to) const {
   const bool crosses = fabric_.nodes[from].rack != fabric_.nodes[to].rack;
   const std::uint64_t given = crosses ? options_.cross_rack_latency_ns : options_.latency_ns;
-  return given != 0 ? given : static_cast<std::uint64_t>(fabric_.latency_us) * 1000;
+  if (given != 0) return given;
+  return static_cast<std::uint64_t>(fabric_.latency_us_between(from, to)) * 1000;
 }
 
 SimLink& SimNetwork::link(int from, int to) {
