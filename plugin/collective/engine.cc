@@ -38,6 +38,7 @@ Status Engine::install(const PlanSet& plans) {
   (*first)->first_seq = 0;
   generations_.reserve(kMaxGenerations);
   generations_.push_back(std::move(*first));
+  make_room_to_wait();
   chunks_.resize(options_.max_chunks);
   early_.resize(options_.max_chunks);
   for (int i = 0; i < options_.max_chunks; ++i) {
@@ -62,8 +63,20 @@ Status Engine::prepare(std::unique_ptr<Generation> generation) {
                           std::to_string(next_generation()));
   }
   generations_.push_back(std::move(generation));
+  make_room_to_wait();
   has_prepared_ = true;
   return Status::ok();
+}
+
+// A window that one generation brings holds back the frames of the others, too.
+void Engine::make_room_to_wait() {
+  std::size_t most = 0;
+  bool has_window = false;
+  for (const auto& generation : generations_) {
+    most = std::max(most, generation->most_waiting());
+    has_window = has_window || generation->send_bytes() != SendWindow::kNoLimit;
+  }
+  if (has_window) send_window_.reserve(most);
 }
 
 void Engine::hold_at(std::uint64_t seq) {
@@ -164,9 +177,9 @@ void Engine::start(Chunk& chunk, Operation* operation) {
   chunk.operation = operation;
   chunk.generation = &generation_of(chunk.seq);
   ++chunk.generation->running;
-  send_window_.set_bytes(operation->collective == Collective::kAllReduce
-                             ? chunk.generation->send_bytes()
-                             : SendWindow::kNoLimit);
+  if (operation->collective == Collective::kAllReduce) {
+    send_window_.set_bytes(chunk.generation->send_bytes());
+  }
   chunk.program = &chunk.generation->program_of(operation->collective, chunk.seq);
   chunk.runs = chunk.generation->runs(chunk.index);
   chunk.element_bytes = size_of(operation->type);

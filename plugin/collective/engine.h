@@ -112,6 +112,7 @@ class Engine final : private ExecutorContext {
   Generation& generation_of(std::uint64_t seq) const;
   Result<Generation*> generation_of(int peer, const FrameHeader& header) const;
   void retire();
+  void make_room_to_wait();
 
   void start_chunks();
   void start(Chunk& chunk, Operation* operation);
@@ -122,6 +123,8 @@ class Engine final : private ExecutorContext {
   void finish_if_done(Chunk& chunk);
   void count(const Operation& operation) const;
   void pump(Generation& generation, int peer, int level);
+  void hand_over(const Chunk& chunk, int peer, const FrameHeader& header, const std::byte* data,
+                 bool is_final_sum);
 
   FrameHeader header_of(const Chunk& chunk, int level, int index, bool is_final, Range range) const;
   Result<Target> resolve(int peer, const FrameHeader& header, const Chunk& chunk) const;

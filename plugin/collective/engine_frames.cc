@@ -189,13 +189,25 @@ void Engine::send_partial(Chunk& chunk, int group, int member, Range range, cons
   pump(*chunk.generation, peer, local.level);
 }
 
+// Through the window, except for what no plan's window was made for: blocks of calls that say
+// themselves where they are.
+void Engine::hand_over(const Chunk& chunk, int peer, const FrameHeader& header,
+                       const std::byte* data, bool is_final_sum) {
+  const std::span payload(data, header.length);
+  const std::uint64_t cookie = cookie_of(chunk, header);
+  const std::uint64_t priority = priority_of(chunk.seq, is_final_sum);
+  if (chunk.operation->collective == Collective::kAllReduce) {
+    send_window_.send(peer, header, payload, cookie, priority);
+  } else {
+    send_window_.send_now(peer, header, payload, cookie, priority);
+  }
+}
+
 void Engine::send_final(Chunk& chunk, int group, int member, Range range) {
   const LocalGroup& local = chunk.program->groups[group];
   const FrameHeader header = header_of(chunk, local.level, local.index, true, range);
   ++chunk.sends;
-  send_window_.send(local.group.members[member], header,
-                    {chunk.at_recv(range.begin), header.length}, cookie_of(chunk, header),
-                    priority_of(chunk.seq, true));
+  hand_over(chunk, local.group.members[member], header, chunk.at_recv(range.begin), true);
 }
 
 // Sends what credits and order allow on one flow.
@@ -205,8 +217,7 @@ void Engine::pump(Generation& generation, int peer, int level) {
   while (flow.pop(&frame)) {
     const Chunk& chunk = chunks_[frame.chunk % chunks_.size()];
     const FrameHeader header = header_of(chunk, level, frame.group_index, false, frame.range);
-    send_window_.send(peer, header, {frame.data, header.length}, cookie_of(chunk, header),
-                      priority_of(chunk.seq, false));
+    hand_over(chunk, peer, header, frame.data, false);
   }
 }
 

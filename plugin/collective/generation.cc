@@ -64,6 +64,24 @@ std::size_t send_window(const PlanSet& plans, int rank, const EngineOptions& opt
   return static_cast<std::size_t>(static_cast<double>(options.send_bytes) * part / unevenness);
 }
 
+// The frames that one node sends for one chunk, at most.
+std::size_t frames_of(const Program& program, std::size_t chunk_bytes, std::size_t piece_bytes) {
+  std::size_t frames = 0;
+  for (const LocalGroup& local : program.groups) {
+    const auto& cuts = local.group.cuts;
+    const auto fragments = [&](int member) {
+      return max_fragments(cuts[member], cuts[member + 1], chunk_bytes, piece_bytes);
+    };
+    std::size_t all = 0;
+    for (int m = 0; m < local.size(); ++m) all += fragments(m);
+    const std::size_t own = fragments(local.me);
+    // A ring passes every shard on in both phases, one excepted.
+    frames +=
+        local.group.pattern == Pattern::kRing ? 2 * all : all - own + own * (local.size() - 1);
+  }
+  return frames;
+}
+
 // A group of all nodes for calls that say themselves where the blocks are. Any block may fill a
 // whole chunk, hence the limits: every shard is sized as if it were everything.
 Program blocks_program(int nodes, int rank) {
@@ -129,6 +147,10 @@ Result<std::unique_ptr<Generation>> Generation::make(const PlanSet& plans, std::
                             std::to_string(kBlocksLevel - 1));
   }
   g->send_bytes_ = send_window(plans, rank, options);
+  for (const Program& lane : g->lanes_) {
+    const std::size_t frames = frames_of(lane, g->chunk_bytes_, options.piece_bytes);
+    g->most_waiting_ = std::max(g->most_waiting_, options.max_chunks * frames);
+  }
   g->blocks_ = blocks_program(size, rank);
   g->classes_ = levels + 1;
   if (Status s = g->make_flows(rank, size, options); !s) return s;

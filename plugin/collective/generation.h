@@ -52,6 +52,8 @@ class Generation {
   std::uint64_t number() const { return number_; }
   std::size_t chunk_bytes() const { return chunk_bytes_; }  // of all-reduces
   std::size_t send_bytes() const { return send_bytes_; }    // this node's part of them
+  // Frames of all its chunks that can run at once: more of them never wait for the send window.
+  std::size_t most_waiting() const { return most_waiting_; }
   const Program& program_of(Collective collective, std::uint64_t seq) const {
     return collective == Collective::kAllReduce ? lanes_[seq % lanes_.size()] : blocks_;
   }
@@ -76,6 +78,7 @@ class Generation {
   std::uint64_t number_ = 0;
   std::size_t chunk_bytes_ = 0;
   std::size_t send_bytes_ = 0;
+  std::size_t most_waiting_ = 0;
   std::vector<Program> lanes_;
   Program blocks_;  // reduce-scatter and all-gather: one direct group of all nodes, cut by the call
   int classes_ = 0;  // levels plus one for blocks_

@@ -5,13 +5,6 @@
 #include "topology/base/check.h"
 
 namespace riffle {
-namespace {
-
-constexpr std::size_t kExpectedWaiting = 1024;  // frames, without allocating
-
-}  // namespace
-
-SendWindow::SendWindow(Mesh* mesh) : mesh_(mesh) { waiting_.reserve(kExpectedWaiting); }
 
 void SendWindow::hand_over(const Waiting& frame) {
   under_way_ += frame.payload.size();
@@ -22,6 +15,7 @@ void SendWindow::send(int peer, const FrameHeader& header, std::span<const std::
                       std::uint64_t cookie, std::uint64_t priority) {
   const Waiting frame{priority, next_order_++, peer, header, payload, cookie};
   if (has_room()) return hand_over(frame);  // then nothing waits
+  RIFFLE_CHECK(waiting_.size() < waiting_.capacity(), "more frames wait than there is room for");
   waiting_.push_back(frame);
   std::push_heap(waiting_.begin(), waiting_.end());
 }

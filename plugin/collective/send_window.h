@@ -7,7 +7,8 @@
 // alone. Handed over in order, a window at a time, all flows keep the pace of the plan.
 //
 // Nothing can deadlock: a frame that is on its way is taken by its receiver whatever else waits
-// (flow.h), so it is sent and makes room. Threads: one, the owner of the mesh.
+// (flow.h), so it is sent and makes room. Threads: one, the owner of the mesh. Allocates in
+// reserve() only, as long as no more frames wait than it was told of.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +23,10 @@ namespace riffle {
 class SendWindow {
  public:
   static constexpr std::size_t kNoLimit = ~std::size_t{0};
-  explicit SendWindow(Mesh* mesh);
+  explicit SendWindow(Mesh* mesh) : mesh_(mesh) {}
 
+  // So many frames may wait at once.
+  void reserve(std::size_t frames) { waiting_.reserve(frames); }
   // A window of 0 still lets one frame go at a time.
   void set_bytes(std::size_t bytes) { bytes_ = bytes; }
 
@@ -31,6 +34,11 @@ class SendWindow {
   // calls. The payload must stay readable until the mesh's sent() with this cookie.
   void send(int peer, const FrameHeader& header, std::span<const std::byte> payload,
             std::uint64_t cookie, std::uint64_t priority);
+  // Sends a frame now, whatever else waits; it counts as on its way like all others.
+  void send_now(int peer, const FrameHeader& header, std::span<const std::byte> payload,
+                std::uint64_t cookie, std::uint64_t priority) {
+    hand_over({priority, next_order_++, peer, header, payload, cookie});
+  }
   // A frame of `bytes` bytes of payload has left.
   void sent(std::size_t bytes);
   // Forgets what waits.

@@ -56,7 +56,7 @@ TEST(SimulateTest, LargeBuffersComeCloseToTheBound) {
   for (int n = 0; n < 8; ++n) racks.nodes[n].rack = n % 2;
   EXPECT_LE(x_bound(even_fabric(8, 400'000), 32 * kMegabyte), 1.03);
   EXPECT_LE(x_bound(straggler, 32 * kMegabyte), 1.03);
-  EXPECT_LE(x_bound(racks, 32 * kMegabyte), 1.10);
+  EXPECT_LE(x_bound(racks, 32 * kMegabyte), 1.03);
 }
 
 // The tick that is chosen by itself changes the result by less than half a percent.

@@ -44,9 +44,9 @@ PlanChoice best(const Fabric& fabric, std::uint64_t bytes = k64MiB) {
   return *choice;
 }
 
-// The model counts headers, frames and the time until all levels are busy: about 6 % at 64 MiB on
-// two levels, where the emulated cluster takes 4 to 6 %.
-constexpr double kNear = 1.07;
+// The model counts headers, frames and the time until all levels are busy: about 3 to 5 % at 64 MiB
+// on two levels.
+constexpr double kNear = 1.05;
 
 double x_bound(const PlanChoice& c) { return c.time_us / c.bound_us; }
 
@@ -290,9 +290,12 @@ TEST(Planner, SameInSameOut) {
 
 TEST(Planner, LanesDifferAndAreBalanced) {
   const Fabric f = racks(2, 4, 400, 200, true);
-  const PlanChoice c = best(f);
-  ASSERT_EQ(c.plans.lanes.size(), 8u);
-  EXPECT_NE(c.plans.lanes[0], c.plans.lanes[1]);
+  PlanOptions options;
+  options.only = "tree";
+  const auto c = plan(f, k64MiB, options);
+  ASSERT_TRUE(c.is_ok());
+  ASSERT_EQ(c->plans.lanes.size(), 8u);
+  EXPECT_NE(c->plans.lanes[0], c->plans.lanes[1]);
   // Every node takes its turn at the front of the order, where trees have their root.
   const FabricView view(f);
   std::vector<int> front(f.size(), 0);

@@ -34,6 +34,8 @@ class SendWindowTest : public ::testing::Test {
     header.length = static_cast<std::uint32_t>(bytes);
     window_.send(peer, header, std::span(data_).first(bytes), 0, priority);
   }
+  SendWindowTest() { window_.reserve(16); }
+
   std::array<std::byte, 1000> data_{};
   NotedMesh mesh_;
   SendWindow window_{&mesh_};

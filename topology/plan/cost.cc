@@ -16,7 +16,7 @@ constexpr double kHeaderBytes = 64;
 constexpr double kPieceBytes = 128 << 10;  // RIFFLE_PIECE_BYTES
 // Between levels frames wait for each other in ways that counting does not see; the simulator shows
 // 0 to 25 % per further level, mostly below this.
-constexpr double kBubble = 0.05;
+constexpr double kBubble = 0.02;
 // Where nodes send unevenly, flows that carry little run ahead of those that carry much by up to
 // what a node has under way at once, at every level beyond the first: so much of that time is lost
 // at the start and the end. Fitted to a few grids
@@ -140,9 +140,11 @@ Prediction predict(const FabricView& view, const PlanCost& cost, std::uint64_t b
 Prediction predict(const FabricView& view, const PlanCost& cost, std::uint64_t bytes,
                    std::int64_t message_ns) {
   Prediction best = predict(view, cost, bytes, kFullChunkBytes, message_ns);
-  for (std::uint32_t chunk = kFullChunkBytes / 2; chunk >= kLeastChunkBytes; chunk /= 2) {
-    Prediction next = predict(view, cost, bytes, chunk, message_ns);
-    if (next.time_us < best.time_us * kBetter) best = std::move(next);
+  for (std::uint32_t size = kFullChunkBytes; size > kLeastChunkBytes; size /= 2) {
+    for (const std::uint32_t chunk : {size / 4 * 3, size / 2}) {
+      Prediction next = predict(view, cost, bytes, chunk, message_ns);
+      if (next.time_us < best.time_us * kBetter) best = std::move(next);
+    }
   }
   return best;
 }

@@ -14,6 +14,11 @@ constexpr double kPriceOfParts = 1e-3;    // at most so much time is given for f
 constexpr double kLeastPart = 1.0 / 512;  // of the buffer; less is not worth its messages
 constexpr int kMaxRounds = 40;
 constexpr std::size_t kPivotsPerRound = 4000;
+constexpr double kTimeForSlack = 3e-3;  // at most so much time is given for idler links
+constexpr double kAtLimit = 1e-6;       // the price of a resource that is used up
+constexpr int kSlackRounds = 2;
+constexpr int kSlackHalvings = 8;
+constexpr std::size_t kMaxKindsForSlack = 32;  // with more, solving so often takes too long
 
 // Racks alike in every respect share every load evenly, so one of them stands for all.
 struct Kind {
@@ -48,11 +53,11 @@ struct Strategy {
 };
 
 // The linear program: resources are, per kind, the uplinks and the nodes, and last a link that
-// carries every unit once in the least time.
+// carries every unit once in the least time. `limits` says which part of each may be used.
 class Program {
  public:
-  Program(const FabricView& view, std::vector<Kind> kinds)
-      : kinds_(std::move(kinds)), packing_(2 * kinds_.size() + 1) {
+  Program(const FabricView& view, std::vector<Kind> kinds, std::vector<double> limits)
+      : kinds_(std::move(kinds)), limits_(std::move(limits)), packing_(limits_.size()) {
     for (int n = 0; n < view.size(); ++n) floor_ = std::max(floor_, 1 / view.rate_kbps(n));
     for (const Kind& k : kinds_) {
       floor_ = std::max(floor_, 1 / k.link);
@@ -66,6 +71,14 @@ class Program {
       }
     }
   }
+  // The same with other limits; it begins with the strategies that are known by now.
+  Program with(const FabricView& view, std::vector<double> limits) const {
+    Program other(view, kinds_, std::move(limits));
+    for (const Strategy& s : strategies_) {
+      if (!other.knows(s)) other.add(s);
+    }
+    return other;
+  }
 
   void run() {
     for (int round = 0; round < kMaxRounds; ++round) {
@@ -75,6 +88,8 @@ class Program {
   }
 
   const std::vector<Kind>& kinds() const { return kinds_; }
+  const std::vector<double>& limits() const { return limits_; }
+  std::vector<double> prices() const { return packing_.prices(); }
   const std::vector<Strategy>& strategies() const { return strategies_; }
   // Parts of the buffer by strategy.
   std::vector<double> parts() const {
@@ -90,6 +105,11 @@ class Program {
   }
 
  private:
+  bool knows(const Strategy& s) const {
+    return std::any_of(strategies_.begin(), strategies_.end(), [&](const Strategy& t) {
+      return t.centre == s.centre && t.apart == s.apart;
+    });
+  }
   double components(const Strategy& s, std::size_t kind) const {
     return s.apart[kind] ? kinds_[kind].members : 1;
   }
@@ -112,6 +132,7 @@ class Program {
       load.push_back(nodes / (share * kind.rate));
     }
     load.push_back(floor_ / scale_);
+    for (std::size_t i = 0; i < load.size(); ++i) load[i] /= limits_[i];
     packing_.add(std::move(load), 1 - kPriceOfParts * all / nodes_);
     strategies_.push_back(s);
   }
@@ -119,12 +140,15 @@ class Program {
   // Adds for every centre the set that the present prices make best. False if none improves.
   bool generate() {
     const std::vector<double> prices = packing_.prices();
+    const auto price = [&](std::size_t resource, double kbps) {
+      return prices[resource] / (limits_[resource] * scale_ * kbps);
+    };
     const auto uplink = [&](std::size_t i) {
       const Kind& k = kinds_[i];
-      return k.link < k.rate ? prices[2 * i] / (scale_ * k.count() * k.link) : 0;
+      return k.link < k.rate ? price(2 * i, k.count() * k.link) : 0;
     };
     const auto nodes = [&](std::size_t i) {
-      return prices[2 * i + 1] / (scale_ * kinds_[i].count() * kinds_[i].rate);
+      return price(2 * i + 1, kinds_[i].count() * kinds_[i].rate);
     };
     bool added = false;
     for (std::size_t c = 0; c < kinds_.size(); ++c) {
@@ -133,10 +157,7 @@ class Program {
         const double per_sum = uplink(i) - nodes(i) + uplink(c) + nodes(c);
         s.apart[i] = i != c && kinds_[i].members > 1 && per_sum + kPriceOfParts / nodes_ < 0;
       }
-      const auto known = std::any_of(
-          strategies_.begin(), strategies_.end(),
-          [&](const Strategy& t) { return t.centre == s.centre && t.apart == s.apart; });
-      if (known) continue;
+      if (knows(s)) continue;
       add(s);
       added = true;
     }
@@ -144,10 +165,59 @@ class Program {
   }
 
   std::vector<Kind> kinds_;
+  std::vector<double> limits_;  // by resource
   Packing packing_;
   std::vector<Strategy> strategies_;
   double floor_ = 0, scale_ = 1, nodes_ = 0;
 };
+
+// The part of each resource that no mixture can do without in this time: a unit crosses an uplink
+// at least once, and every node at least once.
+std::vector<double> least_uses(const std::vector<Kind>& kinds, double time) {
+  std::vector<double> least;
+  for (const Kind& k : kinds) {
+    least.push_back(std::min(1.0, 1 / (time * k.link)));
+    least.push_back(std::min(1.0, k.members / (time * k.rate)));
+  }
+  least.push_back(1);
+  return least;
+}
+
+// The linear program is content with any mixture of the least time, and its solutions are corners:
+// they use up links that need not be busy. Links that share fairly between flows of unequal weight
+// never come to full use, so of all the mixtures of this time one is wanted that leaves as much
+// slack as possible. The resources whose price says that they must be used up keep their limits,
+// all others give up the same part of what they carry beyond the least, as much as the time
+// allows; then again with those that have become tight.
+Program with_slack(const FabricView& view, Program program) {
+  const double time = program.time() * (1 + kTimeForSlack);
+  const std::vector<double> least = least_uses(program.kinds(), time);
+  std::vector<bool> is_tight(least.size());
+  for (int round = 0; round < kSlackRounds; ++round) {
+    const std::vector<double> prices = program.prices();
+    for (std::size_t i = 0; i < prices.size(); ++i) {
+      is_tight[i] = is_tight[i] || prices[i] > kAtLimit || program.limits()[i] <= least[i];
+    }
+    const std::vector<double> before = program.limits();
+    double too_little = 0, enough = 1;
+    for (int i = 0; i < kSlackHalvings; ++i) {
+      const double middle = (too_little + enough) / 2;
+      std::vector<double> limits = before;
+      for (std::size_t r = 0; r < limits.size(); ++r) {
+        if (!is_tight[r]) limits[r] = least[r] + (limits[r] - least[r]) * middle;
+      }
+      Program tighter = program.with(view, std::move(limits));
+      tighter.run();
+      if (tighter.time() <= time) {
+        enough = middle;
+        program = std::move(tighter);
+      } else {
+        too_little = middle;
+      }
+    }
+  }
+  return program;
+}
 
 // Strategies with the same racks apart become one segment. Whether the centre's own rack counts as
 // apart makes no difference to any load if it is the only one of its kind, so it joins whatever
@@ -202,8 +272,11 @@ std::vector<MixtureSegment> segments_of(const FabricView& view, const Program& p
 Mixture best_mixture(const FabricView& view) {
   std::vector<Kind> kinds = kinds_of(view);
   if (kinds.empty()) return {};
-  Program program(view, std::move(kinds));
+  const bool seeks_slack = kinds.size() <= kMaxKindsForSlack;
+  const std::vector<double> all(2 * kinds.size() + 1, 1.0);
+  Program program(view, std::move(kinds), all);
   program.run();
+  if (seeks_slack) program = with_slack(view, std::move(program));
   Mixture mixture{segments_of(view, program), std::vector<double>(view.size())};
   const double time = program.time();
   for (const RackView& rack : view.racks()) {

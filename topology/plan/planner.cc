@@ -122,9 +122,11 @@ Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOpt
   const auto faster = [](const Proposal& a, const Proposal& b) {
     return a.cost.time_us < b.cost.time_us;
   };
-  const double least = std::min_element(proposals.begin(), proposals.end(), faster)->cost.time_us;
+  const auto judged_us = [](const Proposal& p) { return p.cost.time_us * p.blueprint.must_gain; };
+  double least_us = judged_us(proposals.front());
+  for (const Proposal& p : proposals) least_us = std::min(least_us, judged_us(p));
   const auto chosen = std::find_if(proposals.begin(), proposals.end(), [&](const Proposal& p) {
-    return p.cost.time_us <= least * kTie;
+    return judged_us(p) <= least_us * kTie;
   });
   std::rotate(proposals.begin(), chosen, chosen + 1);
   std::stable_sort(proposals.begin() + 1, proposals.end(), faster);

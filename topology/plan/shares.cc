@@ -36,6 +36,26 @@ std::vector<double> direct_weights(std::span<const double> rates) {
   return normalized(std::move(weights));
 }
 
+std::vector<double> few_owners_weights(std::span<const double> rates) {
+  constexpr double kUsed =
+      0.6;  // of the time an owner has: fuller links would have to be served in turn
+  const std::size_t n = rates.size();
+  if (n <= 2) return even_weights(n);
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return rates[a] > rates[b]; });
+  const double t = kUsed / rates[order.back()];
+  std::vector<double> weights(n, 0.0);
+  double sum = 0;
+  for (const std::size_t i : order) {
+    weights[i] = std::max(0.0, t * rates[i] - 1);
+    sum += weights[i];
+    if (sum >= static_cast<double>(n - 2)) return normalized(std::move(weights));
+  }
+  return direct_weights(rates);
+}
+
 std::vector<Share> cuts_of(std::span<const double> weights, Share begin, Share end, Share grain) {
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   const double span = end - begin;

@@ -14,6 +14,11 @@ namespace riffle {
 // N = 2.
 std::vector<double> direct_weights(std::span<const double> rates);
 
+// The same with as few owners, the fastest members, as stay below their part of the least time by a
+// good margin: where a slow member sets the pace the others have time to spare, and fewer owners
+// mean fewer and larger messages. direct_weights() where that is not so.
+std::vector<double> few_owners_weights(std::span<const double> rates);
+
 // The weights scaled to sum 1, with those too small to be worth a message set to 0.
 std::vector<double> normalized(std::vector<double> weights);
 

@@ -16,6 +16,8 @@ struct Blueprint {
   std::string name;       // family and variant, e.g. "grid 8x4"
   bool shuffles = false;  // lanes in different orders are of use
   std::function<GroupPlan(const LaneOrder&)> build;
+  // Chosen only if its time is less than all others' by this factor.
+  double must_gain = 1;
 };
 
 // Families in rising order of complexity: on a tie the earlier one is chosen. A family returns

@@ -5,6 +5,9 @@
 namespace riffle {
 namespace {
 
+// Roots carry more than others, which costs where all links are in use.
+constexpr double kTreeMustGain = 1.03;
+
 // One level: every `radix` holders in a row hand their sums to the first of them. Adds nothing if a
 // row is complete.
 std::vector<int> add_level(const std::vector<int>& holders, std::size_t radix, Level& level) {
@@ -54,7 +57,8 @@ std::vector<Blueprint> propose_tree(const FabricView& view) {
   for (const std::size_t radix : {2, 4, 8, 32}) {
     if (static_cast<std::size_t>(view.size()) <= radix) break;  // one group is `direct`
     trees.push_back({radix == 2 ? "tree" : "tree of " + std::to_string(radix), true,
-                     [radix](const LaneOrder& order) { return build_tree(order, radix); }});
+                     [radix](const LaneOrder& order) { return build_tree(order, radix); },
+                     kTreeMustGain});
   }
   return trees;
 }
