@@ -1,0 +1,34 @@
+// What COLLNET is told about an iallreduce call, and what more the profiler's events tell
+// (identity.h): which collective of the job it belongs to, and which part of it it covers.
+#pragma once
+
+#include <cstdint>
+
+namespace riffle {
+
+// The arguments of iallreduce. `coll` is any number that names the coll object in this process.
+struct CallShape {
+  std::uint64_t coll = 0;
+  const void* send = nullptr;
+  const void* recv = nullptr;
+  std::uint64_t count = 0;  // elements
+  int type = 0, op = 0;     // NCCL's numbers (plugin/abi/constants.h)
+};
+
+// Elements are those of the whole collective. With several ranks per node the operand is the
+// node's partial sum of the same elements.
+struct CallIdentity {
+  bool is_sure = false;       // false: nothing but why_not is set
+  std::uint64_t comm_id = 0;  // NCCL's, the same on all ranks
+  // Which CollNet all-reduce of the communicator this is: a running number, from 0.
+  std::uint64_t bucket = 0;
+  const void* buffer = nullptr;  // the job's send buffer
+  const void* output = nullptr;  // the job's receive buffer; the same in place
+  std::uint64_t first_element = 0;
+  std::uint64_t valid_elements = 0;  // from first_element on; may be 0. The rest is stale memory.
+  std::uint64_t total_elements = 0;  // of the whole collective
+  bool is_last = false;              // the collective's last call
+  const char* why_not = "";          // static text
+};
+
+}  // namespace riffle
