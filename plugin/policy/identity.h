@@ -8,40 +8,44 @@
 // staging region, order within the communicator): an answer is right or not sure, with a reason.
 // Doubt lasts until the thread was seen to have nothing left to do.
 //
-// This is the process-wide front: the C border calls the first half, COLLNET's users the second.
-// The rules are identity_queue.h's. All functions from any thread, but calls on one coll object
-// come from one thread, which is also the one that its ProxyOp events come from (NCCL's progress
-// thread). Locks are held for nanoseconds; nothing is allocated per call after a warm-up. Nothing
-// throws but std::bad_alloc from the calls that add (begin_communicator, add_region).
+// This is the process-wide front of identity_book.h, which knows the calling thread's queue; the
+// rules are identity_queue.h's. All functions from any thread, but calls on one coll object come
+// from one thread, which is also the one that its ProxyOp events come from (NCCL's progress
+// thread). Locks are held for nanoseconds; nothing is allocated per call after a warm-up, and
+// nothing thrown but std::bad_alloc.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "plugin/policy/call_identity.h"
+#include "plugin/policy/identity_book.h"
 
 namespace riffle::identity {
 
-// Somebody uses identities (RIFFLE_IDENTITY, and the modes that need it): ask NCCL for events.
+// Whether this process asks NCCL for events: RIFFLE_IDENTITY=on, or a mode that needs identities.
+// Where it is false nothing below needs to be called.
 bool is_wanted();
 
-// -- for COLLNET
+// The first half: for the profiler's tables.
+IdentityBook& book();
+CallQueue& this_thread();  // ends with the thread
 
-// The staging region of a coll object (regMr; the same region many times) and its end (the first
-// deregMr, or closeColl).
+// -- For COLLNET.
+
+// A coll object, its staging region (the same one may come many times), and their ends.
+void begin_coll(std::uint64_t coll, int nodes);
 void add_region(std::uint64_t coll, const void* base, std::size_t bytes);
+void drop_region(std::uint64_t coll, const void* base);
 void drop_coll(std::uint64_t coll);
 
 // Once per accepted call, in order, on the thread that makes the calls. A call that is refused
-// (null request) must not come here: see first whether there is room, or look().
+// (null request) must not come here: see first whether there is room, or look(). The first unsure
+// call of the process is said once (INFO).
 CallIdentity identify(const CallShape& call);
 // The same without taking the call: the next look() or identify() gives the same answer.
 CallIdentity look(const CallShape& call);
 
-struct Counts {
-  std::uint64_t sure = 0, unsure = 0;
-  const char* last_reason = "";  // why the last unsure one was
-};
 Counts counts();  // of the process
 
 }  // namespace riffle::identity

@@ -1,0 +1,59 @@
+#include "plugin/policy/identity.h"
+
+#include <atomic>
+#include <string>
+
+#include "plugin/config/config.h"
+#include "plugin/config/log.h"
+
+namespace riffle::identity {
+namespace {
+
+struct Thread {
+  CallQueue queue;
+  Thread() = default;
+  Thread(const Thread&) = delete;
+  Thread& operator=(const Thread&) = delete;
+  ~Thread() { book().retire(queue); }
+};
+
+void say_once(const CallIdentity& identity) {
+  static std::atomic<bool> was_said{false};
+  if (identity.is_sure || was_said.exchange(true)) return;
+  log_info(std::string("identity of all-reduce calls: not sure of one: ") + identity.why_not +
+           "; such calls stay exact");
+}
+
+}  // namespace
+
+bool is_wanted() { return config().identity == "on"; }
+
+// Never destroyed: NCCL's threads may outlive static objects.
+IdentityBook& book() {
+  static IdentityBook& the_book = *new IdentityBook;
+  return the_book;
+}
+
+CallQueue& this_thread() {
+  thread_local Thread thread;
+  return thread.queue;
+}
+
+void begin_coll(std::uint64_t coll, int nodes) { book().begin_coll(coll, nodes); }
+void add_region(std::uint64_t coll, const void* base, std::size_t bytes) {
+  book().add_region(coll, base, bytes);
+}
+void drop_region(std::uint64_t coll, const void* base) { book().drop_region(coll, base); }
+void drop_coll(std::uint64_t coll) { book().drop_coll(coll); }
+
+CallIdentity identify(const CallShape& call) {
+  const CallIdentity identity = book().identify(this_thread(), call);
+  say_once(identity);
+  return identity;
+}
+
+CallIdentity look(const CallShape& call) { return book().look(this_thread(), call); }
+
+Counts counts() { return book().counts(); }
+
+}  // namespace riffle::identity
