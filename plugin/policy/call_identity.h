@@ -2,9 +2,14 @@
 // (identity.h): which collective of the job it belongs to, and which part of it it covers.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace riffle {
+
+// Bytes per element by NCCL's datatype number (int8, uint8, int32, uint32, int64, uint64, half,
+// float, double, bfloat16, two kinds of 8-bit floats).
+inline constexpr std::array<std::uint8_t, 12> kElementBytes = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 
 // The arguments of iallreduce. `coll` is any number that names the coll object in this process.
 struct CallShape {
@@ -12,7 +17,7 @@ struct CallShape {
   const void* send = nullptr;
   const void* recv = nullptr;
   std::uint64_t count = 0;  // elements
-  int type = 0, op = 0;     // NCCL's numbers (plugin/abi/constants.h)
+  int type = 0, op = 0;     // NCCL's numbers
 };
 
 // Elements are those of the whole collective. With several ranks per node the operand is the

@@ -1,24 +1,20 @@
 #include "plugin/policy/identity_events.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
+
+#include "plugin/policy/call_identity.h"
 
 namespace riffle::identity {
 namespace {
 
-struct TypeName {
-  std::string_view name;
-  int number;
-  std::uint64_t bytes;
-};
-
-constexpr TypeName kTypes[] = {
-    {"ncclInt8", 0, 1},     {"ncclUint8", 1, 1},       {"ncclInt32", 2, 4},
-    {"ncclUint32", 3, 4},   {"ncclInt64", 4, 8},       {"ncclUint64", 5, 8},
-    {"ncclFloat16", 6, 2},  {"ncclFloat32", 7, 4},     {"ncclFloat64", 8, 8},
-    {"ncclBfloat16", 9, 2}, {"ncclFloat8e4m3", 10, 1}, {"ncclFloat8e5m2", 11, 1},
-};
+// By NCCL's number. Its own list of names (to 2.30) has all but ncclUint8.
+constexpr std::string_view kTypes[] = {"ncclInt8",     "Unknown",        "ncclInt32",
+                                       "ncclUint32",   "ncclInt64",      "ncclUint64",
+                                       "ncclFloat16",  "ncclFloat32",    "ncclFloat64",
+                                       "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"};
 
 std::string_view text(const char* s) { return s == nullptr ? std::string_view{} : s; }
 
@@ -64,10 +60,10 @@ bool CommEvents::announce(const CollStart& start, std::uint64_t* number) {
   a.send = start.send;
   a.recv = start.recv;
   a.count = start.count;
-  for (const TypeName& t : kTypes) {
-    if (t.name != text(start.datatype)) continue;
-    a.type = t.number;
-    a.element_bytes = t.bytes;
+  const auto* type = std::find(std::begin(kTypes), std::end(kTypes), text(start.datatype));
+  if (type != std::end(kTypes)) {
+    a.type = static_cast<int>(type - kTypes);
+    a.element_bytes = kElementBytes[static_cast<std::size_t>(a.type)];
   }
   a.is_chain = algorithm == "COLLNET_CHAIN";
   if (has_gap_)

@@ -14,8 +14,13 @@
 // see alike.
 //
 // A call whose identity is unsure is placed by (count, type, op) while the sequence is known; the
-// caller decides what to do about it. One that does not fit ends the knowledge at that very call,
-// on every rank; learning starts again with it.
+// caller decides what to do about it. One that does not fit ends the knowledge at that very call;
+// learning starts again with it. Every rank sees it then if (count, type, op) show it; a call that
+// only its identity tells from the expected one (Place::is_seen_by_all) escapes ranks that are not
+// sure of it.
+//
+// A sequence that broke off soon was none (A A of A A A A B): the next one must explain more than
+// twice as many buckets.
 //
 // Not thread safe: lives where the calls are made. Nothing is allocated once the sequence is known.
 #pragma once
@@ -58,7 +63,8 @@ class Layout {
     };
     Kind kind = Kind::kLearning;
     std::size_t position = 0;
-    bool begins_step = false;  // position 0
+    bool begins_step = false;     // position 0
+    bool is_seen_by_all = false;  // kDeviates, by (count, type, op) alone
   };
 
   explicit Layout(const LayoutOptions& options = {});
@@ -82,38 +88,36 @@ class Layout {
   std::uint64_t calls() const { return calls_; }  // taken so far, without those outside
 
  private:
-  // A bucket as it was seen: its calls, by the hash of everything that tells it from others.
-  struct Seen {
-    std::uint64_t shape = 0;  // the hash without addresses
-    std::vector<Piece> pieces;
-  };
+  // A bucket that was seen whole. `key` tells it from others on this rank, `shape` on any.
   struct Bucket {
-    std::uint64_t key = 0;
+    std::uint64_t key = 0, shape = 0;
     std::uint64_t first_call = 0;  // calls() before its first call
   };
 
   bool is_outside(const CallShape& call) const;
-  bool fits(const Piece& piece, const CallShape& call, const CallIdentity& identity) const;
   void learn(const CallShape& call, const CallIdentity& identity);
   void close_bucket();
-  void forget();
+  void find_sequence();
+  std::size_t needed(std::size_t period) const;
   bool repeats_with(std::size_t period) const;
   void settle(std::size_t period);
+  void forget();
 
   const LayoutOptions options_;
   std::uint64_t calls_ = 0, deviations_ = 0;
   // Known.
   std::vector<Piece> pieces_;
-  std::size_t next_ = 0;
+  std::size_t next_ = 0, buckets_ = 0;
   std::uint64_t digest_ = 0;
-  std::uint64_t matched_calls_ = 0;
+  std::uint64_t learned_from_ = 0;  // buckets
+  std::uint64_t matched_ = 0;       // calls since
   // Learning.
-  std::vector<Bucket> history_;  // bounded; the newest last
-  std::unordered_map<std::uint64_t, Seen> seen_;
-  std::vector<Piece> open_;  // the bucket under way
-  std::uint64_t open_bucket_ = 0;
-  bool is_open_whole_ = false;
-  std::size_t window_ = 0;  // buckets that a new sequence must explain
+  std::vector<Bucket> history_;                                 // bounded; the newest last
+  std::unordered_map<std::uint64_t, std::vector<Piece>> seen_;  // by key
+  std::vector<Piece> open_;                                     // the bucket under way
+  std::uint64_t open_comm_ = 0, open_number_ = 0, open_first_call_ = 0;
+  bool is_open_ = false;
+  std::size_t window_ = 0;  // buckets that the next sequence must explain at least
 };
 
 }  // namespace riffle
