@@ -26,7 +26,9 @@ void say_once(const CallIdentity& identity) {
 
 }  // namespace
 
-bool is_wanted() { return config().identity == "on"; }
+bool is_wanted() {
+  return config().identity == "on" || (config().identity == "auto" && config().sync != "exact");
+}
 
 // Never destroyed: NCCL's threads may outlive static objects.
 IdentityBook& book() {

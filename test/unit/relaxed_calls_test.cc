@@ -1,0 +1,153 @@
+// Relaxed modes from end to end in one process: eight nodes agree on ds_sync, average within
+// groups, keep the sums, and go back to exact sums together, whatever goes wrong on one of them.
+#include "plugin/collective/relaxed_calls.h"
+
+#include <gtest/gtest.h>
+
+#include "plugin/collective/relaxed_rules.h"
+#include "test/unit/relaxed_job.h"
+
+namespace riffle {
+namespace {
+
+using testing::JobCall;
+using testing::kNodes;
+using testing::RelaxedJob;
+
+const std::uint64_t kRelaxedElements = 3000 + 2500 + 1900 + 2048;  // of a step
+
+TEST(RelaxedCalls, BeginAfterTheWarmUpAndFollowTheRule) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    RelaxedJob::Options options;
+    options.seed = seed;
+    RelaxedJob job(options);
+    ASSERT_EQ(job.run(60), "") << seed;
+    ASSERT_EQ(job.changes.size(), 1u);
+    EXPECT_EQ(job.changes[0].mode, SyncMode::kDsSync);
+    EXPECT_GT(job.relaxed_elements(), 45 * kRelaxedElements);
+    EXPECT_GT(job.counts(3).full_calls, 20u);
+    EXPECT_LT(job.counts(3).full_calls, 50u);
+    EXPECT_EQ(job.counts(3).doubts, 0u);
+    EXPECT_EQ(job.counts(3).mismatches, 0u);
+    EXPECT_LT(job.worst_error(), 1e-6);
+  }
+}
+
+// Without any step over all nodes the groups alone keep the nodes together.
+TEST(RelaxedCalls, NeedNoFullSteps) {
+  RelaxedJob::Options options;
+  options.settings.full_every = 0;
+  RelaxedJob job(options);
+  ASSERT_EQ(job.run(60), "");
+  EXPECT_EQ(job.counts(0).full_calls, 0u);
+  EXPECT_GT(job.relaxed_elements(), 45 * kRelaxedElements);
+}
+
+TEST(RelaxedCalls, ANodeThatIsNotSureOfACallKeepsItsOwnAndAllGoExact) {
+  RelaxedJob job;
+  ASSERT_EQ(job.run(30), "");
+  ASSERT_EQ(job.changes.size(), 1u);
+  job.lost = {{5, 31, 1}, {5, 31, 2}};
+  ASSERT_EQ(job.run(2), "") << "the others average without it";
+  EXPECT_EQ(job.counts(5).doubts, 2u);
+  EXPECT_EQ(job.counts(5).mismatches, 0u);
+  // The end: one more step, over all nodes; from then on all sums are exact.
+  for (int i = 0; i < 20 && job.changes.size() < 2; ++i) ASSERT_EQ(job.run(1), "");
+  ASSERT_EQ(job.changes.size(), 2u);
+  EXPECT_EQ(job.changes[1].mode, SyncMode::kExact);
+  EXPECT_NE(job.changes[1].cause.find("events were lost"), std::string::npos)
+      << job.changes[1].cause;
+  const std::uint64_t full = job.counts(0).full_calls;
+  ASSERT_EQ(job.run(20), "");
+  EXPECT_GE(job.counts(0).full_calls, full);
+  for (int i = 0; i < 40 && job.changes.size() < 3; ++i) ASSERT_EQ(job.run(1), "");
+  ASSERT_EQ(job.changes.size(), 3u) << "after a pause it begins again";
+}
+
+TEST(RelaxedCalls, WithoutAProfilerOnOneNodeNothingBegins) {
+  RelaxedJob job;
+  job.without_profiler = {6};
+  ASSERT_EQ(job.run(40), "");
+  EXPECT_TRUE(job.changes.empty());
+  EXPECT_EQ(job.relaxed_elements(), 0u);
+}
+
+TEST(RelaxedCalls, CallsThatChangeEndTheModeAtTheSameCallEverywhere) {
+  RelaxedJob job;
+  ASSERT_EQ(job.run(30), "");
+  ASSERT_GT(job.relaxed_elements(), 0u);
+  const std::uint64_t before = job.relaxed_elements();
+  job.change_calls({{0, 0, 3000, 3000, 3000}, {1, 0, 2400, 2400, 2400}, {2, 0, 100, 100, 100}});
+  ASSERT_EQ(job.run(3), "");
+  for (int r = 0; r < kNodes; ++r) EXPECT_EQ(job.counts(r).deviations, 1u) << r;
+  EXPECT_LE(job.relaxed_elements(), before + kRelaxedElements);
+  // In time it begins anew, with the new calls.
+  ASSERT_EQ(job.run(40), "");
+  ASSERT_GE(job.changes.size(), 3u);
+  EXPECT_EQ(job.changes.back().mode, SyncMode::kDsSync);
+  EXPECT_GT(job.relaxed_elements(), before + 10 * 5400);
+}
+
+TEST(RelaxedCalls, NotFiniteForAllMembersAndForgottenAfterwards) {
+  RelaxedJob job;
+  ASSERT_EQ(job.run(30), "");
+  job.not_finite = {{2, 30, 0}, {7, 33, 4}};
+  ASSERT_EQ(job.run(30), "");
+  std::uint64_t segments = 0;
+  for (int r = 0; r < kNodes; ++r) segments += job.counts(r).not_finite;
+  EXPECT_GE(segments, 2u * 2);
+  EXPECT_LE(segments, 2u * kNodes);
+  EXPECT_EQ(job.changes.size(), 1u);
+}
+
+TEST(RelaxedCalls, TooMuchStateStaysExact) {
+  RelaxedJob::Options options;
+  options.settings.state_limit_bytes = 30'000;  // 37,792 for the state alone
+  RelaxedJob job(options);
+  ::testing::internal::CaptureStderr();
+  const std::string outcome = job.run(40);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  ASSERT_EQ(outcome, "");
+  EXPECT_TRUE(job.changes.empty());
+  EXPECT_EQ(job.relaxed_elements(), 0u);
+  EXPECT_NE(said.find("RIFFLE_STATE_LIMIT_MB"), std::string::npos) << said;
+}
+
+// -- the trailer
+
+rules::Verdict verdict_of(int nodes, const std::vector<rules::Trailer>& members,
+                          std::uint32_t digest) {
+  std::vector<float> sum(rules::trailer_elements(nodes), 0), one(sum.size());
+  for (const rules::Trailer& t : members) {
+    rules::write_trailer(t, nodes, one.data());
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
+  }
+  return rules::read_trailer(sum.data(), nodes, digest);
+}
+
+TEST(Trailer, TellsHowManyTookPartAndWhetherAllWereAtTheSameCall) {
+  using Kind = rules::Verdict::Kind;
+  std::mt19937 random(1);
+  for (const int nodes : {2, 8, 200, 256, 1024, 4096}) {
+    for (int i = 0; i < 50; ++i) {
+      const auto digest = static_cast<std::uint32_t>(random());
+      std::vector<rules::Trailer> all(static_cast<std::size_t>(nodes), {true, true, digest});
+      rules::Verdict v = verdict_of(nodes, all, digest);
+      EXPECT_EQ(v.kind, Kind::kAverage);
+      EXPECT_EQ(v.members, nodes);
+      all[0].takes_part = false;
+      all[0].digest = 5;  // does not count
+      v = verdict_of(nodes, all, digest);
+      EXPECT_EQ(v.kind, Kind::kAverage);
+      EXPECT_EQ(v.members, nodes - 1);
+      all[0] = {true, true, digest ^ (1u << (random() % 32))};
+      EXPECT_EQ(verdict_of(nodes, all, digest).kind, Kind::kKeep) << nodes;
+      all[0] = {true, false, digest};
+      EXPECT_EQ(verdict_of(nodes, all, digest).kind, Kind::kNotFinite);
+    }
+  }
+  EXPECT_EQ(verdict_of(8, {{false, true, 1}, {false, true, 1}}, 1).kind, Kind::kKeep);
+}
+
+}  // namespace
+}  // namespace riffle
