@@ -54,9 +54,12 @@ struct PatternOptions {
   std::uint64_t seed = 1;          // of the labels that nodes take in the groups
   std::uint64_t bytes = 32 << 20;  // of the calls that it is for
   int max_lanes = 32;
-  double max_deviation = 1.5;  // stationary, in units of sigma^2; a pattern above it is not used
-  int dimensions = 0;          // moshpit: of the grid; 0: the fastest that passes
-  std::string only;            // force one kind by name; empty: best
+  int shuffles = 1;  // times that alike nodes change places before the table repeats
+  // Stationary, in units of sigma^2; a pattern above it is not used. Beyond 1.5 training suffers
+  // more than speed is worth (docs/policies.md); this leaves a margin.
+  double max_deviation = 1.25;
+  int dimensions = 0;  // moshpit: of the grid; 0: the fastest that passes
+  std::string only;    // force one kind by name; empty: best
   std::int64_t message_ns = 5000;
   double delta = 1;     // shadow_sync: part of the difference that a round corrects
   int round_steps = 1;  // shadow_sync: steps per round
@@ -78,6 +81,7 @@ struct PatternCandidate {
 struct PatternChoice {
   PatternTable table;
   PatternCandidate quality;                  // of the table
+  std::vector<int> dimensions;               // of the full grid that it is; empty: it is none
   double exact_us = 0;                       // the planner's best exact plan for the same bytes
   std::vector<PatternCandidate> candidates;  // all considered, the chosen one first
   std::string reason;
@@ -87,5 +91,11 @@ struct PatternChoice {
 // error if there is nothing to choose (1 node, `only` unknown or refused).
 Result<PatternChoice> choose_pattern(const Fabric& fabric, PatternMode mode,
                                      const PatternOptions& options);
+
+// All levels of a full grid in one call: an exact plan (class A: the same result on all nodes),
+// shuffled in `lanes` ways. The product of the dimensions must be the number of nodes; the first
+// ones join nodes that are near each other.
+Result<PlanSet> all_levels(const Fabric& fabric, const std::vector<int>& dimensions, int lanes,
+                           std::uint64_t seed);
 
 }  // namespace riffle
