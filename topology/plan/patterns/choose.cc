@@ -53,7 +53,9 @@ class TableCost {
     PlanCost cost(view_);
     cost.lanes = table_.lanes;
     for (int lane = 0; lane < table_.lanes; ++lane) {
-      const auto entry = static_cast<std::size_t>(t * table_.lanes + lane);
+      const std::size_t entry =
+          static_cast<std::size_t>(t) * static_cast<std::size_t>(table_.lanes) +
+          static_cast<std::size_t>(lane);
       const PlanCost& part = parts_[table_.table[entry]];
       cost.loads += part.loads;
       cost.phases.insert(cost.phases.end(), part.phases.begin(), part.phases.end());

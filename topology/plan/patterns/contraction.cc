@@ -90,10 +90,11 @@ struct LaneKind {
 std::vector<LaneKind> lane_kinds(const PatternTable& table) {
   std::vector<LaneKind> kinds;
   std::vector<Sequence> least;
-  for (int lane = 0; lane < table.lanes; ++lane) {
+  const auto lanes = static_cast<std::size_t>(table.lanes);
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
     Sequence sequence;
-    for (int step = 0; step < table.steps; ++step) {
-      sequence.push_back(table.table[static_cast<std::size_t>(step * table.lanes + lane)]);
+    for (std::size_t entry = lane; entry < table.table.size(); entry += lanes) {
+      sequence.push_back(table.table[entry]);
     }
     Sequence key = rotated_to_least(sequence);
     const auto known = std::find(least.begin(), least.end(), key);
@@ -102,7 +103,7 @@ std::vector<LaneKind> lane_kinds(const PatternTable& table) {
       continue;
     }
     least.push_back(std::move(key));
-    kinds.push_back({std::move(sequence), lane, 1});
+    kinds.push_back({std::move(sequence), static_cast<int>(lane), 1});
   }
   return kinds;
 }

@@ -42,7 +42,8 @@ NodeGroups MoshpitKeys::groups(const std::vector<bool>& alive) const {
   }
   NodeGroups groups;
   SeededRandom random(seed_ * 0xd1342543de82ef95u + round_ + 1);
-  for (auto& [key, members] : by_key) {
+  for (auto& entry : by_key) {
+    std::vector<int>& members = entry.second;
     random.shuffle(members);
     // More peers than the side has places under one key, after failures: several groups of alike
     // size.

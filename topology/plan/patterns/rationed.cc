@@ -4,6 +4,7 @@
 // chunks' traffic inside the racks. A slow node is treated alike.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <numeric>
 
 #include "topology/base/seeded_random.h"
@@ -75,7 +76,8 @@ struct RackLabels {
 
 int slowness(double rate, double fastest) {
   if (rate >= kSlow * fastest) return 1;
-  return std::clamp(static_cast<int>(fastest / rate + 0.5), 2, kMostSlow);
+  return static_cast<int>(
+      std::clamp(std::lround(fastest / rate), 2L, static_cast<long>(kMostSlow)));
 }
 
 class Rationing {
