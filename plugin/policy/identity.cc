@@ -46,7 +46,16 @@ void add_region(std::uint64_t coll, const void* base, std::size_t bytes) {
   book().add_region(coll, base, bytes);
 }
 void drop_region(std::uint64_t coll, const void* base) { book().drop_region(coll, base); }
-void drop_coll(std::uint64_t coll) { book().drop_coll(coll); }
+
+void end_coll(std::uint64_t coll) {
+  book().end_coll(coll);
+  const Counts seen = counts();
+  if (config().identity != "on" || seen.sure + seen.unsure == 0) return;
+  std::string line = "identity of all-reduce calls: sure of " + std::to_string(seen.sure) +
+                     ", not of " + std::to_string(seen.unsure);
+  if (seen.unsure != 0) line += std::string(", the last time because of: ") + seen.last_reason;
+  log_info(line);
+}
 
 CallIdentity identify(const CallShape& call) {
   const CallIdentity identity = book().identify(this_thread(), call);

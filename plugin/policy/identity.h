@@ -37,7 +37,7 @@ CallQueue& this_thread();  // ends with the thread
 void begin_coll(std::uint64_t coll, int nodes);
 void add_region(std::uint64_t coll, const void* base, std::size_t bytes);
 void drop_region(std::uint64_t coll, const void* base);
-void drop_coll(std::uint64_t coll);
+void end_coll(std::uint64_t coll);
 
 // Once per accepted call, in order, on the thread that makes the calls. A call that is refused
 // (null request) must not come here: see first whether there is room, or look(). The first unsure

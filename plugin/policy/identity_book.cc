@@ -158,7 +158,7 @@ void IdentityBook::drop_region(std::uint64_t coll, const void* base) {
   });
 }
 
-void IdentityBook::drop_coll(std::uint64_t coll) {
+void IdentityBook::end_coll(std::uint64_t coll) {
   const std::scoped_lock lock(objects_mutex_);
   std::erase_if(regions_, [&](const Region& r) { return r.coll == coll; });
   std::erase_if(colls_, [&](const Coll& c) { return c.coll == coll; });

@@ -60,7 +60,7 @@ class IdentityBook {
   void begin_coll(std::uint64_t coll, int nodes);
   void add_region(std::uint64_t coll, const void* base, std::size_t bytes);
   void drop_region(std::uint64_t coll, const void* base);
-  void drop_coll(std::uint64_t coll);
+  void end_coll(std::uint64_t coll);
   CallIdentity identify(CallQueue& queue, const CallShape& call);
   CallIdentity look(const CallQueue& queue, const CallShape& call) const;
   Counts counts() const;

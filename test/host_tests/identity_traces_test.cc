@@ -101,7 +101,7 @@ class Walk {
     } else if (call == "deregMr") {
       book_.drop_region(coll, address_of(c["data"]));
     } else if (call == "closeColl") {
-      book_.drop_coll(coll);
+      book_.end_coll(coll);
     } else if (call == "iallreduce" && c.contains("req") && !c["req"].is_null()) {
       accepted(coll, c);
     }
