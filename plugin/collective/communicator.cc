@@ -220,6 +220,9 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
   };
   hooks.epochs.observer = recording_.get();
   hooks.epochs.party = relaxed_.get();
+  hooks.epochs.relaxed_plans = [mode = sync.mode](const Fabric& fabric) {
+    return relaxed_plans(fabric, mode);
+  };
   hooks.planned = [this](const Verdict& verdict) {
     remember_network(verdict.network);
     if (recording_) recording_->planned(verdict, rank_ == 0 ? &basis_.fabric : nullptr);

@@ -50,7 +50,7 @@ void Epochs::learn() {
   EpochEvent e = event(EpochEvent::Kind::kReport);
   e.reports = std::move(reports);
   tell(e);
-  if (sync_) sync_->epoch_ended(round_ns_);
+  if (sync_ && !plans_->relaxed.is_empty()) sync_->epoch_ended(round_ns_);
   if (!hysteresis_->epoch_ended(live) || anybody_left_) return;
   if (weighed_ && !is_news(weighed_->fabric, live)) return decide_on(weighed_);
 

@@ -188,8 +188,8 @@ void RelaxedCalls::stage(const CallShape& shape, const Place& place, bool takes_
   for (std::uint32_t i = call->segment; i != RelaxedRun::kNone; ++number) {
     RelaxedRun::Segment& segment = run.segment(i);
     i = segment.next;
-    segment.first = number * run.segment_elements();
-    segment.count = std::min(run.segment_elements(), position.piece.valid - segment.first);
+    segment.first = number * position.segment_elements;
+    segment.count = std::min(position.segment_elements, position.piece.valid - segment.first);
     segment.digest = digest_of(run, place.position, number, place.step, place.is_full);
     bool is_finite = true;
     if (takes_part && !is_fenced_) {

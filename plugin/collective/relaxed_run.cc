@@ -10,7 +10,7 @@
 namespace riffle {
 namespace {
 
-constexpr std::size_t kAlign = 64;
+constexpr std::size_t kAlign = 64;  // a cache line
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
@@ -38,15 +38,17 @@ Result<std::shared_ptr<RelaxedRun>> RelaxedRun::make(const ModeOrder& order,
   run->phase_ = calls.phase;
   run->digest_ = calls.digest;
   run->trailer_elements_ = rules::trailer_elements(options.size);
-  const std::size_t chunk =
-      order.chunk_bytes == 0
-          ? options.chunk_bytes
-          : std::clamp<std::size_t>(order.chunk_bytes, kLeastPlanChunk, options.chunk_bytes);
-  if (chunk / sizeof(float) <= run->trailer_elements_) {
-    return invalid_argument("chunks of " + std::to_string(chunk) +
+  const std::size_t trailer_bytes = run->trailer_elements_ * sizeof(float);
+  if (options.chunk_bytes < kLeastPlanChunk + trailer_bytes) {
+    return invalid_argument("chunks of " + std::to_string(options.chunk_bytes) +
                             " bytes have no room for trailers");
   }
-  run->segment_elements_ = chunk / sizeof(float) - run->trailer_elements_;
+  const std::size_t room = (options.chunk_bytes - trailer_bytes) / kAlign * kAlign;
+  const std::size_t data_bytes =
+      order.chunk_bytes == 0 ? room
+                             : std::clamp<std::size_t>(order.chunk_bytes, kLeastPlanChunk, room);
+  const std::uint64_t most_elements = data_bytes / sizeof(float);
+  const std::size_t chunk = data_bytes + trailer_bytes;
 
   std::size_t state_bytes = 0;
   std::uint64_t lanes = 0;
@@ -58,16 +60,22 @@ Result<std::shared_ptr<RelaxedRun>> RelaxedRun::make(const ModeOrder& order,
     p.is_relaxed = rules::supports(static_cast<DataType>(piece.type)) &&
                    piece.total * element >= options.settings.min_bytes;
     if (p.is_relaxed) {
-      const std::uint64_t segments =
-          (piece.valid + run->segment_elements_ - 1) / run->segment_elements_;
+      const std::uint64_t segments = (piece.valid + most_elements - 1) / most_elements;
       if (segments > kMaxSegments) {
         return invalid_argument("a call of " + std::to_string(piece.valid) + " elements needs " +
                                 std::to_string(segments) + " chunks, accepted at most " +
                                 std::to_string(kMaxSegments) + ": raise RIFFLE_CHUNK_BYTES");
       }
       p.segments = static_cast<std::uint32_t>(segments);
+      if (segments > 0) {  // all alike, on cache lines
+        constexpr std::uint64_t kGrain = kAlign / sizeof(float);
+        const std::uint64_t even = (piece.valid + segments - 1) / segments;
+        p.segment_elements = (even + kGrain - 1) / kGrain * kGrain;
+        p.segments =
+            static_cast<std::uint32_t>((piece.valid + p.segment_elements - 1) / p.segment_elements);
+      }
       p.first_lane = lanes;
-      lanes += segments;
+      lanes += p.segments;
       most = std::max(most, p.segments);
       state_bytes += aligned(piece.valid * sizeof(float));
     }

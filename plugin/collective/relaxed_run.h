@@ -1,7 +1,7 @@
 // RelaxedRun: what one relaxed mode needs on one node from its beginning to its end: the agreed
 // sequence of calls, the state of every gradient element (float32), and staging memory.
 //
-// Calls of the mode are cut into segments of at most segment_elements elements. A segment is one
+// Calls of the mode are cut into segments, even ones of at most a chunk. A segment is one
 // operation of the engine on staging memory of its own, with a trailer behind its elements
 // (policy/rules/trailer.h): groups differ from segment to segment, so each carries what its group
 // has to know. Segment i of a step uses lane i of the plan, so an element meets the same lane in
@@ -35,7 +35,7 @@ std::uint64_t digest_of(std::uint64_t layout_digest, std::uint64_t period, std::
 struct RelaxedOptions {
   SyncSettings settings;
   LayoutOptions layout;
-  int size = 0;  // nodes
+  int size = 0;                       // nodes
   std::size_t chunk_bytes = 1 << 20;  // of the engine: the most one segment takes
   std::size_t staging_bytes = 64 << 20;
 };
@@ -51,6 +51,7 @@ class RelaxedRun {
     bool is_relaxed = false;  // or its collective is too small
     bool is_busy = false;     // its last call is not over
     std::uint32_t segments = 0;
+    std::uint64_t segment_elements = 0;  // of all but the last
     std::uint64_t first_lane = 0;
     float* state = nullptr;  // piece.valid elements
   };
@@ -69,7 +70,6 @@ class RelaxedRun {
   std::uint64_t period() const { return positions_.size(); }
   std::uint64_t phase() const { return phase_; }
   std::uint64_t digest() const { return digest_; }
-  std::uint64_t segment_elements() const { return segment_elements_; }
   std::size_t trailer_elements() const { return trailer_elements_; }
   std::size_t bytes() const { return bytes_; }
   Position& position(std::size_t i) { return positions_[i]; }
@@ -83,7 +83,7 @@ class RelaxedRun {
   RelaxedRun() = default;
 
   SyncMode mode_ = SyncMode::kExact;
-  std::uint64_t phase_ = 0, digest_ = 0, segment_elements_ = 0;
+  std::uint64_t phase_ = 0, digest_ = 0;
   std::size_t trailer_elements_ = 0, bytes_ = 0;
   std::vector<Position> positions_;
   std::vector<Segment> segments_;

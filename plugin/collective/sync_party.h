@@ -42,7 +42,7 @@ struct SyncReport {
 struct ModeOrder {
   SyncMode mode = SyncMode::kExact;
   std::uint64_t layout = 0;       // what every node must know the calls as; 0 for exact
-  std::uint64_t chunk_bytes = 0;  // that relaxed calls are cut into, their trailers included
+  std::uint64_t chunk_bytes = 0;  // that relaxed calls are cut into; 0: as the engine is set
 };
 
 std::vector<std::uint8_t> encode(const ModeOrder& order);

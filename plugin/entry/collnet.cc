@@ -215,11 +215,11 @@ abi::NcclResult iallreduce(void* coll, void* send, void* recv, Count count, abi:
     if (Status status = to_size(count, &elements); !status) return status;
     if (Status status = check_operation(type, op); !status) return status;
     const Collective& c = collective(coll);
-    Status status =
-        publish_request(coll::all_reduce(c.service, send, recv, elements,
-                                         static_cast<DataType>(type), static_cast<ReduceOp>(op)),
-                        request);
-    if (c.has_identity && *request != nullptr) {
+    Status status = publish_request(
+        coll::all_reduce(c.service, send, recv, elements, static_cast<DataType>(type),
+                         static_cast<ReduceOp>(op), id_of(coll)),
+        request);
+    if (c.has_identity && !coll::identifies_calls(c.service) && *request != nullptr) {
       (void)identity::identify({id_of(coll), send, recv, elements, type, op});
     }
     return status;

@@ -26,6 +26,7 @@
 namespace riffle::testing {
 
 inline constexpr int kNodes = 8;
+inline constexpr std::size_t kChunkBytes = 6144;
 
 // A 4 x 2 grid: rows and columns in turn, the second lane one step ahead.
 inline RelaxedPlans grid_plans() {
@@ -57,7 +58,7 @@ class RelaxedJob {
                           .warmup_steps = 3,
                           .state_limit_bytes = 64 << 20,
                           .min_bytes = 4096};
-    std::vector<JobCall> calls = {{0, 0, 3000, 3000, 3000},
+    std::vector<JobCall> calls = {{0, 0, 5000, 5000, 5000},
                                   {1, 0, 2500, 4400, 2500},
                                   {1, 2500, 1900, 4400, 2500},  // the rest is stale
                                   {2, 0, 100, 100, 100},        // no large sum: exact
@@ -186,7 +187,7 @@ class RelaxedJob {
     Node* n = node.get();
     SessionOptions o;
     o.engine.piece_bytes = 256;
-    o.engine.chunk_bytes = 2048;
+    o.engine.chunk_bytes = kChunkBytes;
     o.engine.max_operations = 64 + 2 * RelaxedRun::kMaxSegments;
     o.epochs.collectives = options_.epoch;
     o.epochs.shortest_ns = 0;
@@ -371,9 +372,15 @@ class RelaxedJob {
   }
   bool is_large(const JobCall& c) const { return c.total * 4 >= options_.settings.min_bytes; }
 
+  // Elements of all segments but the last: even ones on cache lines.
+  static std::uint64_t segment_of(std::uint64_t valid) {
+    const std::uint64_t most = kChunkBytes / 4 / 16 * 16 - 16;  // the trailer needs 9
+    const std::uint64_t segments = (valid + most - 1) / most;
+    return ((valid + segments - 1) / segments + 15) / 16 * 16;
+  }
+
   // `since`: calls since the mode began.
   std::string check_relaxed(const Outcome& o, std::uint64_t since, std::size_t index) {
-    constexpr std::uint64_t kSegment = 2048 / 4 - 9;
     const std::size_t period = options_.calls.size();
     const std::uint64_t step = since / period;
     auto& state = state_[index];
@@ -383,10 +390,11 @@ class RelaxedJob {
     std::uint64_t lane = 0;
     for (std::size_t i = 0; i < since % period; ++i) {
       const JobCall& c = options_.calls[(index + period - since % period + i) % period];
-      if (is_large(c)) lane += (c.valid + kSegment - 1) / kSegment;
+      if (is_large(c)) lane += (c.valid + segment_of(c.valid) - 1) / segment_of(c.valid);
     }
-    for (std::uint64_t begin = 0; begin < o.call.valid; begin += kSegment, ++lane) {
-      const std::uint64_t end = std::min(begin + kSegment, o.call.valid);
+    const std::uint64_t segment = segment_of(o.call.valid);
+    for (std::uint64_t begin = 0; begin < o.call.valid; begin += segment, ++lane) {
+      const std::uint64_t end = std::min(begin + segment, o.call.valid);
       std::array<bool, kNodes> is_finite{};
       std::array<std::vector<int>, kNodes> group;
       for (int r = 0; r < kNodes; ++r) {
