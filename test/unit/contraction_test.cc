@@ -21,7 +21,7 @@ Fabric racks(int count, int size, std::int64_t uplink_kbps = 0) {
   return f;
 }
 
-PatternTable table(const Fabric& fabric, Cycle cycle) {
+PatternTable table(const Fabric& fabric, const Cycle& cycle) {
   return table_of(FabricView(fabric), cycle);
 }
 
