@@ -75,6 +75,7 @@ void run(const std::byte* g, DataType type, std::size_t count, std::byte* out, c
     const std::size_t n = std::min(kBlock, count - first);
     if (g != nullptr) widen(g + first * size_of(type), type, n, input);
     std::byte* to = out + first * size_of(type);
+#pragma GCC ivdep
     for (std::size_t i = 0; i < n; ++i) output[i] = rule.output(input[i], first + i);
     narrow(output, type, n, to);
     widen(to, type, n, output);
