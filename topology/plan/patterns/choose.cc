@@ -19,6 +19,7 @@ constexpr double kLeastGroup = 2;   // mean group size of every node
 constexpr int kSlowestMeeting = 4;  // every node meets others at least every so many steps
 constexpr int kTries = 6;           // labellings of a small pattern, of which the best is kept
 constexpr int kFewNodes = 24;       // for which so many are tried
+constexpr int kCostedSteps = 16;
 constexpr std::size_t kMostExamined = 24;  // of large fabrics
 
 struct Proposal {
@@ -82,10 +83,12 @@ std::uint32_t largest_chunk(std::uint64_t bytes, int lanes) {
 void predict_time(const FabricView& view, const PatternTable& table, const PatternOptions& options,
                   Proposal& proposal) {
   const TableCost costs(view, table);
-  // Lanes that go through the whole period at once make all steps alike.
+  // Lanes that go through the whole period at once make all steps alike; and where they do not, a
+  // part of the steps tells of all.
   const int steps = table.lanes % table.steps == 0 ? 1 : table.steps;
+  const int stride = std::max(1, steps / kCostedSteps);
   std::vector<PlanCost> cost;
-  for (int t = 0; t < steps; ++t) cost.push_back(costs.step(t));
+  for (int t = 0; t < steps; t += stride) cost.push_back(costs.step(t));
   PatternCandidate& candidate = proposal.candidate;
   candidate.time_us = 0;
   for (std::uint32_t chunk = largest_chunk(options.bytes, table.lanes); chunk >= kLeastChunkBytes;
@@ -103,7 +106,7 @@ void predict_time(const FabricView& view, const PatternTable& table, const Patte
         limit = std::move(p.limit);
       }
     }
-    const double mean = sum / steps;
+    const double mean = sum / static_cast<double>(cost.size());
     if (candidate.time_us > 0 && mean >= 0.995 * candidate.time_us) continue;
     candidate.time_us = mean;
     candidate.slowest_us = slowest;
