@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugin/collective/relaxed_rules.h"
 #include "plugin/collective/types.h"
 #include "plugin/config/log.h"
+#include "plugin/policy/rules/gradient_rules.h"
+#include "plugin/policy/rules/trailer.h"
 
 namespace riffle {
 namespace {
@@ -190,7 +191,6 @@ void RelaxedCalls::stage(const CallShape& shape, const Place& place, bool takes_
     i = segment.next;
     segment.first = number * position.segment_elements;
     segment.count = std::min(position.segment_elements, position.piece.valid - segment.first);
-    segment.digest = digest_of(run, place.position, number, place.step, place.is_full);
     bool is_finite = true;
     if (takes_part && !is_fenced_) {
       is_finite =
@@ -199,7 +199,8 @@ void RelaxedCalls::stage(const CallShape& shape, const Place& place, bool takes_
     } else {
       std::fill_n(segment.data, segment.count, 0.0f);
     }
-    rules::write_trailer({takes_part, is_finite, segment.digest}, options_.size,
+    const std::uint32_t digest = digest_of(run, place.position, number, place.step, place.is_full);
+    rules::write_trailer({takes_part, is_finite, digest}, options_.size,
                          segment.data + segment.count);
     Operation& o = segment.operation;
     o.type = DataType::kFloat32;
@@ -239,8 +240,7 @@ void RelaxedCalls::finish(const StagedCall& call, RelaxedRun::Segment& segment) 
   const auto type = static_cast<DataType>(position.piece.type);
   float* state = position.state + segment.first;
   std::byte* out = call.recv + segment.first * size_of(type);
-  const rules::Verdict verdict =
-      rules::read_trailer(segment.data + segment.count, options_.size, segment.digest);
+  const rules::Verdict verdict = rules::read_trailer(segment.data + segment.count, options_.size);
   const std::lock_guard lock(memory_mutex_);
   if (is_fenced_) return;
   if (!call.takes_part) return keep(call, segment, state);

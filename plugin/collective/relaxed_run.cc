@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "plugin/collective/relaxed_rules.h"
+#include "plugin/policy/rules/convert.h"
+#include "plugin/policy/rules/trailer.h"
 #include "plugin/collective/types.h"
 #include "topology/plan/limits.h"
 

@@ -60,7 +60,6 @@ class RelaxedRun {
     float* data = nullptr;
     std::uint32_t next = kNone;
     std::uint64_t first = 0, count = 0;  // elements of the call, without the trailer
-    std::uint32_t digest = 0;
   };
 
   static Result<std::shared_ptr<RelaxedRun>> make(const ModeOrder& order, const KnownCalls& calls,

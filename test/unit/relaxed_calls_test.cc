@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "plugin/collective/relaxed_rules.h"
 #include "test/unit/relaxed_job.h"
 
 namespace riffle {
@@ -111,42 +110,6 @@ TEST(RelaxedCalls, TooMuchStateStaysExact) {
   EXPECT_TRUE(job.changes.empty());
   EXPECT_EQ(job.relaxed_elements(), 0u);
   EXPECT_NE(said.find("RIFFLE_STATE_LIMIT_MB"), std::string::npos) << said;
-}
-
-// -- the trailer
-
-rules::Verdict verdict_of(int nodes, const std::vector<rules::Trailer>& members,
-                          std::uint32_t digest) {
-  std::vector<float> sum(rules::trailer_elements(nodes), 0), one(sum.size());
-  for (const rules::Trailer& t : members) {
-    rules::write_trailer(t, nodes, one.data());
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
-  }
-  return rules::read_trailer(sum.data(), nodes, digest);
-}
-
-TEST(Trailer, TellsHowManyTookPartAndWhetherAllWereAtTheSameCall) {
-  using Kind = rules::Verdict::Kind;
-  std::mt19937 random(1);
-  for (const int nodes : {2, 8, 200, 256, 1024, 4096}) {
-    for (int i = 0; i < 50; ++i) {
-      const auto digest = static_cast<std::uint32_t>(random());
-      std::vector<rules::Trailer> all(static_cast<std::size_t>(nodes), {true, true, digest});
-      rules::Verdict v = verdict_of(nodes, all, digest);
-      EXPECT_EQ(v.kind, Kind::kAverage);
-      EXPECT_EQ(v.members, nodes);
-      all[0].takes_part = false;
-      all[0].digest = 5;  // does not count
-      v = verdict_of(nodes, all, digest);
-      EXPECT_EQ(v.kind, Kind::kAverage);
-      EXPECT_EQ(v.members, nodes - 1);
-      all[0] = {true, true, digest ^ (1u << (random() % 32))};
-      EXPECT_EQ(verdict_of(nodes, all, digest).kind, Kind::kKeep) << nodes;
-      all[0] = {true, false, digest};
-      EXPECT_EQ(verdict_of(nodes, all, digest).kind, Kind::kNotFinite);
-    }
-  }
-  EXPECT_EQ(verdict_of(8, {{false, true, 1}, {false, true, 1}}, 1).kind, Kind::kKeep);
 }
 
 }  // namespace
