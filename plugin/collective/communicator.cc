@@ -169,7 +169,9 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
   options.engine.chunk_bytes = static_cast<std::size_t>(config().chunk_bytes);
   options.engine.piece_bytes = static_cast<std::size_t>(config().piece_bytes);
   const SyncSettings sync = sync_settings();
-  if (!sync.refusal.empty() && rank_ == 0) log_warn(sync.refusal);
+  for (const std::string& line : {sync.refusal, sync.note}) {
+    if (!line.empty() && rank_ == 0) log_warn(line);
+  }
   options.engine.max_operations =
       sync.mode == SyncMode::kExact ? kMaxRequests : static_cast<int>(kMaxOperations);
   options.connect_timeout_ns = timeout_ns;
@@ -185,6 +187,7 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
         RelaxedOptions{.settings = sync, .size = size_, .chunk_bytes = options.engine.chunk_bytes},
         RelaxedCalls::Hooks{.identify = identity::identify,
                             .post = [this](Operation* operation) { post(operation); }});
+    if (recording_) recording_->watch([this] { return relaxed_->totals(); });
   }
   background_ = std::make_unique<BackgroundThread>(reactor_);
   options.background = background_.get();

@@ -95,6 +95,7 @@ RelaxedPlans relaxed_plans(const Fabric& fabric, SyncMode mode) {
   const PatternMode pattern = mode == SyncMode::kMoshpit      ? PatternMode::kMoshpit
                               : mode == SyncMode::kShadowSync ? PatternMode::kShadowSync
                                                               : PatternMode::kDsSync;
+  options.round_steps = mode == SyncMode::kShadowSync ? static_cast<int>(config().shadow_steps) : 1;
   Result<PatternChoice> choice = choose_pattern(fabric, pattern, options);
   if (!choice) {
     log_warn(std::string(name_of(mode)) + " does not begin: " + choice.status().message());

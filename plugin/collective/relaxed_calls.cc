@@ -39,6 +39,9 @@ RelaxedCalls::Answer RelaxedCalls::all_reduce(const CallShape& shape, StagedCall
   const std::uint64_t number = next_call_.load(std::memory_order_relaxed);
   // The order of these two and of their counterparts in hold() matters: see there.
   if (number >= hold_.load(std::memory_order_seq_cst) && !take_decisions()) return Answer::kBusy;
+  if (!ended_.empty()) {
+    std::erase_if(ended_, [](const std::shared_ptr<RelaxedRun>& run) { return run->is_quiet(); });
+  }
   if (layout_.look(shape, {}).kind == Layout::Place::Kind::kOutside) {
     layout_.take(shape, hooks_.identify(shape));
     return Answer::kExact;
@@ -47,14 +50,7 @@ RelaxedCalls::Answer RelaxedCalls::all_reduce(const CallShape& shape, StagedCall
   const bool is_ours = run_ != nullptr && locate(number, shape, &place);
   RelaxedRun::Position* position = is_ours ? &run_->position(place.position) : nullptr;
   const bool is_staged = is_ours && position->is_relaxed;
-  if (is_staged) {
-    if (position->is_busy) return Answer::kBusy;
-    call->segment = RelaxedRun::kNone;
-    if (position->segments > 0) {
-      call->segment = run_->take(position->segments);
-      if (call->segment == RelaxedRun::kNone) return Answer::kBusy;
-    }
-  }
+  if (is_staged && !reserve(place, call)) return Answer::kBusy;
   const CallIdentity identity = hooks_.identify(shape);
   learn(shape, identity);
   next_call_.store(number + 1, std::memory_order_seq_cst);
@@ -145,7 +141,9 @@ bool RelaxedCalls::locate(std::uint64_t number, const CallShape& shape, Place* p
 }
 
 void RelaxedCalls::end_mode() {
-  run_.reset();  // calls under way keep it
+  // Calls under way keep it; rounds do not.
+  if (run_->mode() == SyncMode::kShadowSync) ended_.push_back(run_);
+  run_.reset();
   from_call_ = first_call_ = ends_from_ = last_step_ = kNever;
   const std::lock_guard lock(mutex_);
   is_relaxed_ = std::any_of(decisions_.begin(), decisions_.end(),
@@ -169,6 +167,64 @@ bool RelaxedCalls::take_decisions() {
   return next_call_.load(std::memory_order_relaxed) < held_;
 }
 
+bool RelaxedCalls::is_in_background(const Place& place) const {
+  return run_->mode() == SyncMode::kShadowSync && !place.is_full;
+}
+
+bool RelaxedCalls::begins_round(const Place& place) const {
+  return is_in_background(place) && place.step % run_->shadow_steps() == 0;
+}
+
+// Whatever the call needs besides a request; false: not now, nothing is taken.
+bool RelaxedCalls::reserve(const Place& place, StagedCall* call) {
+  RelaxedRun& run = *run_;
+  RelaxedRun::Position& position = run.position(place.position);
+  call->segment = RelaxedRun::kNone;
+  call->has_failed = false;
+  if (position.is_busy) return false;
+  collect(run, position);
+  const bool is_alone = is_in_background(place) && !begins_round(place);
+  if (is_alone || position.segments == 0) return true;
+  if (position.round != RelaxedRun::kNone) {
+    if (!std::exchange(is_waiting_, true)) counts_.waits.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  is_waiting_ = false;
+  call->segment = run.take(position.segments);
+  if (call->segment != RelaxedRun::kNone) return true;
+  // Rounds that are over still hold theirs until somebody looks.
+  for (RelaxedRun::Position& other : run.positions()) collect(run, other);
+  return false;
+}
+
+// What is over of the position's background round.
+void RelaxedCalls::collect(RelaxedRun& run, RelaxedRun::Position& position) {
+  while (position.round != RelaxedRun::kNone) {
+    RelaxedRun::Segment& segment = run.segment(position.round);
+    const Operation::State state = segment.operation.state.load(std::memory_order_acquire);
+    if (state == Operation::State::kRunning) return;
+    has_failed_ |= state == Operation::State::kFailed;
+    const rules::Verdict verdict = rules::read_trailer(segment.data + segment.count, options_.size);
+    if (verdict.kind == rules::Verdict::Kind::kAverage) {
+      rules::correction(segment.data, verdict.members, position.second + segment.first,
+                        segment.count, 1, position.third + segment.first);
+    } else {
+      counts_.mismatches.fetch_add(1, std::memory_order_relaxed);
+      std::fill_n(position.third + segment.first, segment.count, 0.0F);
+    }
+    const std::uint32_t next = segment.next;
+    run.give_back(position.round);
+    position.round = next;
+    // A node that kept out of the round keeps its own.
+    if (next == RelaxedRun::kNone) position.has_missing = position.round_takes_part;
+  }
+}
+
+rules::MomentumState RelaxedCalls::momentum_of(const RelaxedRun::Position& position,
+                                               std::uint64_t first) const {
+  return {position.second + first, position.state + first, position.third + first};
+}
+
 void RelaxedCalls::stage(const CallShape& shape, const Place& place, bool takes_part,
                          StagedCall* call) {
   RelaxedRun& run = *run_;
@@ -180,42 +236,102 @@ void RelaxedCalls::stage(const CallShape& shape, const Place& place, bool takes_
   call->recv = static_cast<std::byte*>(const_cast<void*>(shape.recv));
   call->takes_part = takes_part;
   call->is_full = place.is_full;
+  call->has_failed = has_failed_;
   counts_.calls.fetch_add(1, std::memory_order_relaxed);
   if (place.is_full) counts_.full_calls.fetch_add(1, std::memory_order_relaxed);
 
-  const auto type = static_cast<DataType>(shape.type);
   const std::lock_guard lock(memory_mutex_);
+  if (is_in_background(place)) return step_alone(place, call);
+  const auto type = static_cast<DataType>(shape.type);
+  const bool brings = takes_part && std::exchange(position.has_missing, false);
+  const float* missing = brings ? position.third : nullptr;
   std::uint32_t number = 0;
   for (std::uint32_t i = call->segment; i != RelaxedRun::kNone; ++number) {
     RelaxedRun::Segment& segment = run.segment(i);
     i = segment.next;
     segment.first = number * position.segment_elements;
     segment.count = std::min(position.segment_elements, position.piece.valid - segment.first);
+    const std::byte* g = call->send + segment.first * size_of(type);
     bool is_finite = true;
-    if (takes_part && !is_fenced_) {
-      is_finite =
-          rules::prepare(position.state + segment.first, call->send + segment.first * size_of(type),
-                         type, segment.count, segment.data);
+    if (!takes_part || is_fenced_) {
+      std::fill_n(segment.data, segment.count, 0.0F);
+    } else if (run.momentum() > 0) {
+      is_finite = rules::prepare_momentum(momentum_of(position, segment.first), g, type,
+                                          segment.count, run.momentum(), segment.data);
     } else {
-      std::fill_n(segment.data, segment.count, 0.0f);
+      is_finite =
+          rules::prepare(position.state + segment.first, g, type, segment.count, segment.data);
+      // What others may have taken over already must not be lost to the mean.
+      for (std::uint64_t k = 0; missing != nullptr && k < segment.count; ++k) {
+        segment.data[k] += missing[segment.first + k];
+      }
     }
-    const std::uint32_t digest = digest_of(run, place.position, number, place.step, place.is_full);
-    rules::write_trailer({takes_part, is_finite, digest}, options_.size,
-                         segment.data + segment.count);
-    Operation& o = segment.operation;
-    o.type = DataType::kFloat32;
-    o.op = ReduceOp::kSum;
-    o.count = segment.count + run.trailer_elements();
-    o.send = o.recv = reinterpret_cast<std::byte*>(segment.data);
-    o.step = place.is_full ? Operation::kExact : static_cast<std::int64_t>(place.step);
-    o.lane = static_cast<std::uint32_t>(position.first_lane + number);
-    o.state.store(Operation::State::kRunning, std::memory_order_relaxed);
-    hooks_.post(&o);
+    post(run, segment, place, number, takes_part, is_finite);
   }
+}
+
+// shadow_sync: the answer is ready; a round may begin behind it.
+void RelaxedCalls::step_alone(const Place& place, StagedCall* call) {
+  RelaxedRun& run = *run_;
+  RelaxedRun::Position& position = run.position(place.position);
+  const auto type = static_cast<DataType>(position.piece.type);
+  const bool corrects = call->takes_part && std::exchange(position.has_missing, false);
+  if (corrects) {
+    const std::uint64_t gap = place.step - position.round_step;
+    if (gap > counts_.longest_gap.load(std::memory_order_relaxed)) {
+      counts_.longest_gap.store(gap, std::memory_order_relaxed);
+    }
+  }
+  if (!is_fenced_) {
+    rules::step_alone(call->send, corrects ? position.third : nullptr, options_.size,
+                      position.piece.valid, position.state, type, call->recv);
+  }
+  if (!begins_round(place)) return;
+  counts_.rounds.fetch_add(1, std::memory_order_relaxed);
+  position.round = std::exchange(call->segment, RelaxedRun::kNone);
+  position.round_step = place.step;
+  position.round_takes_part = call->takes_part;
+  std::copy_n(position.state, position.piece.valid, position.second);
+  std::uint32_t number = 0;
+  for (std::uint32_t i = position.round; i != RelaxedRun::kNone; ++number) {
+    RelaxedRun::Segment& segment = run.segment(i);
+    i = segment.next;
+    segment.first = number * position.segment_elements;
+    segment.count = std::min(position.segment_elements, position.piece.valid - segment.first);
+    if (call->takes_part) {
+      std::copy_n(position.second + segment.first, segment.count, segment.data);
+    } else {
+      std::fill_n(segment.data, segment.count, 0.0F);
+    }
+    Place round = place;
+    round.step = place.step / run.shadow_steps();
+    post(run, segment, round, number, call->takes_part, true);
+  }
+}
+
+void RelaxedCalls::post(RelaxedRun& run, RelaxedRun::Segment& segment, const Place& place,
+                        std::uint32_t number, bool takes_part, bool is_finite) {
+  const RelaxedRun::Position& position = run.position(place.position);
+  const std::uint32_t digest = digest_of(run, place.position, number, place.step, place.is_full);
+  rules::write_trailer({takes_part, is_finite, digest}, options_.size,
+                       segment.data + segment.count);
+  Operation& o = segment.operation;
+  o.type = DataType::kFloat32;
+  o.op = ReduceOp::kSum;
+  o.count = segment.count + run.trailer_elements();
+  o.send = o.recv = reinterpret_cast<std::byte*>(segment.data);
+  o.step = place.is_full ? Operation::kExact : static_cast<std::int64_t>(place.step);
+  o.lane = static_cast<std::uint32_t>(position.first_lane + number);
+  o.state.store(Operation::State::kRunning, std::memory_order_relaxed);
+  hooks_.post(&o);
 }
 
 Result<bool> RelaxedCalls::test(StagedCall* call) {
   RelaxedRun& run = *call->run;
+  if (call->has_failed) {
+    call->run.reset();
+    return remote_error("a background round failed");
+  }
   while (call->segment != RelaxedRun::kNone) {
     RelaxedRun::Segment& segment = run.segment(call->segment);
     const Operation::State state = segment.operation.state.load(std::memory_order_acquire);
@@ -247,6 +363,13 @@ void RelaxedCalls::finish(const StagedCall& call, RelaxedRun::Segment& segment) 
   switch (verdict.kind) {
     case rules::Verdict::Kind::kAverage: {
       const bool resets = call.is_full && verdict.members == options_.size;
+      if (call.run->momentum() > 0) {
+        const std::byte* g = call.send + segment.first * size_of(type);
+        rules::finish_momentum(segment.data, verdict.members, options_.size, g, segment.count,
+                               call.run->momentum(), resets, momentum_of(position, segment.first),
+                               type, out);
+        return;
+      }
       rules::finish(segment.data, verdict.members, options_.size, segment.count, resets, state,
                     type, out);
       return;
@@ -270,14 +393,28 @@ void RelaxedCalls::finish(const StagedCall& call, RelaxedRun::Segment& segment) 
 }
 
 void RelaxedCalls::keep(const StagedCall& call, const RelaxedRun::Segment& segment, float* state) {
-  const auto type = static_cast<DataType>(call.run->position(call.position).piece.type);
+  const RelaxedRun::Position& position = call.run->position(call.position);
+  const auto type = static_cast<DataType>(position.piece.type);
   const std::uint64_t at = segment.first * size_of(type);
+  if (call.run->momentum() > 0) {
+    return rules::keep_momentum(call.send + at, options_.size, segment.count, call.run->momentum(),
+                                momentum_of(position, segment.first), type, call.recv + at);
+  }
   rules::keep(call.send + at, options_.size, segment.count, state, type, call.recv + at);
 }
 
 void RelaxedCalls::fence() {
   const std::lock_guard lock(memory_mutex_);
   is_fenced_ = true;
+}
+
+RelaxedTotals RelaxedCalls::totals() const {
+  return {.calls = counts_.calls,
+          .full_calls = counts_.full_calls,
+          .doubts = counts_.doubts,
+          .mismatches = counts_.mismatches,
+          .not_finite = counts_.not_finite,
+          .deviations = counts_.deviations};
 }
 
 // --------------------------------------------------------------------------------------- reactor

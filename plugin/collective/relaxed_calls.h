@@ -14,6 +14,11 @@
 // Every settings.full_every steps the sum is over all nodes, and y <- 0: the same for everybody,
 // which changes nothing but keeps y small. So does the last step of a mode.
 //
+// shadow_sync answers at once: output N (g + what the last background round found missing), y <- y
+// + output / N. Every settings.shadow_steps steps it sends a snapshot of y through the groups; mean
+// minus snapshot is then missing. Rounds do not overlap: one that takes longer than that is waited
+// for.
+//
 // A call whose identity is not certain keeps out: it contributes nothing (weight 0) and keeps its
 // own. A call that leaves the agreed sequence (count, datatype, operator) ends the mode: every node
 // sees that at the same call.
@@ -35,6 +40,8 @@
 #include "plugin/collective/sync_party.h"
 #include "plugin/policy/call_identity.h"
 #include "plugin/policy/layout.h"
+#include "plugin/policy/rules/gradient_rules.h"
+#include "plugin/telemetry/comm_record.h"
 
 namespace riffle {
 
@@ -47,6 +54,7 @@ struct StagedCall {
   std::byte* recv = nullptr;
   bool takes_part = false;
   bool is_full = false;
+  bool has_failed = false;
 };
 
 // Totals since the communicator began. Any thread reads.
@@ -56,7 +64,10 @@ struct RelaxedCounts {
   std::atomic<std::uint64_t> doubts{0};      // kept out as their identity was not certain
   std::atomic<std::uint64_t> mismatches{0};  // kept as the group was not of one mind
   std::atomic<std::uint64_t> not_finite{0};
-  std::atomic<std::uint64_t> deviations{0};  // modes that ended as the calls changed
+  std::atomic<std::uint64_t> deviations{0};   // modes that ended as the calls changed
+  std::atomic<std::uint64_t> rounds{0};       // shadow_sync: in the background, per call
+  std::atomic<std::uint64_t> waits{0};        // ... that were waited for
+  std::atomic<std::uint64_t> longest_gap{0};  // ... in steps, from snapshot to correction
 };
 
 class RelaxedCalls final : public SyncParty {
@@ -81,6 +92,7 @@ class RelaxedCalls final : public SyncParty {
   void fence();
 
   const RelaxedCounts& counts() const { return counts_; }
+  RelaxedTotals totals() const;  // the same, for the record
 
   SyncReport report() override;
   Status prepare(const ModeOrder& order) override;
@@ -107,7 +119,15 @@ class RelaxedCalls final : public SyncParty {
   void doubt(const char* why);
   bool is_certain(const Layout::Piece& piece, const CallShape& shape,
                   const CallIdentity& identity) const;
+  bool reserve(const Place& place, StagedCall* call);
+  bool is_in_background(const Place& place) const;
+  bool begins_round(const Place& place) const;
+  void collect(RelaxedRun& run, RelaxedRun::Position& position);
   void stage(const CallShape& shape, const Place& place, bool takes_part, StagedCall* call);
+  void step_alone(const Place& place, StagedCall* call);
+  void post(RelaxedRun& run, RelaxedRun::Segment& segment, const Place& place, std::uint32_t number,
+            bool takes_part, bool is_finite);
+  rules::MomentumState momentum_of(const RelaxedRun::Position& position, std::uint64_t first) const;
   void finish(const StagedCall& call, RelaxedRun::Segment& segment);
   void keep(const StagedCall& call, const RelaxedRun::Segment& segment, float* state);
   void end_mode();
@@ -119,6 +139,9 @@ class RelaxedCalls final : public SyncParty {
   // NCCL's progress thread only.
   Layout layout_;
   std::shared_ptr<RelaxedRun> run_;
+  std::vector<std::shared_ptr<RelaxedRun>> ended_;  // with rounds still under way
+  bool has_failed_ = false;
+  bool is_waiting_ = false;            // for a round
   std::uint64_t from_call_ = kNever;   // it begins with the first step from here on
   std::uint64_t first_call_ = kNever;  // ... which was this one
   std::uint64_t ends_from_ = kNever;   // the first step that begins here or later is its last one

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
+#include "plugin/collective/types.h"
 #include "plugin/policy/rules/convert.h"
 #include "plugin/policy/rules/trailer.h"
-#include "plugin/collective/types.h"
 #include "topology/plan/limits.h"
 
 namespace riffle {
@@ -51,6 +51,10 @@ Result<std::shared_ptr<RelaxedRun>> RelaxedRun::make(const ModeOrder& order,
   const std::uint64_t most_elements = data_bytes / sizeof(float);
   const std::size_t chunk = data_bytes + trailer_bytes;
 
+  run->momentum_ = static_cast<float>(options.settings.momentum);
+  run->shadow_steps_ = options.settings.shadow_steps;
+  const bool needs_three = order.mode == SyncMode::kShadowSync || run->momentum_ > 0;
+
   std::size_t state_bytes = 0;
   std::uint64_t lanes = 0;
   std::uint32_t most = 1;
@@ -78,7 +82,7 @@ Result<std::shared_ptr<RelaxedRun>> RelaxedRun::make(const ModeOrder& order,
       p.first_lane = lanes;
       lanes += p.segments;
       most = std::max(most, p.segments);
-      state_bytes += aligned(piece.valid * sizeof(float));
+      state_bytes += (needs_three ? 3 : 1) * aligned(piece.valid * sizeof(float));
     }
     run->positions_.push_back(p);
   }
@@ -100,8 +104,11 @@ Result<std::shared_ptr<RelaxedRun>> RelaxedRun::make(const ModeOrder& order,
   std::byte* at = run->memory_->data();
   for (Position& p : run->positions_) {
     if (!p.is_relaxed) continue;
-    p.state = reinterpret_cast<float*>(at);
-    at += aligned(p.piece.valid * sizeof(float));
+    for (float** array : {&p.state, &p.second, &p.third}) {
+      if (array != &p.state && !needs_three) break;
+      *array = reinterpret_cast<float*>(at);
+      at += aligned(p.piece.valid * sizeof(float));
+    }
   }
   run->segments_ = std::vector<Segment>(segments);
   for (std::uint32_t i = segments; i-- > 0;) {
@@ -110,6 +117,12 @@ Result<std::shared_ptr<RelaxedRun>> RelaxedRun::make(const ModeOrder& order,
     run->give_back(i);
   }
   return run;
+}
+
+bool RelaxedRun::is_quiet() const {
+  return std::none_of(segments_.begin(), segments_.end(), [](const Segment& s) {
+    return s.operation.state.load(std::memory_order_acquire) == Operation::State::kRunning;
+  });
 }
 
 std::uint32_t RelaxedRun::take(std::uint32_t count) {

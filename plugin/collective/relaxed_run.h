@@ -53,7 +53,16 @@ class RelaxedRun {
     std::uint32_t segments = 0;
     std::uint64_t segment_elements = 0;  // of all but the last
     std::uint64_t first_lane = 0;
-    float* state = nullptr;  // piece.valid elements
+    float* state = nullptr;  // piece.valid elements, as the next two
+    // With momentum: the own and the job's momentum. In the background: what the round under way
+    // took of the state, and what the last one says is missing.
+    float* second = nullptr;
+    float* third = nullptr;
+    // shadow_sync: the segments of the round under way that are not over yet; its step.
+    std::uint32_t round = kNone;
+    std::uint64_t round_step = 0;
+    bool round_takes_part = false;
+    bool has_missing = false;
   };
   struct Segment {
     Operation operation;
@@ -65,12 +74,18 @@ class RelaxedRun {
   static Result<std::shared_ptr<RelaxedRun>> make(const ModeOrder& order, const KnownCalls& calls,
                                                   const RelaxedOptions& options);
 
+  // No operation of it is under way.
+  bool is_quiet() const;
+
   SyncMode mode() const { return mode_; }
+  float momentum() const { return momentum_; }
+  std::uint64_t shadow_steps() const { return shadow_steps_; }
   std::uint64_t period() const { return positions_.size(); }
   std::uint64_t phase() const { return phase_; }
   std::uint64_t digest() const { return digest_; }
   std::size_t trailer_elements() const { return trailer_elements_; }
   std::size_t bytes() const { return bytes_; }
+  std::vector<Position>& positions() { return positions_; }
   Position& position(std::size_t i) { return positions_[i]; }
   Segment& segment(std::uint32_t i) { return segments_[i]; }
 
@@ -82,6 +97,8 @@ class RelaxedRun {
   RelaxedRun() = default;
 
   SyncMode mode_ = SyncMode::kExact;
+  float momentum_ = 0;
+  std::uint64_t shadow_steps_ = 1;
   std::uint64_t phase_ = 0, digest_ = 0;
   std::size_t trailer_elements_ = 0, bytes_ = 0;
   std::vector<Position> positions_;

@@ -1,5 +1,8 @@
 #include "plugin/policy/sync_mode.h"
 
+#include <charconv>
+#include <system_error>
+
 #include "plugin/config/config.h"
 
 namespace riffle {
@@ -33,7 +36,17 @@ SyncSettings sync_settings() {
   s.warmup_steps = static_cast<std::uint64_t>(c.warmup_steps);
   s.state_limit_bytes = static_cast<std::uint64_t>(c.state_limit_mb) << 20;
   s.min_bytes = static_cast<std::uint64_t>(c.collnet_min_bytes);
+  s.shadow_steps = static_cast<std::uint64_t>(c.shadow_steps);
   if (s.mode == SyncMode::kExact) return s;
+  if (!c.momentum.empty() && s.mode != SyncMode::kShadowSync) {
+    const char* end = c.momentum.data() + c.momentum.size();
+    const auto read = std::from_chars(c.momentum.data(), end, s.momentum);
+    if (read.ec != std::errc() || read.ptr != end || !(s.momentum >= 0 && s.momentum < 1)) {
+      s.momentum = 0;
+      s.note = "RIFFLE_MOMENTUM=" + c.momentum +
+               ": accepted are numbers from 0 to below 1; it counts as not known";
+    }
+  }
   if (c.optimizer != "sgd") {
     s.refusal =
         "RIFFLE_SYNC=" + c.sync + " gives every node its own gradients, which only SGD " +

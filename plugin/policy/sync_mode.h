@@ -18,7 +18,10 @@ SyncMode sync_mode_of(const std::string& name);
 
 struct SyncSettings {
   SyncMode mode = SyncMode::kExact;
-  std::string refusal;  // why RIFFLE_SYNC asks for more than may be; empty: it does not
+  double momentum = 0;             // of the job, where it is known
+  std::uint64_t shadow_steps = 8;  // from one background round to the next
+  std::string note;                // about a knob that cannot be taken as it is; empty: nothing
+  std::string refusal;             // why RIFFLE_SYNC asks for more than may be; empty: it does not
   std::uint64_t full_every = 0;
   std::uint64_t warmup_steps = 0;
   std::uint64_t state_limit_bytes = 0;

@@ -112,5 +112,47 @@ TEST(RelaxedCalls, TooMuchStateStaysExact) {
   EXPECT_NE(said.find("RIFFLE_STATE_LIMIT_MB"), std::string::npos) << said;
 }
 
+TEST(RelaxedCalls, MomentumKeepsTheMean) {
+  RelaxedJob::Options options;
+  options.settings.momentum = 0.9;
+  RelaxedJob job(options);
+  ASSERT_EQ(job.run(60), "");
+  EXPECT_GT(job.relaxed_elements(), 45 * kRelaxedElements);
+  EXPECT_GT(job.most_apart(), 0.01);
+}
+
+// Answers come at once, rounds follow behind; nothing is lost, and the full steps find all nodes
+// where the sum of all gradients puts them.
+TEST(RelaxedCalls, ShadowSyncAnswersAtOnceAndLosesNothing) {
+  for (const std::uint64_t shadow_steps : {1, 3}) {
+    RelaxedJob::Options options;
+    options.settings.mode = SyncMode::kShadowSync;
+    options.settings.shadow_steps = shadow_steps;
+    options.settings.full_every = 20;
+    RelaxedJob job(options);
+    ASSERT_EQ(job.run(80), "") << shadow_steps;
+    ASSERT_EQ(job.changes.size(), 1u);
+    EXPECT_GT(job.relaxed_elements(), 60 * kRelaxedElements);
+    EXPECT_GT(job.counts(2).rounds, 4 * 60 / shadow_steps - 20);
+    EXPECT_GE(job.counts(2).longest_gap, 1u);
+    EXPECT_LE(job.counts(2).longest_gap, shadow_steps);
+    // Without any round the variance would reach that of 20 steps' own gradients.
+    EXPECT_LT(job.most_apart(), 20.0 * (kNodes - 1) / kNodes);
+    EXPECT_GT(job.most_apart(), 0.1);
+  }
+}
+
+TEST(RelaxedCalls, ShadowSyncEndsWithRoundsUnderWay) {
+  RelaxedJob::Options options;
+  options.settings.mode = SyncMode::kShadowSync;
+  options.settings.shadow_steps = 2;
+  RelaxedJob job(options);
+  ASSERT_EQ(job.run(30), "");
+  ASSERT_GT(job.relaxed_elements(), 0u);
+  job.change_calls({{0, 0, 5000, 5000, 5000}, {1, 0, 2400, 2400, 2400}});
+  ASSERT_EQ(job.run(6), "");
+  for (int r = 0; r < kNodes; ++r) EXPECT_EQ(job.counts(r).deviations, 1u) << r;
+}
+
 }  // namespace
 }  // namespace riffle

@@ -111,6 +111,7 @@ class RelaxedJob {
   const RelaxedCounts& counts(int r) const { return nodes_[r]->calls->counts(); }
   std::uint64_t relaxed_elements() const { return relaxed_elements_; }
   std::uint64_t steps() const { return steps_begun_; }
+  double most_apart() const { return most_apart_; }    // the largest variance between nodes
   double worst_error() const { return worst_error_; }  // against the reference, relative
 
   // Faults: calls (node, step, call of the step) whose identity is lost, or that hold no number.
@@ -171,6 +172,7 @@ class RelaxedJob {
     std::uint64_t step = 0;  // the next call to post
     std::size_t index = 0;
     CallIdentity identity;
+    std::unique_ptr<Running> next;  // being offered
     std::vector<std::unique_ptr<Running>> running;
   };
   // One call on all nodes, kept until every node is done.
@@ -241,21 +243,30 @@ class RelaxedJob {
     return id;
   }
 
+  std::vector<float> input_of(int r, std::uint64_t step, std::size_t index) const {
+    const JobCall& c = options_.calls[index];
+    std::vector<float> data(c.count);
+    std::mt19937 values(
+        static_cast<unsigned>(step * 1000003 + index * 101 + static_cast<std::uint64_t>(r)));
+    for (float& x : data) x = static_cast<float>(values()) * 0x1p-30F - 1.8F;  // mean 0.2
+    if (not_finite.contains({r, step, index})) {
+      data[c.valid / 2] = std::numeric_limits<float>::infinity();
+    }
+    return data;
+  }
+
   void post(int r) {
     Node& n = *nodes_[r];
-    auto run = std::make_unique<Running>();
-    run->step = n.step;
-    run->index = n.index;
+    if (!n.next) {  // else it was refused before
+      n.next = std::make_unique<Running>();
+      n.next->step = n.step;
+      n.next->index = n.index;
+      n.next->data = input_of(r, n.step, n.index);
+    }
+    std::unique_ptr<Running>& run = n.next;
     const JobCall& c = options_.calls[n.index];
     Outcome& outcome = outcomes_[{n.step, n.index}];
     outcome.call = c;
-    run->data.resize(c.count);
-    std::mt19937_64 values(n.step * 1000003 + n.index * 101 + static_cast<std::uint64_t>(r));
-    std::normal_distribution<float> normal(0.1F, 1);
-    for (float& x : run->data) x = normal(values);
-    if (not_finite.contains({r, n.step, n.index})) {
-      run->data[c.valid / 2] = std::numeric_limits<float>::infinity();
-    }
     n.identity = identity_of(r, n.step, n.index);
     const CallShape shape{1,
                           run->data.data(),
@@ -263,10 +274,9 @@ class RelaxedJob {
                           c.count,
                           static_cast<int>(DataType::kFloat32),
                           static_cast<int>(ReduceOp::kSum)};
-    const std::vector<float> input = run->data;
+    outcome.input[r] = run->data;
     const RelaxedCalls::Answer answer = n.calls->all_reduce(shape, &run->staged);
     if (answer == RelaxedCalls::Answer::kBusy) return;
-    outcome.input[r] = input;
     outcome.took_part[r] = n.identity.is_sure;
     run->is_staged = answer == RelaxedCalls::Answer::kStaged;
     outcome.staged += run->is_staged;
@@ -335,10 +345,17 @@ class RelaxedJob {
       if (is_relaxed && !first_call_) {
         first_call_ = number;
         state_.clear();
+        asked_.clear();
       }
       if (!is_relaxed && is_large(outcome.call)) first_call_.reset();
-      std::string e =
-          is_relaxed ? check_relaxed(outcome, number - *first_call_, index) : check_exact(outcome);
+      std::string e;
+      if (!is_relaxed) {
+        e = check_exact(outcome);
+      } else if (follows_other_rules()) {
+        e = check_moved(outcome, number - *first_call_, index);
+      } else {
+        e = check_relaxed(outcome, number - *first_call_, index);
+      }
       if (!e.empty()) return e + where;
     }
     outcomes_.clear();
@@ -377,6 +394,46 @@ class RelaxedJob {
     const std::uint64_t most = kChunkBytes / 4 / 16 * 16 - 16;  // the trailer needs 9
     const std::uint64_t segments = (valid + most - 1) / most;
     return ((valid + segments - 1) / segments + 15) / 16 * 16;
+  }
+
+  // Of these the rules have tests of their own; here it counts that no contribution is lost, and
+  // that a step over all nodes brings them together.
+  bool follows_other_rules() const {
+    return options_.settings.mode == SyncMode::kShadowSync || options_.settings.momentum > 0;
+  }
+  std::string check_moved(const Outcome& o, std::uint64_t since, std::size_t index) {
+    const std::uint64_t step = since / options_.calls.size();
+    const std::uint64_t every = options_.settings.full_every;
+    const bool is_full = every > 0 && step % every == every - 1;
+    const bool has_momentum = options_.settings.momentum > 0;
+    auto& moved = state_[index];
+    auto& asked = asked_[index];
+    if (moved.empty()) {
+      moved.assign(kNodes, std::vector<double>(o.call.valid, 0));
+      asked.assign(o.call.valid, 0);
+    }
+    double apart = 0;
+    for (std::uint64_t e = 0; e < o.call.valid; ++e) {
+      ++relaxed_elements_;
+      double mean = 0;
+      for (int r = 0; r < kNodes; ++r) {
+        moved[r][e] += static_cast<double>(o.output[r][e]) / kNodes;
+        asked[e] += static_cast<double>(o.input[r][e]) / kNodes;
+        mean += moved[r][e] / kNodes;
+      }
+      const double tolerance = 1e-4 * (1 + std::fabs(asked[e]));
+      for (int r = 0; r < kNodes; ++r) {
+        const double d = moved[r][e] - mean;
+        apart += d * d / kNodes / static_cast<double>(o.call.valid);
+        if (is_full && !has_momentum && !(std::fabs(moved[r][e] - asked[e]) <= tolerance)) {
+          return "after a step over all nodes node " + std::to_string(r) + " moved by " +
+                 std::to_string(moved[r][e]) + " instead of " + std::to_string(asked[e]);
+        }
+      }
+      if (has_momentum && !(std::fabs(mean - asked[e]) <= tolerance)) return "the mean is not kept";
+    }
+    most_apart_ = std::max(most_apart_, apart);
+    return "";
   }
 
   // `since`: calls since the mode began.
@@ -477,6 +534,8 @@ class RelaxedJob {
   std::map<std::size_t, std::vector<std::vector<double>>> state_;  // by call, node, element
   std::uint64_t relaxed_elements_ = 0;
   double worst_error_ = 0;
+  std::map<std::size_t, std::vector<double>> asked_;  // by call and element: the mean of all inputs
+  double most_apart_ = 0;
 };
 
 }  // namespace riffle::testing
