@@ -172,6 +172,32 @@ TEST(Patterns, KeepTheirPromisesOnRacksOfAllKinds) {
   EXPECT_GE(gain(choice), 1.4) << choice.reason;
 }
 
+TEST(Patterns, KeepTheirPromisesOnRandomFabrics) {
+  SeededRandom random(17);
+  const std::vector<std::int64_t> rates{1'000, 50'000, 100'000, 400'000, 1'000'000, 100'000'000};
+  for (int i = 0; i < (kIsSlow ? 8 : 40); ++i) {
+    Fabric f = even_fabric(static_cast<int>(2 + random.below(13)), 400'000);
+    f.latency_us = static_cast<std::int64_t>(random.below(2000));
+    f.racks.clear();
+    for (std::size_t r = 0; r < 1 + random.below(4); ++r) {
+      const std::int64_t up = random.below(3) == 0 ? 0 : rates[random.below(rates.size())];
+      f.racks.push_back({"r" + std::to_string(r), up, up});
+    }
+    for (NodeLink& node : f.nodes) {
+      node.rack = static_cast<int>(random.below(f.racks.size()));  // some racks may be empty
+      if (random.below(3) == 0) node.out_kbps = rates[random.below(rates.size())];
+      if (random.below(3) == 0) node.in_kbps = rates[random.below(rates.size())];
+    }
+    PatternOptions options;
+    options.seed = random.next();
+    for (const PatternMode mode : {PatternMode::kDsSync, PatternMode::kMoshpit}) {
+      const PatternChoice choice = chosen(f, mode, options);
+      SCOPED_TRACE("fabric " + std::to_string(i) + ", " + choice.table.name);
+      expect_promises(choice, options);
+    }
+  }
+}
+
 TEST(Patterns, AreTheSameEverywhereAndFollowTheSeed) {
   const Fabric f = racks(2, 4, 400'000, 200'000);
   PatternOptions options;

@@ -18,6 +18,7 @@ constexpr double kGridTie = 1.05;   // a full grid may be so much slower, for it
 constexpr double kLeastGroup = 2;   // mean group size of every node
 constexpr int kSlowestMeeting = 4;  // every node meets others at least every so many steps
 constexpr int kTries = 6;           // labellings of a small pattern, of which the best is kept
+constexpr double kHopeless = 3;     // times the limit: other labels are not tried
 constexpr int kFewNodes = 24;       // for which so many are tried
 constexpr int kCostedSteps = 16;
 constexpr std::size_t kMostExamined = 24;  // of large fabrics
@@ -224,6 +225,7 @@ class Chooser {
       if (best && deviation >= least) continue;
       least = deviation;
       best = std::move(cycle);
+      if (deviation > kHopeless * options_.max_deviation * rule_.steps) break;
     }
     if (!best) return {};
     return {std::move(*best)};

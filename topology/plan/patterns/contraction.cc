@@ -162,7 +162,6 @@ class Lane {
   // Largest singular value of the period's product on the differences, squared: power iteration.
   double norm(double delta) const {
     constexpr int kIterations = 400;
-    constexpr double kSettled = 1e-8;
     std::vector<double> v = random_vector();
     double before = 0, now = 0;
     for (int i = 0; i < kIterations; ++i) {
@@ -177,7 +176,8 @@ class Lane {
       const double length = std::sqrt(norm2(v));
       if (length == 0) return 0;
       for (double& x : v) x /= length;
-      if (std::abs(now - before) < kSettled * now) break;
+      // Only values close to 1 decide anything.
+      if (std::abs(now - before) < (now < 0.9 ? 1e-3 : 1e-8) * now) break;
       before = now;
     }
     return now;
@@ -205,6 +205,7 @@ class Lane {
       const double sum = std::accumulate(of_node.begin(), of_node.end(), 0.0);
       if (period > 0 && (sum - before) * shrink / (1 - shrink) <= kSettled * sum) break;
       before = sum;
+      if (sum > kHopeless * rule.steps * static_cast<double>(nodes_ * sequence_.size())) break;
     }
     for (double& x : of_node) x /= static_cast<double>(sequence_.size());
     return of_node;
@@ -244,6 +245,7 @@ class Lane {
   }
 
  private:
+  static constexpr double kHopeless = 30;  // a deviation that grows beyond is not followed further
   static constexpr double kNothing = 1e-20;  // of 1: what rounding leaves of an exact average
 
   std::vector<double> random_vector() const {

@@ -27,7 +27,7 @@ struct Mixing {
   bool connected = false;  // every lane: the groups of a period join all nodes
   double contraction = 1;  // of the variance per step in the long run, of the worst lane
   double norm = 1;  // squared, of the period's product without the mean; worst lane and phase 0
-  double deviation = 0;  // see PatternCandidate
+  double deviation = 0;  // see PatternCandidate; beyond 30 per step of a round a lower bound
   double worst_deviation = 0;
   bool exact = false;  // of up to kExactNodes nodes: not sampled
 };
