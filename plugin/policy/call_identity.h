@@ -25,7 +25,8 @@ struct CallShape {
 struct CallIdentity {
   bool is_sure = false;       // false: nothing but why_not is set
   std::uint64_t comm_id = 0;  // NCCL's, the same on all ranks
-  // Which CollNet all-reduce of the communicator this is: a running number, from 0.
+  // Which all-reduce of the communicator this is: NCCL's running number, from 0, the same on all
+  // ranks. Those that take another way than CollNet count too.
   std::uint64_t bucket = 0;
   const void* buffer = nullptr;  // the job's send buffer
   const void* output = nullptr;  // the job's receive buffer; the same in place

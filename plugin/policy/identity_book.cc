@@ -56,7 +56,10 @@ void IdentityBook::end_communicator(void* context) {
   Slot* slot = slot_of(context, &life);
   if (slot == nullptr) return;
   slot->events.close();
-  if (slot->has_graphs.exchange(false)) --with_graphs_;
+  if (slot->has_graphs.exchange(false)) {
+    ++graphs_ended_;
+    --with_graphs_;
+  }
   for (Mask& m : masks_) {
     if (m.mask == slot->mask) --m.users;
   }
@@ -85,7 +88,8 @@ void* IdentityBook::coll_started(void* context, const void* api, const CollStart
   std::uint32_t life;
   Slot* slot = slot_of(context, &life);
   std::uint64_t number = 0;
-  if (slot == nullptr || !slot->events.announce(start, &number)) return number_as_pointer(kOther);
+  if (slot == nullptr || !slot->events.announce(start, ++announcements_, &number))
+    return number_as_pointer(kOther);
   const Kind kind = kind_of(api) == kCapturedApi ? kCaptured : kCollNet;
   return number_as_pointer((static_cast<std::uintptr_t>(number) << kKindBits) | kind);
 }
@@ -93,10 +97,14 @@ void* IdentityBook::coll_started(void* context, const void* api, const CollStart
 void IdentityBook::proxy_op_started(CallQueue& queue, void* context, const ProxyOp& op) {
   std::uint32_t life;
   Slot* slot = slot_of(context, &life);
-  if (slot == nullptr) return;
+  meet(queue);
   const bool before = queue.is_in_doubt();
   switch (kind_of(op.parent)) {
     case kCollNet:
+      if (slot == nullptr) {
+        queue.lost("a collective of a communicator that has ended");
+        break;
+      }
       queue.proxy_op(
           slot->events, life,
           {pointer_as_number(op.parent) >> kKindBits, op.channel, op.steps, op.chunk_bytes});
@@ -106,7 +114,7 @@ void IdentityBook::proxy_op_started(CallQueue& queue, void* context, const Proxy
       break;
     default:
       // CollNet's operations have the network itself as their peer, one beyond the last rank.
-      if (op.parent == nullptr && op.peer == slot->events.about().ranks) {
+      if (op.parent == nullptr && slot != nullptr && op.peer == slot->events.about().ranks) {
         queue.lost("a ProxyOp event without its Coll event");
       }
   }
@@ -115,9 +123,15 @@ void IdentityBook::proxy_op_started(CallQueue& queue, void* context, const Proxy
 
 // -- doubts and masks
 
+// A thread that is new has nothing of communicators that ended before.
+void IdentityBook::meet(CallQueue& queue) const {
+  if (!queue.graphs_ended) queue.graphs_ended = graphs_ended_.load(std::memory_order_acquire);
+}
+
 void IdentityBook::rest(CallQueue& queue) {
   const bool before = queue.is_in_doubt();
   queue.rest();
+  queue.graphs_ended = graphs_ended_.load(std::memory_order_acquire);
   note_doubt(before, queue);
 }
 
@@ -180,19 +194,24 @@ CollObject IdentityBook::object_of(const CallShape& call) const {
   return object;
 }
 
-const char* IdentityBook::nothing_to_go_by() const {
+const char* IdentityBook::nothing_to_go_by(const CallQueue& queue) const {
   if (communicators_.load(std::memory_order_relaxed) == 0) {
     return "NCCL asked for no profiler of version 4 or later (NCCL 2.27 and later do, with "
            "NCCL_PROFILER_PLUGIN=riffle)";
   }
-  if (with_graphs_.load(std::memory_order_relaxed) != 0)
+  if (with_graphs_.load(std::memory_order_relaxed) != 0) {
     return "a communicator captured a CUDA graph";
+  }
+  if (queue.graphs_ended && *queue.graphs_ended != graphs_ended_.load(std::memory_order_acquire)) {
+    return "a communicator that captured a CUDA graph ended";
+  }
   return nullptr;
 }
 
 CallIdentity IdentityBook::identify(CallQueue& queue, const CallShape& call) {
+  meet(queue);
   const bool before = queue.is_in_doubt();
-  if (const char* why = nothing_to_go_by()) queue.doubt(why);
+  if (const char* why = nothing_to_go_by(queue)) queue.doubt(why);
   const CallIdentity identity = queue.take(call, object_of(call));
   note_doubt(before, queue);
   if (identity.is_sure) {
@@ -205,7 +224,7 @@ CallIdentity IdentityBook::identify(CallQueue& queue, const CallShape& call) {
 }
 
 CallIdentity IdentityBook::look(const CallQueue& queue, const CallShape& call) const {
-  if (const char* why = nothing_to_go_by()) {
+  if (const char* why = nothing_to_go_by(queue)) {
     CallIdentity identity;
     identity.why_not = why;
     return identity;

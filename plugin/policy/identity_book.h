@@ -87,14 +87,19 @@ class IdentityBook {
 
   Slot* slot_of(const void* context, std::uint32_t* life) const;
   CollObject object_of(const CallShape& call) const;
-  const char* nothing_to_go_by() const;
+  const char* nothing_to_go_by(const CallQueue& queue) const;
+  void meet(CallQueue& queue) const;
   void rest(CallQueue& queue);
   void note_doubt(bool before, const CallQueue& queue);
   void write_masks();
 
   std::array<std::atomic<Slot*>, kMostCommunicators> slots_{};
   std::atomic<std::uint64_t> communicators_{0};  // ever
+  std::atomic<std::uint64_t> announcements_{0};  // ever
   std::atomic<int> with_graphs_{0};              // alive
+  // Communicators with graphs that ended: their replays may still be under way on threads that have
+  // not rested since.
+  std::atomic<std::uint64_t> graphs_ended_{0};
   std::atomic<std::uint64_t> sure_{0}, unsure_{0};
   std::atomic<const char*> last_reason_{""};
 

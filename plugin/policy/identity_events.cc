@@ -31,6 +31,7 @@ std::uint32_t CommEvents::open(const About& about) {
   next_number_ = next_begin_ = expected_sequence_ = 0;
   has_gap_ = false;
   coll = 0;
+  waiting_ = ~std::uint64_t{0};
   if (++lives_ == 0) ++lives_;
   life_.store(lives_, std::memory_order_release);
   return lives_;
@@ -38,11 +39,12 @@ std::uint32_t CommEvents::open(const About& about) {
 
 void CommEvents::close() {
   const std::scoped_lock lock(mutex_);
+  waiting_ = ~std::uint64_t{0};
   life_.store(0, std::memory_order_release);
   std::vector<Announced>().swap(ring_);
 }
 
-bool CommEvents::announce(const CollStart& start, std::uint64_t* number) {
+bool CommEvents::announce(const CollStart& start, std::uint64_t stamp, std::uint64_t* number) {
   if (text(start.function) != "AllReduce") return false;
   const std::scoped_lock lock(mutex_);
   if (ring_.empty()) return false;  // closed
@@ -57,6 +59,7 @@ bool CommEvents::announce(const CollStart& start, std::uint64_t* number) {
   }
   Announced a;
   a.number = next_number_++;
+  a.sequence = start.sequence;
   a.send = start.send;
   a.recv = start.recv;
   a.count = start.count;
@@ -71,8 +74,15 @@ bool CommEvents::announce(const CollStart& start, std::uint64_t* number) {
   if (a.element_bytes == 0) a.problem = "a Coll event names a datatype that is not known";
   has_gap_ = false;
   *number = a.number;
+  a.stamp = stamp;
   at(a.number) = a;
+  note_waiting();
   return true;
+}
+
+void CommEvents::note_waiting() {
+  const bool has_one = next_begin_ < next_number_ && at(next_begin_).number == next_begin_;
+  waiting_.store(has_one ? at(next_begin_).stamp : ~std::uint64_t{0}, std::memory_order_relaxed);
 }
 
 Announced CommEvents::begin(std::uint64_t number) {
@@ -84,6 +94,7 @@ Announced CommEvents::begin(std::uint64_t number) {
   }
   const bool is_next = number == next_begin_;
   next_begin_ = std::max(next_begin_, number + 1);
+  note_waiting();
   a = at(number);
   if (a.number != number) {
     a = {};

@@ -30,13 +30,15 @@ struct CollStart {
 };
 
 struct Announced {
-  std::uint64_t number = 0;  // CollNet all-reduces of the communicator, from 0
+  std::uint64_t number = 0;    // CollNet all-reduces that the communicator announced, from 0
+  std::uint64_t sequence = 0;  // NCCL's number: all its all-reduces, the same on all ranks
   const void* send = nullptr;
   const void* recv = nullptr;
   std::uint64_t count = 0;
   int type = -1;                    // NCCL's number
   std::uint64_t element_bytes = 0;  // 0: unknown datatype
   bool is_chain = false;            // its elements lie in the order that we know
+  std::uint64_t stamp = 0;          // order of announcement in the process
   const char* problem = nullptr;    // static text: something before it or about it was lost
 };
 
@@ -58,18 +60,24 @@ class CommEvents {
   const About& about() const { return about_; }  // written by open() only
 
   // True and its number: a CollNet all-reduce, whose ProxyOps and calls will follow on a head rank.
-  bool announce(const CollStart& start, std::uint64_t* number);
+  // `stamp` orders the announcements of the process.
+  bool announce(const CollStart& start, std::uint64_t stamp, std::uint64_t* number);
   // The ProxyOps of announcement `number` begin. Its `problem` tells if it cannot be trusted.
   Announced begin(std::uint64_t number);
+
+  // The stamp of the oldest announcement whose ProxyOps have not begun; the largest number if none.
+  std::uint64_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
 
   // The coll object that the communicator's calls came on, 0 before the first.
   std::atomic<std::uint64_t> coll{0};
 
  private:
+  void note_waiting();
   Announced& at(std::uint64_t number) { return ring_[number % ring_.size()]; }
 
   About about_;
   std::atomic<std::uint32_t> life_{0};
+  std::atomic<std::uint64_t> waiting_{~std::uint64_t{0}};
   std::uint32_t lives_ = 0;
   std::mutex mutex_;
   std::vector<Announced> ring_;          // by number; grows to kMost

@@ -60,7 +60,11 @@ void CallQueue::proxy_op(CommEvents& comm, std::uint32_t life, const ProxyOpStar
   }
   if (e == nullptr) {
     // Even in doubt: the communicator's order is checked from where it really is.
-    const Announced what = comm.begin(op.number);
+    Announced what = comm.begin(op.number);
+    if (is_out_of_turn(comm, life, what.stamp) && what.problem == nullptr) {
+      what.problem =
+          "another communicator's collective of this thread, announced before, is missing";
+    }
     if (is_in_doubt()) return;
     e = push();
     if (e == nullptr) return doubt("more collectives wait on one thread than are kept");
@@ -86,6 +90,20 @@ void CallQueue::proxy_op(CommEvents& comm, std::uint32_t life, const ProxyOpStar
   }
   e->twice |= e->once & bit;
   e->once |= bit;
+}
+
+bool CallQueue::is_out_of_turn(const CommEvents& comm, std::uint32_t life, std::uint64_t stamp) {
+  bool is_out = false, is_known = false;
+  for (Member& m : members_) {
+    if (m.comm == &comm) {
+      m.life = life;
+      is_known = true;
+    } else if (m.comm->life() == m.life && m.comm->waiting() < stamp) {
+      is_out = true;
+    }
+  }
+  if (!is_known) members_.push_back({&comm, life});
+  return is_out;
 }
 
 void CallQueue::lost(const char* why) {
@@ -117,7 +135,7 @@ CallIdentity CallQueue::judge(const CallShape& call, const CollObject& object,
 
   CallIdentity identity;
   identity.comm_id = e.comm->about().comm_id;
-  identity.bucket = e.what.number;
+  identity.bucket = e.what.sequence;
   identity.buffer = e.what.send;
   identity.output = e.what.recv;
   identity.total_elements = e.what.count;

@@ -11,11 +11,16 @@
 // does not, or that nobody announced, puts the thread in doubt: every call is unsure until rest()
 // says that the thread was seen without work. Then nothing announced before can still come.
 //
+// Communicators that share resources share the thread; their collectives come in the order of
+// announcement. Lost events show there too, unless a collective left no event at all (neither Coll
+// nor ProxyOp) and another communicator's of the same shape follows: nothing then tells them apart.
+//
 // Not thread safe: lives on the progress thread. Bounded: at most kMost collectives wait.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "plugin/policy/call_identity.h"
@@ -53,6 +58,9 @@ class CallQueue {
   bool is_in_doubt() const { return doubt_ != nullptr; }
   std::size_t waiting() const { return size_; }
 
+  // identity_book.h's count when the thread last rested; none before it was met.
+  std::optional<std::uint64_t> graphs_ended;
+
  private:
   struct Entry {
     CommEvents* comm = nullptr;
@@ -73,8 +81,16 @@ class CallQueue {
     std::uint64_t groups() const { return (channels() + 7) / 8; }
   };
 
+  // A communicator whose ProxyOps come on this thread.
+  struct Member {
+    const CommEvents* comm = nullptr;
+    std::uint32_t life = 0;
+  };
+
   Entry& at(std::size_t i) { return ring_[(head_ + i) % ring_.size()]; }
   const Entry& at(std::size_t i) const { return ring_[(head_ + i) % ring_.size()]; }
+  // Whether another communicator of this thread has waited for its turn longer.
+  bool is_out_of_turn(const CommEvents& comm, std::uint32_t life, std::uint64_t stamp);
   Entry* push();
   void pop();
   CallIdentity judge(const CallShape& call, const CollObject& object, bool* is_registered) const;
@@ -83,6 +99,7 @@ class CallQueue {
   std::vector<Entry> ring_ = std::vector<Entry>(16);
   std::size_t head_ = 0, size_ = 0;
   const char* doubt_ = nullptr;
+  std::vector<Member> members_;
 };
 
 }  // namespace riffle::identity
