@@ -33,8 +33,9 @@ struct CallIdentity {
   std::uint64_t first_element = 0;
   std::uint64_t valid_elements = 0;  // from first_element on; may be 0. The rest is stale memory.
   std::uint64_t total_elements = 0;  // of the whole collective
-  bool is_last = false;              // the collective's last call
-  const char* why_not = "";          // static text
+  // The collective's last call. Nothing else depends on all events of its last channels.
+  bool is_last = false;
+  const char* why_not = "";  // static text
 };
 
 }  // namespace riffle

@@ -9,7 +9,14 @@ namespace {
 
 // Handles: what it is in the lowest three bits, for CollNet all-reduces its number above them.
 // Contexts: slot + 1 in the lowest 12 bits, the life above them.
-enum Kind : std::uintptr_t { kOther = 1, kApi = 2, kCapturedApi = 3, kCollNet = 4, kCaptured = 5 };
+enum Kind : std::uintptr_t {
+  kOther = 1,
+  kApi = 2,
+  kCapturedApi = 3,
+  kCollNet = 4,
+  kCaptured = 5,
+  kUnknown = 6
+};
 constexpr int kKindBits = 3, kSlotBits = 12;
 
 void* number_as_pointer(std::uintptr_t n) {
@@ -88,8 +95,8 @@ void* IdentityBook::coll_started(void* context, const void* api, const CollStart
   std::uint32_t life;
   Slot* slot = slot_of(context, &life);
   std::uint64_t number = 0;
-  if (slot == nullptr || !slot->events.announce(start, ++announcements_, &number))
-    return number_as_pointer(kOther);
+  if (slot == nullptr) return number_as_pointer(kUnknown);
+  if (!slot->events.announce(start, ++announcements_, &number)) return number_as_pointer(kOther);
   const Kind kind = kind_of(api) == kCapturedApi ? kCaptured : kCollNet;
   return number_as_pointer((static_cast<std::uintptr_t>(number) << kKindBits) | kind);
 }
@@ -98,25 +105,21 @@ void IdentityBook::proxy_op_started(CallQueue& queue, void* context, const Proxy
   std::uint32_t life;
   Slot* slot = slot_of(context, &life);
   meet(queue);
+  if (slot != nullptr) queue.meet(slot->events, life);
   const bool before = queue.is_in_doubt();
-  switch (kind_of(op.parent)) {
-    case kCollNet:
-      if (slot == nullptr) {
-        queue.lost("a collective of a communicator that has ended");
-        break;
-      }
-      queue.proxy_op(
-          slot->events, life,
-          {pointer_as_number(op.parent) >> kKindBits, op.channel, op.steps, op.chunk_bytes});
-      break;
-    case kCaptured:
-      queue.lost("a CUDA graph's replay");
-      break;
-    default:
-      // CollNet's operations have the network itself as their peer, one beyond the last rank.
-      if (op.parent == nullptr && slot != nullptr && op.peer == slot->events.about().ranks) {
-        queue.lost("a ProxyOp event without its Coll event");
-      }
+  const std::uintptr_t kind = kind_of(op.parent);
+  if (slot == nullptr) {
+    if (kind != kOther)
+      queue.lost("a collective of a communicator that has ended or is not followed");
+  } else if (kind == kCollNet) {
+    queue.proxy_op(
+        slot->events, life,
+        {pointer_as_number(op.parent) >> kKindBits, op.channel, op.steps, op.chunk_bytes});
+  } else if (kind == kCaptured || kind == kUnknown) {
+    queue.lost("a CUDA graph's replay, or a communicator that is not followed");
+  } else if (op.parent == nullptr && op.peer == slot->events.about().ranks) {
+    // CollNet's operations have the network itself as their peer, one beyond the last rank.
+    queue.lost("a ProxyOp event without its Coll event");
   }
   note_doubt(before, queue);
 }

@@ -39,6 +39,7 @@ std::uint32_t CommEvents::open(const About& about) {
 
 void CommEvents::close() {
   const std::scoped_lock lock(mutex_);
+  if (waiting() != ~std::uint64_t{0}) ended_waiting_ = lives_;
   waiting_ = ~std::uint64_t{0};
   life_.store(0, std::memory_order_release);
   std::vector<Announced>().swap(ring_);

@@ -68,6 +68,9 @@ class CommEvents {
   // The stamp of the oldest announcement whose ProxyOps have not begun; the largest number if none.
   std::uint64_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
 
+  // The life that ended last with one waiting, 0 if none did.
+  std::uint32_t ended_waiting() const { return ended_waiting_.load(std::memory_order_relaxed); }
+
   // The coll object that the communicator's calls came on, 0 before the first.
   std::atomic<std::uint64_t> coll{0};
 
@@ -78,6 +81,7 @@ class CommEvents {
   About about_;
   std::atomic<std::uint32_t> life_{0};
   std::atomic<std::uint64_t> waiting_{~std::uint64_t{0}};
+  std::atomic<std::uint32_t> ended_waiting_{0};
   std::uint32_t lives_ = 0;
   std::mutex mutex_;
   std::vector<Announced> ring_;          // by number; grows to kMost

@@ -61,7 +61,7 @@ void CallQueue::proxy_op(CommEvents& comm, std::uint32_t life, const ProxyOpStar
   if (e == nullptr) {
     // Even in doubt: the communicator's order is checked from where it really is.
     Announced what = comm.begin(op.number);
-    if (is_out_of_turn(comm, life, what.stamp) && what.problem == nullptr) {
+    if (is_out_of_turn(comm, what.stamp) && what.problem == nullptr) {
       what.problem =
           "another communicator's collective of this thread, announced before, is missing";
     }
@@ -92,18 +92,20 @@ void CallQueue::proxy_op(CommEvents& comm, std::uint32_t life, const ProxyOpStar
   e->once |= bit;
 }
 
-bool CallQueue::is_out_of_turn(const CommEvents& comm, std::uint32_t life, std::uint64_t stamp) {
-  bool is_out = false, is_known = false;
+void CallQueue::meet(const CommEvents& comm, std::uint32_t life) {
   for (Member& m : members_) {
-    if (m.comm == &comm) {
-      m.life = life;
-      is_known = true;
-    } else if (m.comm->life() == m.life && m.comm->waiting() < stamp) {
-      is_out = true;
-    }
+    if (m.comm != &comm) continue;
+    m.life = life;
+    return;
   }
-  if (!is_known) members_.push_back({&comm, life});
-  return is_out;
+  members_.push_back({&comm, life});
+}
+
+bool CallQueue::is_out_of_turn(const CommEvents& comm, std::uint64_t stamp) const {
+  return std::any_of(members_.begin(), members_.end(), [&](const Member& m) {
+    if (m.comm->life() != m.life) return m.comm->ended_waiting() == m.life;
+    return m.comm != &comm && m.comm->waiting() < stamp;
+  });
 }
 
 void CallQueue::lost(const char* why) {
@@ -224,6 +226,7 @@ void CallQueue::doubt(const char* why) {
 }
 
 void CallQueue::rest() {
+  std::erase_if(members_, [](const Member& m) { return m.comm->life() != m.life; });
   doubt_ = nullptr;
   head_ = size_ = 0;
 }

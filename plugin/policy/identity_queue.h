@@ -46,6 +46,8 @@ class CallQueue {
  public:
   static constexpr std::size_t kMost = 4096;
 
+  // Any event of a communicator on this thread: the thread is its progress thread.
+  void meet(const CommEvents& comm, std::uint32_t life);
   void proxy_op(CommEvents& comm, std::uint32_t life, const ProxyOpStart& op);
   // Something of the thread's is lost at this place of its queue.
   void lost(const char* why);
@@ -90,7 +92,7 @@ class CallQueue {
   Entry& at(std::size_t i) { return ring_[(head_ + i) % ring_.size()]; }
   const Entry& at(std::size_t i) const { return ring_[(head_ + i) % ring_.size()]; }
   // Whether another communicator of this thread has waited for its turn longer.
-  bool is_out_of_turn(const CommEvents& comm, std::uint32_t life, std::uint64_t stamp);
+  bool is_out_of_turn(const CommEvents& comm, std::uint64_t stamp) const;
   Entry* push();
   void pop();
   CallIdentity judge(const CallShape& call, const CollObject& object, bool* is_registered) const;
