@@ -27,12 +27,13 @@ const char* name_of_function(Function f) {
 }
 
 // NCCL's ncclDatatypeToString knows no ncclUint8.
+constexpr const char* kTypeNames[] = {"ncclInt8",    "Unknown",     "ncclInt32",   "ncclUint32",
+                                      "ncclInt64",   "ncclUint64",  "ncclFloat16", "ncclFloat32",
+                                      "ncclFloat64", "ncclBfloat16"};
+
 const char* name_of_type(DataType type) {
-  static const char* const kNames[] = {"ncclInt8",    "Unknown",     "ncclInt32",   "ncclUint32",
-                                       "ncclInt64",   "ncclUint64",  "ncclFloat16", "ncclFloat32",
-                                       "ncclFloat64", "ncclBfloat16"};
   const auto index = static_cast<std::size_t>(type);
-  return index < std::size(kNames) ? kNames[index] : "Unknown";
+  return index < std::size(kTypeNames) ? kTypeNames[index] : "Unknown";
 }
 
 }  // namespace
