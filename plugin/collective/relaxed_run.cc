@@ -44,10 +44,13 @@ Result<std::shared_ptr<RelaxedRun>> RelaxedRun::make(const ModeOrder& order,
     return invalid_argument("chunks of " + std::to_string(options.chunk_bytes) +
                             " bytes have no room for trailers");
   }
-  const std::size_t room = (options.chunk_bytes - trailer_bytes) / kAlign * kAlign;
+  // Whole cache lines, as segments are: rounding them up must not make one too long.
+  const auto whole = [](std::size_t bytes) { return bytes / kAlign * kAlign; };
+  const std::size_t room = whole(options.chunk_bytes - trailer_bytes);
   const std::size_t data_bytes =
-      order.chunk_bytes == 0 ? room
-                             : std::clamp<std::size_t>(order.chunk_bytes, kLeastPlanChunk, room);
+      order.chunk_bytes == 0
+          ? room
+          : whole(std::clamp<std::size_t>(order.chunk_bytes, kLeastPlanChunk, room));
   const std::uint64_t most_elements = data_bytes / sizeof(float);
   const std::size_t chunk = data_bytes + trailer_bytes;
 

@@ -64,6 +64,7 @@ class RelaxedJob {
                                   {2, 0, 100, 100, 100},        // no large sum: exact
                                   {3, 0, 2048, 2048, 2048}};
     std::uint64_t epoch = 4;
+    std::uint32_t chunk_bytes = 0;  // of the relaxed plans
   };
 
   RelaxedJob() : RelaxedJob(defaults()) {}
@@ -71,6 +72,7 @@ class RelaxedJob {
       : options_(options), random_(options_.seed), network_(kNodes, options_.seed) {
     plans_ = plan(even_fabric(kNodes, 400'000), 32 << 20, {})->plans;
     plans_.relaxed = grid_plans();
+    plans_.relaxed.chunk_bytes = options_.chunk_bytes;
     for (int r = 0; r < kNodes; ++r) nodes_.push_back(make_node(r));
     for (int r = 0; r < kNodes; ++r) {
       NodeReport report;
@@ -390,8 +392,9 @@ class RelaxedJob {
   bool is_large(const JobCall& c) const { return c.total * 4 >= options_.settings.min_bytes; }
 
   // Elements of all segments but the last: even ones on cache lines.
-  static std::uint64_t segment_of(std::uint64_t valid) {
-    const std::uint64_t most = kChunkBytes / 4 / 16 * 16 - 16;  // the trailer needs 9
+  std::uint64_t segment_of(std::uint64_t valid) const {
+    const std::uint64_t room = kChunkBytes / 4 / 16 * 16 - 16;  // the trailer needs 9
+    const std::uint64_t most = options_.chunk_bytes == 0 ? room : options_.chunk_bytes / 64 * 16;
     const std::uint64_t segments = (valid + most - 1) / most;
     return ((valid + segments - 1) / segments + 15) / 16 * 16;
   }
