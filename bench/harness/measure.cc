@@ -49,7 +49,8 @@ class SumsKept {
   int nodes_ = 0;
 };
 
-Result<Sample> evaluate(const std::vector<std::string>& answers, int repeats, bool is_relaxed) {
+Result<Sample> evaluate(const std::vector<std::string>& answers, int repeats,
+                        const Question& question) {
   std::int64_t first = INT64_MAX, last = 0;
   Sample sample;
   SumsKept sums;
@@ -59,14 +60,15 @@ Result<Sample> evaluate(const std::vector<std::string>& answers, int repeats, bo
     std::int64_t start = 0, end = 0, cpu = 0;
     std::size_t wrong = 0;
     in >> word >> start >> end >> cpu >> wrong;
-    if (is_relaxed) sums.add(&in);
+    if (question.is_relaxed) sums.add(&in);
     if (word != "done" || !in) return internal_error("unexpected answer: " + answer);
     first = std::min(first, start);
     last = std::max(last, end);
     sample.cpu_us += static_cast<double>(cpu) / repeats;
     sample.wrong += wrong;
   }
-  if (is_relaxed && !sums.is_kept()) ++sample.wrong;
+  const bool is_step_whole = question.is_relaxed && !question.is_background;
+  if (is_step_whole && !sums.is_kept()) ++sample.wrong;
   sample.time_us = static_cast<double>(last - first) / 1e3 / repeats;
   return sample;
 }
@@ -108,7 +110,7 @@ class Measurement {
     const auto answers = hub_.hear_all(kDeadlineMs);
     if (!answers) return answers.status();
     if (counts) cpu_.stop();
-    const auto sample = evaluate(answers.value(), repeats_, question_.is_relaxed);
+    const auto sample = evaluate(answers.value(), repeats_, question_);
     if (!sample) return sample.status();
     const auto after = read_wire(site_);
     if (!after) return after.status();

@@ -21,6 +21,8 @@ struct Question {
   // The nodes' results may differ, as long as they add up to the right sum (relaxed modes; float
   // sums from 1 MiB up).
   bool is_relaxed = false;
+  // Nor in each step do they (shadow_sync, whose rounds bring the rest later): nothing is checked.
+  bool is_background = false;
 };
 
 struct Row {
