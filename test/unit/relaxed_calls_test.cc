@@ -9,7 +9,6 @@
 namespace riffle {
 namespace {
 
-using testing::JobCall;
 using testing::kNodes;
 using testing::RelaxedJob;
 
