@@ -1,4 +1,5 @@
-// `riffle plan`: the groups the planner chooses for a fabric, and why.
+// `riffle plan`: the groups the planner chooses for a fabric, and why; with --policy, those of a
+// relaxed mode.
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -7,6 +8,7 @@
 #include "tools/command.h"
 #include "tools/fabric_source.h"
 #include "tools/plan/plan_view.h"
+#include "tools/plan/policy_view.h"
 #include "tools/terminal.h"
 #include "topology/plan/planner.h"
 
@@ -19,11 +21,30 @@ struct Options {
   int lanes = 0;
   std::string only, svg;
   bool json = false;
+  std::string policy;
+  PolicyQuestion question;
 };
+
+int run_policy(const Options& options, const Fabric& fabric) {
+  PolicyQuestion question = options.question;
+  for (const PatternMode mode :
+       {PatternMode::kDsSync, PatternMode::kMoshpit, PatternMode::kShadowSync}) {
+    if (options.policy == name_of(mode)) question.mode = mode;
+  }
+  question.options.bytes = options.bytes;
+  question.options.only = options.only;
+  if (options.lanes > 0) question.options.max_lanes = options.lanes;
+  const auto choice = choose_pattern(fabric, question.mode, question.options);
+  if (!choice) return report(choice.status());
+  const PolicyView view{&fabric, &choice.value(), question};
+  std::fputs((options.json ? to_json(view) : to_text(view, Colours(stdout))).c_str(), stdout);
+  return 0;
+}
 
 int run(const Options& options) {
   const auto fabric = read_fabric(options.source, "plan");
   if (!fabric) return report(fabric.status());
+  if (!options.policy.empty()) return run_policy(options, fabric.value());
   PlanOptions plan_options;
   plan_options.max_lanes = options.lanes ? options.lanes : static_cast<int>(config().lanes);
   plan_options.only = options.only.empty() ? config().plan : options.only;
@@ -54,11 +75,41 @@ void add_plan(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 64));
   sub->add_option("--only", o->only, "Force one kind, as RIFFLE_PLAN");
   sub->add_flag("--json", o->json, "Everything as JSON");
-  sub->add_option("--svg", o->svg, "Also draw network and groups to this file");
+  auto* svg = sub->add_option("--svg", o->svg, "Also draw network and groups to this file");
+  PolicyQuestion& q = o->question;
+  auto* policy = sub->add_option("--policy", o->policy, "Groups of a relaxed mode, as RIFFLE_SYNC")
+                     ->check(CLI::IsMember({"ds_sync", "moshpit", "shadow_sync"}))
+                     ->excludes(svg);
+  sub->add_option("--full-every", q.full_every, "Every so many steps is exact; 0: none")
+      ->check(CLI::Range(0, 1'000'000))
+      ->needs(policy)
+      ->capture_default_str();
+  sub->add_option("--momentum", q.momentum, "Of the job's optimizer")
+      ->check(CLI::Range(0.0, 0.9999))
+      ->needs(policy);
+  sub->add_option("--max-deviation", q.options.max_deviation, "Of a node, in units of sigma^2")
+      ->check(CLI::Range(1e-3, 1e3))
+      ->needs(policy)
+      ->capture_default_str();
+  sub->add_option("--dimensions", q.options.dimensions, "Of moshpit's grid; 0: best")
+      ->check(CLI::Range(0, 16))
+      ->needs(policy);
+  sub->add_option("--delta", q.options.delta, "shadow_sync: part of the difference to correct")
+      ->check(CLI::Range(0.01, 1.99))
+      ->needs(policy)
+      ->capture_default_str();
+  sub->add_option("--round-steps", q.options.round_steps, "shadow_sync: steps per round")
+      ->check(CLI::Range(1, 1'000'000))
+      ->needs(policy)
+      ->capture_default_str();
+  sub->add_option("--seed", q.options.seed, "Of the labels that nodes take")
+      ->needs(policy)
+      ->capture_default_str();
   sub->footer(
       "The first line names what limits. Exit code 0: planned; 2: a bad file or option.\n"
       "Examples: riffle plan --profile racks8 --bytes 32M\n"
-      "          riffle plan --fabric cluster.toml --nodes node01,node02,node07 --svg plan.svg");
+      "          riffle plan --fabric cluster.toml --nodes node01,node02,node07 --svg plan.svg\n"
+      "          riffle plan --profile racks8 --bytes 32M --policy ds_sync");
   sub->callback([o, &exit_code] { exit_code = run(*o); });
 }
 

@@ -18,12 +18,18 @@ struct Question {
   host::Op op = host::Op::kSum;
   int iters = 5;
   int warmup = 1;
+  // The nodes' results may differ, as long as they add up to the right sum (relaxed modes; float
+  // sums from 1 MiB up).
+  bool is_relaxed = false;
+  // Nor in each step do they (shadow_sync, whose rounds bring the rest later): nothing is checked.
+  bool is_background = false;
 };
 
 struct Row {
   std::string profile, peer, variant;  // variant: which of the competing peers it was
   Question question;
-  double time_us = 0;       // median over the iterations; slowest rank's end minus first's start
+  double time_us = 0;  // median over the iterations; slowest rank's end minus first's start
+  double mean_us = 0;
   double bound_us = 0;      // 0: no bound (links without rate)
   std::size_t wrong = 0;    // elements, over all ranks and iterations
   double cpu_load = 0;      // of the whole machine while the all-reduces ran, 0..1; -1: too short

@@ -70,6 +70,7 @@ std::string to_json(const std::vector<Row>& rows) {
                            {"redop", name_of(static_cast<ReduceOp>(row.question.op))},
                            {"iters", row.question.iters},
                            {"time_us", row.time_us},
+                           {"mean_us", row.mean_us},
                            {"algbw_gbs", row.algbw_gbs()},
                            {"busbw_gbs", row.busbw_gbs()},
                            {"wrong", row.wrong},

@@ -90,7 +90,7 @@ Result<Loss> Session::lose(const Question& question, const std::string& kind) {
   const int victim = profile_.fault.node;
   if (Status s = hub_.tell_all("op " + std::to_string(question.bytes) + " " +
                                std::to_string(static_cast<int>(question.type)) + " " +
-                               std::to_string(static_cast<int>(question.op)) + " 1 1");
+                               std::to_string(static_cast<int>(question.op)) + " 1 1 0");
       !s) {
     return explain(s);
   }
@@ -130,6 +130,17 @@ std::vector<std::string> Session::new_plan_changes() {
   }
   changes_seen_ = seen;
   return changes;
+}
+
+std::string Session::mode() const {
+  std::ifstream log(site_.folder + "/" + peer_ + ".log");
+  std::string last;
+  for (std::string line; std::getline(log, line);) {
+    const std::size_t text = line.find("Riffle: ");
+    if (line.find(" from call ") == std::string::npos) continue;
+    last = text == std::string::npos ? line : line.substr(text + 8);
+  }
+  return last;
 }
 
 void Session::end() {

@@ -47,6 +47,8 @@ class Session {
   Result<Loss> lose(const Question& question, const std::string& kind);
   // Changes of the plan that the running peer has logged since the last call.
   std::vector<std::string> new_plan_changes();
+  // The relaxed mode that riffle said it went into last; empty: none.
+  std::string mode() const;
   void end();
 
  private:

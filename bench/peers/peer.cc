@@ -32,6 +32,12 @@ Result<std::vector<Peer>> find_peers(const std::vector<std::string>& names, cons
         setenv("RIFFLE_EPOCH", "0", 1);
         return start(s);
       };
+    } else if (name == "riffle-exact") {
+      peers.push_back(plugin_peer(name, false));
+      peers.back().supervise = [start = peers.back().supervise](const Site& s) {
+        setenv("RIFFLE_SYNC", "exact", 1);
+        return start(s);
+      };
     } else if (name == "gloo") {
       for (const char* algorithm : {"ring", "chunked", "hd"}) {
         peers.push_back(gloo_peer(algorithm, site.programs));
@@ -42,10 +48,10 @@ Result<std::vector<Peer>> find_peers(const std::vector<std::string>& names, cons
     } else if (name == "openmpi") {
       peers.push_back(openmpi_peer(site.programs));
     } else {
-      return invalid_argument(
-          "no peer \"" + name +
-          "\"; there are riffle, riffle-fixed, nccl-ring, gloo (the best of gloo-ring, "
-          "gloo-chunked, gloo-hd) and openmpi");
+      return invalid_argument("no peer \"" + name +
+                              "\"; there are riffle, riffle-fixed, riffle-exact, nccl-ring, gloo "
+                              "(the best of gloo-ring, "
+                              "gloo-chunked, gloo-hd) and openmpi");
     }
   }
   return peers;

@@ -39,8 +39,8 @@ struct Peer {
   std::function<int(const Site&)> supervise;
 };
 
-// riffle, riffle-fixed (its first plan stays), nccl-ring, gloo (= gloo-ring, gloo-chunked,
-// gloo-hd), openmpi. Unknown names are errors.
+// riffle, riffle-fixed (its first plan stays), riffle-exact (whatever RIFFLE_SYNC says), nccl-ring,
+// gloo (= gloo-ring, gloo-chunked, gloo-hd), openmpi. Unknown names are errors.
 Result<std::vector<Peer>> find_peers(const std::vector<std::string>& names, const Site& site);
 
 // The supervisor as a child process, its output and that of its workers in `log`.

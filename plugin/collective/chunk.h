@@ -52,6 +52,7 @@ struct Chunk {
   Operation* operation = nullptr;
   Generation* generation = nullptr;
   const Program* program = nullptr;
+  std::uint16_t step_class = 0;     // on the wire: 0 for the exact lanes, else 1 + the relaxed step
   const std::byte* send = nullptr;  // element 0 of the chunk
   std::byte* recv = nullptr;
   std::uint64_t count = 0;  // elements

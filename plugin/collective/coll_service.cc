@@ -95,6 +95,8 @@ Result<Communicator*> connect(std::span<const Handle* const> handles, int /*rank
 
 void close(Communicator* communicator) { delete communicator; }
 
+bool identifies_calls(const Communicator* c) { return c->identifies_calls(); }
+
 bool reduce_support(int nccl_type, int nccl_op) {
   return nccl_type >= 0 && nccl_type < kDataTypes && nccl_op >= 0 && nccl_op < kReduceOps;
 }
@@ -111,13 +113,18 @@ Request* begin(Communicator* c, Collective collective, DataType type, ReduceOp o
   return request;
 }
 
-Request* post(Communicator* c, Request* request, const void* send, std::size_t send_bytes,
-              void* recv, std::size_t recv_bytes, std::size_t bytes) {
+void describe(Request* request, const void* send, std::size_t send_bytes, void* recv,
+              std::size_t recv_bytes, std::size_t bytes) {
   request->send_begin = static_cast<const std::byte*>(send);
   request->send_bytes = send_bytes;
   request->recv_begin = static_cast<const std::byte*>(recv);
   request->recv_bytes = recv_bytes;
   request->bytes = bytes;
+}
+
+Request* post(Communicator* c, Request* request, const void* send, std::size_t send_bytes,
+              void* recv, std::size_t recv_bytes, std::size_t bytes) {
+  describe(request, send, send_bytes, recv, recv_bytes, bytes);
   c->post(request);
   return request;
 }
@@ -125,7 +132,7 @@ Request* post(Communicator* c, Request* request, const void* send, std::size_t s
 }  // namespace
 
 Result<Request*> all_reduce(Communicator* c, const void* send, void* recv, std::size_t count,
-                            DataType type, ReduceOp op) {
+                            DataType type, ReduceOp op, std::uint64_t coll) {
   Request* request = begin(c, Collective::kAllReduce, type, op);
   if (request == nullptr) return request;
   Operation& o = request->operation;
@@ -133,7 +140,9 @@ Result<Request*> all_reduce(Communicator* c, const void* send, void* recv, std::
   o.send = static_cast<const std::byte*>(send);
   o.recv = static_cast<std::byte*>(recv);
   const std::size_t bytes = count * size_of(type);
-  return post(c, request, send, bytes, recv, bytes, bytes);
+  describe(request, send, bytes, recv, bytes, bytes);
+  const CallShape shape{coll, send, recv, count, static_cast<int>(type), static_cast<int>(op)};
+  return c->post_all_reduce(request, shape) ? request : nullptr;
 }
 
 Result<Request*> all_gather(Communicator* c, const void* send, void* recv,

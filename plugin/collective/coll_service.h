@@ -35,9 +35,13 @@ void close(Communicator* communicator);
 
 bool reduce_support(int nccl_type, int nccl_op);
 
-// Null request: 64 are in flight, call again. Calls must come in the same order on all nodes.
+// True where a relaxed mode is wanted: then all_reduce() calls identity::identify() itself.
+bool identifies_calls(const Communicator* c);
+
+// Null request: 64 are in flight, or the nodes are just agreeing on a mode; call again. Calls must
+// come in the same order on all nodes. `coll`: what identity.h knows NCCL's object as.
 Result<Request*> all_reduce(Communicator* c, const void* send, void* recv, std::size_t count,
-                            DataType type, ReduceOp op);
+                            DataType type, ReduceOp op, std::uint64_t coll = 0);
 // The vector of all nodes' blocks, n * bytes_per_rank bytes, seen through the window
 // [window_offset, window_offset + window_bytes): `send` points at the part of the own block inside
 // the window, `recv` takes the window.

@@ -12,6 +12,7 @@
 #include "plugin/config/log.h"
 #include "plugin/policy/agreement.h"
 #include "plugin/policy/collective_count.h"
+#include "plugin/policy/identity.h"
 #include "plugin/policy/node_lock.h"
 #include "plugin/transport/stream_set.h"
 #include "topology/base/check.h"
@@ -87,6 +88,7 @@ void Communicator::fence(const void* base, std::size_t size) {
         continue;
       }
       // NCCL takes memory away under a running operation: it aborts. Nobody may touch it any more.
+      if (relaxed_) relaxed_->fence();
       session_->abort("it aborted while a collective was running",
                       "memory was deregistered while a collective was using it (NCCL aborts)");
       if (mesh_) mesh_->abort();
@@ -110,14 +112,40 @@ Request* Communicator::take_request() {
 
 void Communicator::post(Request* request) {
   request->operation.state.store(Operation::State::kRunning, std::memory_order_relaxed);
+  post(&request->operation);
+}
+
+bool Communicator::post_all_reduce(Request* request, const CallShape& shape) {
+  if (relaxed_ == nullptr) {
+    post(request);
+    return true;
+  }
+  const RelaxedCalls::Answer answer = relaxed_->all_reduce(shape, &request->staged);
+  request->is_staged = answer == RelaxedCalls::Answer::kStaged;
+  if (request->is_staged) {
+    request->operation.state.store(Operation::State::kRunning, std::memory_order_relaxed);
+  } else if (answer == RelaxedCalls::Answer::kExact) {
+    post(request);
+  }
+  return answer != RelaxedCalls::Answer::kBusy;
+}
+
+void Communicator::post(Operation* operation) {
   const std::uint64_t tail = posted_tail_.load(std::memory_order_relaxed);
-  posted_[tail % posted_.size()] = request;  // never full: as many places as requests
+  posted_[tail % posted_.size()] = operation;  // never full: as many places as operations
   posted_tail_.store(tail + 1, std::memory_order_release);
   reactor_->wake(this);
 }
 
 Result<bool> Communicator::test(Request* request, int* bytes) {
   Operation& o = request->operation;
+  if (request->is_staged) {
+    const Result<bool> finished = relaxed_->test(&request->staged);
+    if (finished && !*finished) return false;
+    request->is_staged = false;
+    o.state.store(finished ? Operation::State::kDone : Operation::State::kFailed,
+                  std::memory_order_relaxed);
+  }
   const Operation::State state = o.state.load(std::memory_order_acquire);
   if (state == Operation::State::kRunning) return false;
   o.state.store(Operation::State::kFree, std::memory_order_relaxed);
@@ -140,13 +168,27 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
   if (recording_) options.engine.counters = recording_->counters();
   options.engine.chunk_bytes = static_cast<std::size_t>(config().chunk_bytes);
   options.engine.piece_bytes = static_cast<std::size_t>(config().piece_bytes);
-  options.engine.max_operations = kMaxRequests;
+  const SyncSettings sync = sync_settings();
+  for (const std::string& line : {sync.refusal, sync.note}) {
+    if (!line.empty() && rank_ == 0) log_warn(line);
+  }
+  options.engine.max_operations =
+      sync.mode == SyncMode::kExact ? kMaxRequests : static_cast<int>(kMaxOperations);
   options.connect_timeout_ns = timeout_ns;
   options.peer_timeout_ns = static_cast<std::uint64_t>(config().peer_timeout_s) * kSecond;
   options.epochs.collectives =
       config().deterministic ? 0 : static_cast<std::uint64_t>(config().epoch);
   options.epochs.planned_bytes = kPlannedBytes;
   options.epochs.plan = plan_options();
+  options.epochs.mode = sync.mode;
+  options.epochs.warmup_steps = sync.warmup_steps;
+  if (sync.mode != SyncMode::kExact) {
+    relaxed_ = std::make_unique<RelaxedCalls>(
+        RelaxedOptions{.settings = sync, .size = size_, .chunk_bytes = options.engine.chunk_bytes},
+        RelaxedCalls::Hooks{.identify = identity::identify,
+                            .post = [this](Operation* operation) { post(operation); }});
+    if (recording_) recording_->watch([this] { return relaxed_->totals(); });
+  }
   background_ = std::make_unique<BackgroundThread>(reactor_);
   options.background = background_.get();
   SessionHooks hooks;
@@ -180,6 +222,10 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
     return collectives > 0 ? collectives : operations_;
   };
   hooks.epochs.observer = recording_.get();
+  hooks.epochs.party = relaxed_.get();
+  hooks.epochs.relaxed_plans = [mode = sync.mode](const Fabric& fabric) {
+    return relaxed_plans(fabric, mode);
+  };
   hooks.planned = [this](const Verdict& verdict) {
     remember_network(verdict.network);
     if (recording_) recording_->planned(verdict, rank_ == 0 ? &basis_.fabric : nullptr);
@@ -240,7 +286,7 @@ void Communicator::on_wake() {
   std::uint64_t head = posted_head_.load(std::memory_order_relaxed);
   for (; head != posted_tail_.load(std::memory_order_acquire); ++head) {
     ++operations_;
-    session_->submit(&posted_[head % posted_.size()]->operation);
+    session_->submit(posted_[head % posted_.size()]);
   }
   posted_head_.store(head, std::memory_order_relaxed);
 }

@@ -17,6 +17,7 @@
 #include "plugin/collective/background_thread.h"
 #include "plugin/collective/coll_service.h"
 #include "plugin/collective/recording.h"
+#include "plugin/collective/relaxed_calls.h"
 #include "plugin/collective/session.h"
 #include "plugin/transport/reactor.h"
 #include "plugin/transport/tcp_mesh.h"
@@ -29,7 +30,9 @@ class Communicator;
 
 class Request {
  public:
-  Operation operation;
+  Operation operation;  // of a staged call only the state
+  StagedCall staged;
+  bool is_staged = false;  // NCCL's progress thread only
   Communicator* owner = nullptr;
   std::size_t bytes = 0;
   const std::byte* send_begin = nullptr;  // what fence() compares
@@ -52,14 +55,22 @@ class Communicator final : private Reactor::WakeHandler {
   // A free request, or null if all are in flight. Filled by the caller, then posted.
   Request* take_request();
   void post(Request* request);
+  // An all-reduce, filled but not posted, as `shape` says. False: not now, it is free again.
+  bool post_all_reduce(Request* request, const CallShape& shape);
+  // Calls of identity::identify() are made by post_all_reduce().
+  bool identifies_calls() const { return relaxed_ != nullptr; }
   Result<bool> test(Request* request, int* bytes);
   void fence(const void* base, std::size_t size);
 
  private:
   Communicator(int rank, int size);
 
+  // Requests, and the segments of the calls of a mode that begins and of one that ends.
+  static constexpr std::size_t kMaxOperations = kMaxRequests + 2 * RelaxedRun::kMaxSegments;
+
   // Reactor thread.
   void on_wake() override;
+  void post(Operation* operation);
   void start(std::vector<HandleContent> handles, NodeReport report,
              std::unique_ptr<TcpListener> listener, int device, std::uint64_t timeout_ns);
   void connect_is_over(Status outcome, const std::string& aside);
@@ -71,6 +82,8 @@ class Communicator final : private Reactor::WakeHandler {
 
   // Reactor thread only.
   std::unique_ptr<Recording> recording_;  // null: nothing is recorded
+  // Null: all-reduces are exact, for good. Made by start(); then as its header says.
+  std::unique_ptr<RelaxedCalls> relaxed_;
   std::unique_ptr<BackgroundThread> background_;
   PlanBasis basis_;  // node 0: what was planned for
   std::uint64_t operations_ = 0;
@@ -85,7 +98,7 @@ class Communicator final : private Reactor::WakeHandler {
 
   // Requests on their way to the reactor: written by NCCL's progress thread, read by the reactor.
   std::array<Request, kMaxRequests> requests_;
-  std::array<Request*, kMaxRequests> posted_{};
+  std::array<Operation*, kMaxOperations> posted_{};
   std::atomic<std::uint64_t> posted_head_{0}, posted_tail_{0};
   std::size_t next_request_ = 0;
 

@@ -13,6 +13,7 @@
 #include "plugin/transport/device.h"
 #include "plugin/version.h"
 #include "topology/fabric/fabric_file.h"
+#include "topology/plan/patterns/patterns.h"
 
 namespace riffle {
 namespace {
@@ -87,6 +88,25 @@ PlanOptions plan_options() {
   return options;
 }
 
+RelaxedPlans relaxed_plans(const Fabric& fabric, SyncMode mode) {
+  if (mode == SyncMode::kExact) return {};
+  PatternOptions options;
+  options.bytes = kPlannedBytes;
+  const PatternMode pattern = mode == SyncMode::kMoshpit      ? PatternMode::kMoshpit
+                              : mode == SyncMode::kShadowSync ? PatternMode::kShadowSync
+                                                              : PatternMode::kDsSync;
+  options.round_steps = mode == SyncMode::kShadowSync ? static_cast<int>(config().shadow_steps) : 1;
+  Result<PatternChoice> choice = choose_pattern(fabric, pattern, options);
+  if (!choice) {
+    log_warn(std::string(name_of(mode)) + " does not begin: " + choice.status().message());
+    return {};
+  }
+  log_info(std::string(name_of(mode)) + ": " + choice->reason);
+  PatternTable& t = choice->table;
+  return {static_cast<std::uint32_t>(t.steps), static_cast<std::uint32_t>(t.lanes),
+          std::move(t.partitions), std::move(t.table), t.chunk_bytes};
+}
+
 Verdict decide(const std::vector<NodeReport>& reports, const Fabric* probed, const Racks* racks,
                PlanBasis* basis) {
   Verdict verdict;
@@ -102,7 +122,7 @@ Verdict decide(const std::vector<NodeReport>& reports, const Fabric* probed, con
     return verdict;
   }
   if (basis != nullptr) *basis = {*fabric, config().fabric.empty() && probed == nullptr};
-  const Result<PlanChoice> choice = plan(*fabric, kPlannedBytes, plan_options());
+  Result<PlanChoice> choice = plan(*fabric, kPlannedBytes, plan_options());
   if (!choice) {
     verdict.problem = choice.status().message();
     return verdict;
@@ -117,6 +137,7 @@ Verdict decide(const std::vector<NodeReport>& reports, const Fabric* probed, con
   }
   verdict.reason = choice->reason;
   for (const NodeReport& r : reports) verdict.hosts.push_back(r.host);
+  choice->plans.relaxed = relaxed_plans(*fabric, sync_settings().mode);
   verdict.plans = encode(choice->plans);
   verdict.digest = digest(choice->plans);
   if (probed != nullptr) verdict.network = network_text(*probed);

@@ -11,6 +11,7 @@
 
 #include "plugin/collective/messages.h"
 #include "plugin/collective/plan_basis.h"
+#include "plugin/policy/sync_mode.h"
 #include "topology/fabric/fabric.h"
 #include "topology/fabric/racks_file.h"
 #include "topology/plan/planner.h"
@@ -28,6 +29,10 @@ std::string find_problem(const std::vector<NodeReport>& reports);
 // The size that plans are compared at, and the knobs that bear on planning.
 inline constexpr std::uint64_t kPlannedBytes = 32u << 20;
 PlanOptions plan_options();
+
+// What the relaxed mode `mode` is to run over on the fabric; none for exact, or where there is no
+// pattern that mixes all nodes, which a line then says. Any thread.
+RelaxedPlans relaxed_plans(const Fabric& fabric, SyncMode mode);
 
 // Checks versions and knobs, reads the fabric, plans. `probed`: the network as it was measured, or
 // null; a fabric file comes first. `racks`: from a topology file, or null; for a network that was

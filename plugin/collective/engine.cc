@@ -1,6 +1,7 @@
 #include "plugin/collective/engine.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -139,6 +140,10 @@ void Engine::submit(Operation* operation) {
   RIFFLE_CHECK(queued_ < operations_.size(), "more operations than agreed");
   RIFFLE_CHECK(options_.has_blocks || operation->collective == Collective::kAllReduce,
                "this engine was set up for all-reduces only");
+  RIFFLE_CHECK(operation->step == Operation::kExact ||
+                   (operation->collective == Collective::kAllReduce &&
+                    operation->count * size_of(operation->type) <= options_.chunk_bytes),
+               "a relaxed operation is an all-reduce of one chunk");
   operations_[(first_operation_ + queued_) % operations_.size()] = operation;
   ++queued_;
   if (options_.counters != nullptr) {
@@ -177,16 +182,13 @@ void Engine::start(Chunk& chunk, Operation* operation) {
   chunk.operation = operation;
   chunk.generation = &generation_of(chunk.seq);
   ++chunk.generation->running;
-  if (operation->collective == Collective::kAllReduce) {
-    send_window_.set_bytes(chunk.generation->send_bytes());
-  }
-  chunk.program = &chunk.generation->program_of(operation->collective, chunk.seq);
+  choose_program(chunk, *operation);
   chunk.runs = chunk.generation->runs(chunk.index);
   chunk.element_bytes = size_of(operation->type);
   chunk.cell = options_.piece_bytes / chunk.element_bytes;
-  const std::size_t bytes = operation->collective == Collective::kAllReduce
-                                ? chunk.generation->chunk_bytes()
-                                : options_.chunk_bytes;
+  const bool is_planned =
+      operation->collective == Collective::kAllReduce && operation->step == Operation::kExact;
+  const std::size_t bytes = is_planned ? chunk.generation->chunk_bytes() : options_.chunk_bytes;
   chunk.count = std::min<std::uint64_t>(operation->count - operation->next_element,
                                         bytes / chunk.element_bytes);
   const std::uint64_t at = operation->next_element * chunk.element_bytes;
@@ -208,7 +210,32 @@ void Engine::start(Chunk& chunk, Operation* operation) {
       executor(chunk.program->groups[child].group.pattern).own_ready(*this, chunk, child, part);
     }
   }
+  if (chunk.program->groups.empty()) keep(chunk);
   feed_early(chunk);
+}
+
+void Engine::choose_program(Chunk& chunk, const Operation& operation) {
+  const Generation& g = *chunk.generation;
+  const bool is_relaxed = operation.step != Operation::kExact && g.relaxed_steps() > 0;
+  if (is_relaxed) {
+    const std::uint64_t step = static_cast<std::uint64_t>(operation.step) % g.relaxed_steps();
+    chunk.program = &g.relaxed_program(step, operation.lane);
+    chunk.step_class = static_cast<std::uint16_t>(1 + step);
+  } else {
+    chunk.program = &g.program_of(operation.collective, chunk.seq);
+    chunk.step_class = 0;
+  }
+  send_window_.set_bytes(operation.collective == Collective::kAllReduce && !is_relaxed
+                             ? g.send_bytes()
+                             : SendWindow::kNoLimit);
+}
+
+// We meet nobody: our contribution is the sum.
+void Engine::keep(Chunk& chunk) {
+  if (!chunk.operation->is_dry && chunk.recv != chunk.send) {
+    std::memcpy(chunk.recv, chunk.send, chunk.count * chunk.element_bytes);
+  }
+  chunk.not_final = 0;
 }
 
 // Turns shares into elements for this chunk and clears the state of its groups.

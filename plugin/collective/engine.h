@@ -116,7 +116,9 @@ class Engine final : private ExecutorContext {
 
   void start_chunks();
   void start(Chunk& chunk, Operation* operation);
+  void choose_program(Chunk& chunk, const Operation& operation);
   void cut(Chunk& chunk);
+  static void keep(Chunk& chunk);
   void announce(Chunk& chunk);
   void feed_early(Chunk& chunk);
   void own_elements_final(Chunk& chunk, int group, int fragment, std::uint64_t elements);

@@ -91,11 +91,14 @@ Result<Engine::Target> Engine::resolve(int peer, const FrameHeader& header,
                                        const Chunk& chunk) const {
   const Operation& o = *chunk.operation;
   const std::uint16_t flags = frame_flags(o, chunk.generation->number());
-  if (header.flags != flags || header.total != chunk.count) {
+  if (header.flags != flags || header.total != chunk.count ||
+      header.credit_class != chunk.step_class) {
     return refuse(peer, header,
                   "it belongs to another collective (" + std::to_string(header.total) +
-                      " elements, code " + std::to_string(header.flags) + ") than ours (" +
-                      std::to_string(chunk.count) + ", " + std::to_string(flags) +
+                      " elements, code " + std::to_string(header.flags) + ", step " +
+                      std::to_string(header.credit_class) + ") than ours (" +
+                      std::to_string(chunk.count) + ", " + std::to_string(flags) + ", " +
+                      std::to_string(chunk.step_class) +
                       "): all nodes must call the same collectives in the same order");
   }
   const int group = chunk.program->find(level_of(header.key), index_of(header.key));
@@ -176,6 +179,7 @@ FrameHeader Engine::header_of(const Chunk& chunk, int level, int index, bool fin
   h.flags = frame_flags(*chunk.operation, chunk.generation->number());
   h.offset = range.begin;
   h.total = chunk.count;
+  h.credit_class = chunk.step_class;
   const bool has_payload = final_sum || chunk.carries_partials();
   h.length = has_payload ? static_cast<std::uint32_t>(range.size() * chunk.element_bytes) : 0;
   return h;

@@ -15,6 +15,7 @@ struct EpochEvent {
   enum class Kind {
     kReport,      // rates came in; the plan stays
     kPlanChange,  // all nodes agreed on another plan
+    kMode,        // all nodes agreed on another mode, or left the former one: `mode`, `cause`
     kGivenUp,     // a change was wanted, but a node could not take it: `cause` says which and why
   };
 
@@ -32,7 +33,8 @@ struct EpochEvent {
   double time_us = 0;         // predicted for 32 MiB with the new plan
   double former_time_us = 0;  // ... and with the plan that it replaces, on the same rates
   std::uint64_t generation = 0;
-  std::uint64_t first_seq = 0;  // chunk from which on all nodes use it
+  std::uint64_t first_seq = 0;  // chunk (kMode: call) from which on all nodes use it
+  std::string mode;             // kMode: "exact", "ds_sync", ...
 };
 
 // Called on node 0's progress thread: be quick, do not block.

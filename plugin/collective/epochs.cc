@@ -63,6 +63,7 @@ Epochs::Epochs(Mesh* mesh, ControlChannel* channel, Engine* engine, TimerService
   for (const int child : {2 * mesh->rank() + 1, 2 * mesh->rank() + 2}) {
     if (child < mesh->size()) children_.push_back(child);
   }
+  if (hooks_.party != nullptr) make_agreement();
 }
 
 Epochs::~Epochs() { stop(); }
@@ -80,13 +81,16 @@ void Epochs::start(const PlanSet& plans, const PlanBasis& basis) {
 
 void Epochs::stop() {
   is_over_ = true;
+  if (sync_) sync_->stop();
   if (timer_) timers_->cancel(*timer_);
   timer_.reset();
 }
 
 void Epochs::departed(int peer) {
   anybody_left_ = true;
-  if (is_on()) switch_.departed(peer);
+  if (!is_on()) return;
+  switch_.departed(peer);
+  if (sync_) sync_->departed(peer);
 }
 
 // Everybody has to know who is behind a limited uplink.
@@ -126,6 +130,7 @@ void Epochs::operation_posted() {
     sample_later();
   }
   if (!is_root() || is_gathering_ || is_planning_ || switch_.is_running() || anybody_left_) return;
+  if (sync_ && sync_->is_running()) return;
   const std::uint64_t count = hooks_.count();
   if (count - counted_ < options_.collectives) return;
   if (mesh_->now_ns() - asked_ns_ < options_.shortest_ns) return;
@@ -180,6 +185,7 @@ void Epochs::begin_gathering(std::uint64_t epoch) {
   is_gathering_ = true;
   children_missing_ = children_.size();
   gathered_.assign(1, {mesh_->rank(), meter_.take()});
+  if (sync_) sync_->begin_gathering();
   const std::uint64_t now = mesh_->now_ns();
   if (now > mark_ns_) {
     chunks_per_ns_ =
@@ -199,7 +205,8 @@ Status Epochs::received(int peer, std::uint32_t kind, const std::vector<std::uin
     // A node's connect may end a little after its parent's; its knobs are the same, so it is on.
     return is_over_ ? Status::ok() : remote_error("an epoch's message before connect is over");
   }
-  if (PlanSwitch::is_mine(kind)) return switch_.received(peer, kind, message);
+  if (sync_ && sync_->is_mine(kind)) return sync_->received(peer, kind, message);
+  if (switch_.is_mine(kind)) return switch_.received(peer, kind, message);
   if (kind == kRacks && !is_root() && peer == parent()) return take_racks(message);
   ByteReader reader(message);
   const std::uint64_t epoch = reader.number();
@@ -222,11 +229,14 @@ Status Epochs::received(int peer, std::uint32_t kind, const std::vector<std::uin
         static_cast<std::int64_t>(std::min<std::uint64_t>(reader.number(), 1ull << 40));
     more.push_back(r);
   }
+  SyncReport calls;
+  if (sync_) calls = SyncAgreement::get(&reader);
   if (!reader.is_complete() || more.size() > static_cast<std::size_t>(mesh_->size())) {
     return remote_error("mangled message about an epoch");
   }
   if (!is_gathering_ || epoch != epoch_) return Status::ok();
   gathered_.insert(gathered_.end(), more.begin(), more.end());
+  if (sync_) sync_->add(calls);
   --children_missing_;
   pass_on_if_complete();
   return Status::ok();
@@ -246,6 +256,7 @@ void Epochs::pass_on_if_complete() {
     put(&w, r.report.far);
     w.number(static_cast<std::uint64_t>(r.report.active_ms));
   }
+  if (sync_) sync_->put(&w);
   channel_->send(parent(), FrameType::kControl, kRates, w.take());
 }
 

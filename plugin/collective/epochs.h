@@ -4,7 +4,8 @@
 // collectives node 0 asks down the tree of connect (parent of r: (r-1)/2), reports come up, some
 // dozens of bytes per node, and node 0 knows what the network can do now (live_rates.h). If another
 // plan is worth it (topology/plan/replan.h), all nodes change to it together (plan_switch.h). Only
-// node 0 counts; no collective waits for any of this.
+// node 0 counts; no collective waits for any of this. Where a relaxed mode is wanted, the same
+// reports carry what it takes to agree on it (sync_agreement.h).
 //
 // Threads: the mesh's owner; planning and making generations happen in the Background.
 #pragma once
@@ -22,6 +23,7 @@
 #include "plugin/collective/epoch_event.h"
 #include "plugin/collective/plan_basis.h"
 #include "plugin/collective/plan_switch.h"
+#include "plugin/collective/sync_agreement.h"
 #include "plugin/transport/timer_service.h"
 #include "topology/plan/replan.h"
 #include "topology/probe/live_rates.h"
@@ -39,19 +41,28 @@ struct EpochOptions {
   // Tests ask for less.
   std::uint64_t burst_chunks = 64;
   std::uint64_t least_horizon_ns = 50'000'000;
+  // The relaxed mode that is wanted, and after how many steps.
+  SyncMode mode = SyncMode::kExact;
+  std::uint64_t warmup_steps = 10;
 };
 
 struct EpochHooks {
   // Collectives so far. Node 0.
   std::function<std::uint64_t()> count;
   EpochObserver* observer = nullptr;  // node 0; may be null
+  // Every node: its calls, where a relaxed mode is wanted; must outlive the epochs. Null: none is.
+  SyncParty* party = nullptr;
+  // Node 0, any thread: what the relaxed modes run over on a fabric. Null: they keep what they
+  // have.
+  std::function<RelaxedPlans(const Fabric&)> relaxed_plans;
 };
 
 class Epochs {
  public:
   static constexpr std::uint32_t kAsk = 30, kRates = 31, kRacks = 32;
-  static bool is_mine(std::uint32_t kind) {
-    return (kind >= kAsk && kind <= kRacks) || PlanSwitch::is_mine(kind);
+  bool is_mine(std::uint32_t kind) const {
+    return (kind >= kAsk && kind <= kRacks) || switch_.is_mine(kind) ||
+           (sync_ && sync_->is_mine(kind));
   }
 
   // All of them must outlive this; `background` may be null only if options.collectives is 0.
@@ -91,6 +102,9 @@ class Epochs {
   void decided(const Result<std::uint64_t>& first_seq);
   EpochEvent event(EpochEvent::Kind kind) const;
   void tell(const EpochEvent& event) const;
+  void make_agreement();
+  std::uint64_t relaxed_chunk_bytes() const;
+  void mode_changed(const ModeChange& change);
 
   Mesh* const mesh_;
   ControlChannel* const channel_;
@@ -102,6 +116,7 @@ class Epochs {
   bool is_started_ = false, is_over_ = false;
   std::vector<int> children_;
   PlanSwitch switch_;
+  std::unique_ptr<SyncAgreement> sync_;  // null: no relaxed mode is wanted
 
   // Measuring.
   probe::RateMeter meter_;

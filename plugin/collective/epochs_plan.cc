@@ -50,6 +50,7 @@ void Epochs::learn() {
   EpochEvent e = event(EpochEvent::Kind::kReport);
   e.reports = std::move(reports);
   tell(e);
+  if (sync_ && !plans_->relaxed.is_empty()) sync_->epoch_ended(round_ns_);
   if (!hysteresis_->epoch_ended(live) || anybody_left_) return;
   if (weighed_ && !is_news(weighed_->fabric, live)) return decide_on(weighed_);
 
@@ -57,8 +58,13 @@ void Epochs::learn() {
   auto result = std::make_shared<std::shared_ptr<Weighed>>();
   const std::uint64_t began_ns = mesh_->now_ns();
   const bool runs = background_->run(
-      [result, live, plans = plans_, options = options_] {
+      [result, live, plans = plans_, options = options_, relaxed = hooks_.relaxed_plans] {
         Result<Weighed> w = weigh(live, *plans, options.planned_bytes, options.plan);
+        // The relaxed plans follow the fabric when the exact one does.
+        if (w && !plans->relaxed.is_empty()) {
+          const bool is_as_before = w->choice.plans.lanes == plans->lanes || !relaxed;
+          w->choice.plans.relaxed = is_as_before ? plans->relaxed : relaxed(live);
+        }
         if (w) *result = std::make_shared<Weighed>(std::move(*w));
       },
       [this, result, began_ns] {
@@ -105,6 +111,33 @@ void Epochs::decided(const Result<std::uint64_t>& first_seq) {
     log_warn("the plan stays as it is: " + e.cause);
   }
   weighed_.reset();
+  tell(e);
+}
+
+// ------------------------------------------------------------------------------------ relaxed
+// modes
+
+void Epochs::make_agreement() {
+  SyncAgreement::Hooks hooks;
+  hooks.send = [this](int peer, std::uint32_t kind, std::vector<std::uint8_t> message) {
+    channel_->send(peer, FrameType::kControl, kind, std::move(message));
+  };
+  hooks.now_ns = [this] { return mesh_->now_ns(); };
+  hooks.chunk_bytes = [this] { return relaxed_chunk_bytes(); };
+  hooks.changed = [this](const ModeChange& change) { mode_changed(change); };
+  sync_ = std::make_unique<SyncAgreement>(
+      mesh_->rank(), mesh_->size(),
+      SyncAgreementOptions{options_.mode, options_.warmup_steps, options_.least_horizon_ns},
+      hooks_.party, background_, std::move(hooks));
+}
+
+std::uint64_t Epochs::relaxed_chunk_bytes() const { return plans_->relaxed.chunk_bytes; }
+
+void Epochs::mode_changed(const ModeChange& change) {
+  EpochEvent e = event(EpochEvent::Kind::kMode);
+  e.cause = change.cause;
+  e.mode = name_of(change.mode);
+  e.first_seq = change.first_call;
   tell(e);
 }
 

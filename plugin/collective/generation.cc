@@ -142,6 +142,14 @@ Result<std::unique_ptr<Generation>> Generation::make(const PlanSet& plans, std::
     levels = std::max(levels, program->levels);
     g->lanes_.push_back(std::move(*program));
   }
+  for (const GroupPlan& plan : plans.relaxed.partitions) {
+    Result<Program> program = compile(plan, rank);
+    if (!program) return program.status();
+    levels = std::max(levels, program->levels);
+    g->relaxed_.push_back(std::move(*program));
+  }
+  g->relaxed_plans_ = plans.relaxed;
+  g->relaxed_plans_.partitions.clear();
   if (levels >= kBlocksLevel) {
     return invalid_argument("plan: " + std::to_string(levels) + " levels, accepted are at most " +
                             std::to_string(kBlocksLevel - 1));
@@ -193,6 +201,7 @@ Status Generation::make_flows(int rank, int size, const EngineOptions& options) 
     }
   };
   for (const Program& lane : lanes_) add_program(lane);
+  for (const Program& lane : relaxed_) add_program(lane);
   for (int peer = 0; options.has_blocks && peer < size; ++peer) {
     if (peer == rank) continue;
     Demand whole;
@@ -246,8 +255,10 @@ void Generation::make_runs(const EngineOptions& options) {
     runs.resize(most_groups);
     // Chunk i only ever runs lanes i, i + max_chunks, ... modulo the lanes; reserving for all of
     // them keeps this simple.
-    for (const Program& lane : lanes_) {
-      for (std::size_t g = 0; g < lane.groups.size(); ++g) reserve(&runs[g], lane.groups[g]);
+    for (const std::vector<Program>* programs : {&lanes_, &relaxed_}) {
+      for (const Program& lane : *programs) {
+        for (std::size_t g = 0; g < lane.groups.size(); ++g) reserve(&runs[g], lane.groups[g]);
+      }
     }
   }
 }

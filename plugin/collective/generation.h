@@ -57,6 +57,11 @@ class Generation {
   const Program& program_of(Collective collective, std::uint64_t seq) const {
     return collective == Collective::kAllReduce ? lanes_[seq % lanes_.size()] : blocks_;
   }
+  // The relaxed groups: how many steps there are (perhaps none), and those of one step and lane.
+  std::uint32_t relaxed_steps() const { return relaxed_plans_.steps; }
+  const Program& relaxed_program(std::uint64_t step, std::uint64_t lane) const {
+    return relaxed_[relaxed_plans_.index(step, lane)];
+  }
   std::vector<GroupRun>& runs(int chunk_index) { return runs_[chunk_index]; }
   // Null if the plan has no such exchange, whatever number the wire brought.
   Flow* flow(int peer, int level);
@@ -80,6 +85,8 @@ class Generation {
   std::size_t send_bytes_ = 0;
   std::size_t most_waiting_ = 0;
   std::vector<Program> lanes_;
+  std::vector<Program> relaxed_;  // by partition
+  RelaxedPlans relaxed_plans_;    // without the partitions
   Program blocks_;  // reduce-scatter and all-gather: one direct group of all nodes, cut by the call
   int classes_ = 0;  // levels plus one for blocks_
   // [peer * classes_ + class]; null where nothing is exchanged.

@@ -30,6 +30,13 @@ struct Operation {
   // For studies of time on a network that carries no payloads (plugin/transport/sim): every step is
   // made, but no memory is touched and nothing is added.
   bool is_dry = false;
+  // An all-reduce runs over the exact lanes of the plan, chunk s over lane s mod lanes. Or it is
+  // one chunk and sums within the groups of one step of the plan's relaxed plans: step `step`
+  // modulo their number, lane `lane` modulo theirs. A plan that has none runs it over the exact
+  // lanes.
+  static constexpr std::int64_t kExact = -1;
+  std::int64_t step = kExact;
+  std::uint32_t lane = 0;
 
   std::atomic<State> state{State::kFree};
 

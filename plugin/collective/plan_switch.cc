@@ -8,8 +8,8 @@
 
 namespace riffle {
 
-PlanSwitch::PlanSwitch(int rank, int size, Steps steps)
-    : rank_(rank), size_(size), steps_(std::move(steps)) {}
+PlanSwitch::PlanSwitch(int rank, int size, Steps steps, std::uint32_t first_kind)
+    : rank_(rank), size_(size), steps_(std::move(steps)), first_kind_(first_kind) {}
 
 std::vector<int> PlanSwitch::children() const {
   std::vector<int> all;
@@ -30,7 +30,7 @@ Status PlanSwitch::received(int peer, std::uint32_t kind,
   ByteReader reader(message);
   const std::uint64_t attempt = reader.number();
   const bool from_parent = !is_root() && peer == parent();
-  if (kind == kPrepare && from_parent) {
+  if (kind == prepare_kind() && from_parent) {
     Order order;
     order.horizon_ns = reader.number();
     order.digest = reader.number();
@@ -40,7 +40,7 @@ Status PlanSwitch::received(int peer, std::uint32_t kind,
       attempt_ = attempt;
       take_order(order);
     }
-  } else if (kind == kPrepared) {
+  } else if (kind == prepared_kind()) {
     const std::uint64_t seq = reader.number();
     const std::string problem = reader.text();
     if (reader.is_complete() && is_running() && attempt == attempt_) {
@@ -49,17 +49,18 @@ Status PlanSwitch::received(int peer, std::uint32_t kind,
       --children_missing_;
       report_if_complete();
     }
-  } else if (kind == kDecision && (from_parent || peer == 0)) {
+  } else if (kind == decision_kind() && (from_parent || peer == 0)) {
     const bool is_on = reader.number() != 0;
     const std::uint64_t seq = reader.number();
     if (reader.is_complete() && is_running() && attempt == attempt_) {
       take_decision({attempt, is_on, seq});
     }
   } else {
-    return remote_error("unexpected message " + std::to_string(kind) + " about a change of plan");
+    return remote_error("unexpected message " + std::to_string(kind) +
+                        " about a change of plan or mode");
   }
   return reader.is_complete() ? Status::ok()
-                              : remote_error("mangled message about a change of plan");
+                              : remote_error("mangled message about a change of plan or mode");
 }
 
 void PlanSwitch::take_order(const Order& order) {
@@ -76,7 +77,7 @@ void PlanSwitch::take_order(const Order& order) {
   const std::vector<std::uint8_t> message = w.take();
   const std::vector<int> below = children();
   children_missing_ = static_cast<int>(below.size());
-  for (const int child : below) steps_.send(child, kPrepare, message);
+  for (const int child : below) steps_.send(child, prepare_kind(), message);
   steps_.prepare(order, [this, attempt = attempt_](const Status& s) { own_prepared(attempt, s); });
 }
 
@@ -102,7 +103,7 @@ void PlanSwitch::report_if_complete() {
   w.number(attempt_);
   w.number(subtree_seq_);
   w.blob(problem_);
-  steps_.send(parent(), kPrepared, w.take());
+  steps_.send(parent(), prepared_kind(), w.take());
 }
 
 void PlanSwitch::decide(bool is_on) {
@@ -128,7 +129,7 @@ std::vector<std::uint8_t> encode_decision(std::uint64_t attempt, bool is_on, std
 void PlanSwitch::take_decision(const Decision& d) {
   phase_ = Phase::kIdle;
   for (const int child : children()) {
-    steps_.send(child, kDecision, encode_decision(d.attempt, d.is_on, d.seq));
+    steps_.send(child, decision_kind(), encode_decision(d.attempt, d.is_on, d.seq));
   }
   if (d.is_on) {
     steps_.use(d.seq);
@@ -139,7 +140,7 @@ void PlanSwitch::take_decision(const Decision& d) {
 
 void PlanSwitch::tell_all(const Decision& d) {
   for (int peer = 1; peer < size_; ++peer) {
-    steps_.send(peer, kDecision, encode_decision(d.attempt, d.is_on, d.seq));
+    steps_.send(peer, decision_kind(), encode_decision(d.attempt, d.is_on, d.seq));
   }
 }
 

@@ -16,6 +16,10 @@
 // undecided: a node closes when its collectives are over, so all their chunks have begun
 // everywhere. A lost node ends the communicator, and this with it.
 //
+// The same agreement serves whatever all nodes change at one number of a sequence they share: also
+// the mode of the calls (sync_agreement.h), whose numbers are those of the calls. It then has
+// message kinds of its own.
+//
 // Threads: the mesh's owner. Messages of one peer must arrive in order (control_channel.h).
 #pragma once
 
@@ -30,13 +34,13 @@ namespace riffle {
 
 class PlanSwitch {
  public:
-  // The kinds of its messages; others belong to connect and to the epochs.
-  static constexpr std::uint32_t kPrepare = 20, kPrepared = 21, kDecision = 22;
-  static bool is_mine(std::uint32_t kind) { return kind >= kPrepare && kind <= kDecision; }
+  // The kinds of its messages are three from the first; others belong to connect and to the epochs.
+  static constexpr std::uint32_t kPlanKinds = 20, kModeKinds = 23;
+  bool is_mine(std::uint32_t kind) const { return kind >= first_kind_ && kind < first_kind_ + 3; }
 
   struct Order {
-    std::vector<std::uint8_t> plans;  // encoded PlanSet
-    std::uint64_t digest = 0;
+    std::vector<std::uint8_t> plans;  // encoded PlanSet, or ModeOrder
+    std::uint64_t digest = 0;         // of it
     std::uint64_t horizon_ns = 0;
   };
   struct Steps {
@@ -51,7 +55,7 @@ class PlanSwitch {
     std::function<void(Result<std::uint64_t> first_seq)> decided;
   };
 
-  PlanSwitch(int rank, int size, Steps steps);
+  PlanSwitch(int rank, int size, Steps steps, std::uint32_t first_kind = kPlanKinds);
 
   // Node 0; one at a time.
   void begin(const Order& order);
@@ -79,8 +83,13 @@ class PlanSwitch {
   void decide(bool is_on);
   std::vector<int> children() const;
 
+  std::uint32_t prepare_kind() const { return first_kind_; }
+  std::uint32_t prepared_kind() const { return first_kind_ + 1; }
+  std::uint32_t decision_kind() const { return first_kind_ + 2; }
+
   const int rank_, size_;
   const Steps steps_;
+  const std::uint32_t first_kind_;
   Phase phase_ = Phase::kIdle;
   std::uint64_t attempt_ = 0;
   std::uint64_t horizon_ns_ = 0;

@@ -36,6 +36,9 @@ void Recording::connected(const Status& outcome, TcpMesh* mesh) {
 void Recording::failed(const std::string& why) { record_->failed(why); }
 
 void Recording::on_epoch(const EpochEvent& event) {
+  if (event.kind == EpochEvent::Kind::kMode) {
+    record_->mode_changed({event.mode, event.first_seq, event.cause});
+  }
   if (event.kind != EpochEvent::Kind::kPlanChange) return;
   record_->planned({.from_chunk = event.first_seq,
                     .cause = event.cause,
@@ -74,7 +77,12 @@ void Recording::sample() {
                      .retransmits = account.retransmits,
                      .rtt_us = account.rtt_us});
   }
-  record_->sample(Reactor::now_ns(), links);
+  if (relaxed_) {
+    const RelaxedTotals relaxed = relaxed_();
+    record_->sample(Reactor::now_ns(), links, &relaxed);
+  } else {
+    record_->sample(Reactor::now_ns(), links);
+  }
 }
 
 }  // namespace riffle

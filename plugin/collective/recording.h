@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "plugin/collective/epoch_event.h"
 #include "plugin/collective/messages.h"
@@ -29,6 +31,9 @@ class Recording final : public EpochObserver {
   // The engine's; it counts into them as long as it lives.
   CommCounters* counters() { return &record_->counters(); }
 
+  // What samples ask for the totals of relaxed modes, until end().
+  void watch(std::function<RelaxedTotals()> relaxed) { relaxed_ = std::move(relaxed); }
+
   // `fabric`: what node 0 planned for, null on the others.
   void planned(const Verdict& verdict, const Fabric* fabric);
   // Connect is over; if it went well the links are sampled from now on. The mesh must live until
@@ -48,6 +53,7 @@ class Recording final : public EpochObserver {
 
   Reactor* const reactor_;
   const std::unique_ptr<CommRecord> record_;
+  std::function<RelaxedTotals()> relaxed_;
   TcpMesh* mesh_ = nullptr;
   std::uint64_t timer_ = 0;
   bool has_timer_ = false;

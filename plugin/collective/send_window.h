@@ -8,7 +8,7 @@
 //
 // Nothing can deadlock: a frame that is on its way is taken by its receiver whatever else waits
 // (flow.h), so it is sent and makes room. Threads: one, the owner of the mesh. Allocates in
-// reserve() only, as long as no more frames wait than it was told of.
+// reserve() only: a frame that finds no room to wait goes at once.
 #pragma once
 
 #include <cstddef>

@@ -63,7 +63,7 @@ void Session::start(Mesh* mesh, NodeReport report) {
 }
 
 void Session::received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
-  if (Epochs::is_mine(kind)) {
+  if (epochs_->is_mine(kind)) {
     if (!bootstrap_->is_over()) return;
     if (const Status s = epochs_->received(peer, kind, message); !s) lost(peer, s);
     return;

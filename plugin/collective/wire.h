@@ -3,6 +3,7 @@
 //   offset  first element of the payload       total   elements of the chunk
 //   flags   datatype, operator, collective,    length  bytes of the payload
 //           generation (lowest bits)
+//   credit_class  0 for an exact sum, else 1 + the step of the relaxed groups
 // A credit frame's seq is the whole number of its generation.
 #pragma once
 

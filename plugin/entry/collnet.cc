@@ -14,6 +14,7 @@
 #include "plugin/entry/border.h"
 #include "plugin/entry/properties.h"
 #include "plugin/entry/regions.h"
+#include "plugin/policy/identity.h"
 
 namespace riffle::entry::collnet_table {
 namespace {
@@ -22,9 +23,13 @@ namespace {
 struct Collective {
   coll::Communicator* service;
   Regions regions;
+  bool has_identity = false;  // its calls are looked up in what the profiler was told
 };
 
 Collective& collective(void* coll) { return *static_cast<Collective*>(coll); }
+
+// Its name among identities.
+std::uint64_t id_of(const void* coll) { return reinterpret_cast<std::uintptr_t>(coll); }
 
 // The communicator id of v11 on, for listen.
 struct Context {
@@ -145,7 +150,9 @@ abi::NcclResult connect(void** handles, int count, int rank, void* listener, voi
     if (!made) return made.status();
     if (*made != nullptr) {
       try {
-        *coll = new Collective{*made, {}};
+        std::unique_ptr<Collective> object(new Collective{*made, {}, identity::is_wanted()});
+        if (object->has_identity) identity::begin_coll(id_of(object.get()), count);
+        *coll = object.release();
       } catch (...) {
         coll::close(*made);
         throw;
@@ -159,6 +166,7 @@ abi::NcclResult connect(void** handles, int count, int rank, void* listener, voi
 abi::NcclResult close_coll(void* coll) {
   return guard("COLLNET closeColl", [&] {
     const std::unique_ptr<Collective> closed(&collective(coll));
+    if (closed->has_identity) identity::end_coll(id_of(coll));
     coll::close(closed->service);
     return Status::ok();
   });
@@ -177,7 +185,11 @@ template <class Size>
 abi::NcclResult reg_mr(void* coll, void* data, Size size, int type, void** mhandle) {
   *mhandle = nullptr;
   return guard("COLLNET regMr", [&] {
-    return register_region(collective(coll).regions, data, size, type, mhandle);
+    Status status = register_region(collective(coll).regions, data, size, type, mhandle);
+    if (status && collective(coll).has_identity) {
+      identity::add_region(id_of(coll), data, static_cast<std::size_t>(size));
+    }
+    return status;
   });
 }
 
@@ -185,6 +197,7 @@ abi::NcclResult dereg_mr(void* coll, void* mhandle) {
   return guard("COLLNET deregMr", [&] {
     Collective& c = collective(coll);
     deregister_region(c.regions, mhandle, [&](const void* base, std::size_t size) {
+      if (c.has_identity) identity::drop_region(id_of(coll), base);
       coll::fence(c.service, base, size);
     });
     return Status::ok();
@@ -201,9 +214,15 @@ abi::NcclResult iallreduce(void* coll, void* send, void* recv, Count count, abi:
     std::size_t elements = 0;
     if (Status status = to_size(count, &elements); !status) return status;
     if (Status status = check_operation(type, op); !status) return status;
-    return publish_request(coll::all_reduce(collective(coll).service, send, recv, elements,
-                                            static_cast<DataType>(type), static_cast<ReduceOp>(op)),
-                           request);
+    const Collective& c = collective(coll);
+    Status status = publish_request(
+        coll::all_reduce(c.service, send, recv, elements, static_cast<DataType>(type),
+                         static_cast<ReduceOp>(op), id_of(coll)),
+        request);
+    if (c.has_identity && !coll::identifies_calls(c.service) && *request != nullptr) {
+      (void)identity::identify({id_of(coll), send, recv, elements, type, op});
+    }
+    return status;
   });
 }
 

@@ -115,6 +115,7 @@ CommRecord::CommRecord(std::shared_ptr<Recorder> recorder, std::uint64_t comm_id
 CommRecord::~CommRecord() {
   recorder_->drop_standing(key_ + " comm");
   recorder_->drop_standing(key_ + " plan");
+  recorder_->drop_standing(key_ + " mode");
 }
 
 void CommRecord::connected(const std::vector<std::string>& hosts) {
@@ -139,7 +140,14 @@ void CommRecord::failed(const std::string& why) {
   recorder_->write(Line(*this, "failed").add("why", why).take());
 }
 
-void CommRecord::sample(std::uint64_t now_ns, const std::vector<LinkSample>& links) {
+void CommRecord::mode_changed(const ModeRecord& mode) {
+  Line line(*this, "mode");
+  line.add("mode", mode.mode).add("from_call", mode.from_call).add("cause", mode.cause);
+  recorder_->write_standing(key_ + " mode", line.take());
+}
+
+void CommRecord::sample(std::uint64_t now_ns, const std::vector<LinkSample>& links,
+                        const RelaxedTotals* relaxed) {
   Line line(*this, "sample");
   line.add("active_us", counters_.active_us(now_ns));
   add_sizes(line, counters_);
@@ -153,6 +161,11 @@ void CommRecord::sample(std::uint64_t now_ns, const std::vector<LinkSample>& lin
   }
   line.close(']').add("last_self", counters_.late()[static_cast<std::size_t>(rank_)]);
   line.add("others", counters_.others());
+  if (relaxed != nullptr) {
+    line.open("relaxed", '{').add("calls", relaxed->calls).add("full_calls", relaxed->full_calls);
+    line.add("doubts", relaxed->doubts).add("mismatches", relaxed->mismatches);
+    line.add("not_finite", relaxed->not_finite).add("deviations", relaxed->deviations).close('}');
+  }
   std::string text = line.take();
   interval_ns_ = std::max(kLeastIntervalNs, text.size() * kSecond / kBytesPerSecond);
   recorder_->write(text);

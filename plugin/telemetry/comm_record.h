@@ -3,7 +3,8 @@
 //   comm     who takes part; stands in front of every file
 //   plan     the plan in force from a chunk on, why, and on the node that planned the fabric it was
 //            made for; the last one stands in front of every file
-//   sample   counters since connect: operations by size, every link, whom groups waited for
+//   mode     the mode of all-reduces from a call on, and why (node 0, where RIFFLE_SYNC asks for
+//   one) sample   counters since connect: operations by size, every link, whom groups waited for
 //   failed   why connect failed or the communicator broke
 //
 // Threads: the communicator's.
@@ -39,6 +40,20 @@ struct PlanRecord {
   const Fabric* fabric = nullptr;  // what it was planned for, where that is known
 };
 
+struct ModeRecord {
+  std::string mode;  // "exact", "ds_sync", ...
+  std::uint64_t from_call = 0;
+  std::string cause;
+};
+
+// Calls of relaxed modes so far, where one is wanted (docs/policies.md).
+struct RelaxedTotals {
+  std::uint64_t calls = 0, full_calls = 0;
+  // What fell back, by reason: not certain which gradients, a group not of one mind, gradients that
+  // are not finite, modes that ended as the calls changed.
+  std::uint64_t doubts = 0, mismatches = 0, not_finite = 0, deviations = 0;
+};
+
 class CommRecord {
  public:
   // Null where nothing is recorded.
@@ -50,7 +65,10 @@ class CommRecord {
   void connected(const std::vector<std::string>& hosts);
   void planned(const PlanRecord& plan);
   void failed(const std::string& why);
-  void sample(std::uint64_t now_ns, const std::vector<LinkSample>& links);
+  void mode_changed(const ModeRecord& mode);
+  // `relaxed`: null where no such mode is wanted.
+  void sample(std::uint64_t now_ns, const std::vector<LinkSample>& links,
+              const RelaxedTotals* relaxed = nullptr);
   void flush() { recorder_->flush(); }
 
   CommCounters& counters() { return counters_; }

@@ -15,8 +15,14 @@ std::vector<Bytes> seeds() {
       {{{{Pattern::kDirect, {0, 1}, {0, kHalf, kAll}}, {Pattern::kRing, {2, 3}, {0, kHalf, kAll}}}},
        {{{Pattern::kDirect, {0, 2}, {0, 7, kHalf}},
          {Pattern::kDirect, {3, 1}, {kHalf, kAll, kAll}}}}}};
-  return {encode(PlanSet{{alone}, "alone"}), encode(PlanSet{{ring, ring}, "ring"}),
-          encode(PlanSet{{grid}, "grid"})};
+  const GroupPlan pairs{
+      4,
+      {{{{Pattern::kDirect, {0, 1}, {0, kHalf, kAll}}, {Pattern::kRing, {3, 2}, {0, 9, kAll}}}}}};
+  const GroupPlan three{4, {{{{Pattern::kDirect, {0, 2, 3}, {0, 5, 5, kAll}}}}}};
+  return {
+      encode(PlanSet{{alone}, "alone"}), encode(PlanSet{{ring, ring}, "ring"}),
+      encode(PlanSet{{grid}, "grid"}),
+      encode(PlanSet{{grid}, "relaxed", 0, {2, 2, {pairs, three, {4, {}}}, {0, 2, 1, 0}, 4096}})};
 }
 
 void try_input(std::span<const std::uint8_t> input) {

@@ -6,6 +6,7 @@
 
 #include "test/host/launch_builder.h"
 #include "test/host/plugin_call.h"
+#include "test/host/profiler_feed.h"
 #include "test/host/progress_thread.h"
 
 namespace riffle::host {
@@ -29,6 +30,8 @@ class Communicator::Impl {
       if (!id) return id.status();
       options_.comm_id = *id;
     }
+    profiler_ = std::make_unique<ProfilerFeed>(library_.profiler(), options_.comm_id, ranks(),
+                                               bootstrap_.rank());
     if (Status s = set_up_net(); !s) return s;
     if (options_.collnet && library_.collnet() != nullptr) {
       if (Status s = set_up_collnet(); !s) return s;
@@ -39,7 +42,8 @@ class Communicator::Impl {
       if (r != kSuccess) return plugin_status(r, "TUNER init");
       tuner_up_ = true;
     }
-    progress_ = std::make_unique<ProgressThread>(collnet_.get(), options_.idle_sleep_us);
+    progress_ =
+        std::make_unique<ProgressThread>(collnet_.get(), *profiler_, options_.idle_sleep_us);
     return bootstrap_.barrier();
   }
 
@@ -65,16 +69,20 @@ class Communicator::Impl {
       return message;
     });
     LaunchBuilder builder(*net_, collnet_.get(), bootstrap_.rank(), layout());
+    std::vector<ProfilerEvent> proxy_ops;
     Status status;
     for (const Scheduled& s :
          schedule(std::move(group), layout(), [&](const Collective&like, std::size_t bytes, int n) {
            return choose(like, bytes, n, &status);
          })) {
       builder.add(s);
+      profiler_->launched(s, layout(), &proxy_ops);
     }
     if (!status) return status;
     for (const Collective& m : messages) builder.add_message(m);
-    progress_->submit(builder.take());
+    Launch launch = builder.take();
+    launch.proxy_ops = std::move(proxy_ops);
+    progress_->submit(std::move(launch));
     return Status::ok();
   }
 
@@ -144,6 +152,7 @@ class Communicator::Impl {
       keep(plugin_status(collnet_->detach(), "COLLNET deregMr or closeColl"));
     if (tuner_up_)
       keep(plugin_status(library_.tuner()->finalize(tuner_context_), "TUNER finalize"));
+    if (profiler_ != nullptr) profiler_->end();
     if (net_up_) keep(plugin_status(library_.net().finalize(net_context_), "NET finalize"));
     if (collnet_up_) {
       keep(plugin_status(library_.collnet()->finalize(collnet_context_), "COLLNET finalize"));
@@ -158,6 +167,7 @@ class Communicator::Impl {
   PluginLibrary& library_;
   Bootstrap& bootstrap_;
   Options options_;
+  std::unique_ptr<ProfilerFeed> profiler_;
   std::unique_ptr<NetFabric> net_;
   std::unique_ptr<CollNetLink> collnet_;
   std::unique_ptr<ProgressThread> progress_;

@@ -71,6 +71,25 @@ std::unique_ptr<TunerTable> wrap_tuner(const void* s, int version) {
   }
 }
 
+template <class Table, class Event, int kVersion>
+std::unique_ptr<ProfilerTable> wrap_profiler_as(const void* symbol) {
+  return std::make_unique<ProfilerAdapter<Table, Event, abi::ProfilerStateV4, kVersion>>(
+      static_cast<const Table*>(symbol));
+}
+
+std::unique_ptr<ProfilerTable> wrap_profiler(const void* s, int version) {
+  switch (version) {
+    case 4:
+      return wrap_profiler_as<abi::ProfilerV4, abi::ProfilerEventV4, 4>(s);
+    case 5:
+      return wrap_profiler_as<abi::ProfilerV5, abi::ProfilerEventV5, 5>(s);
+    case 6:
+      return wrap_profiler_as<abi::ProfilerV6, abi::ProfilerEventV6, 6>(s);
+    default:
+      return nullptr;
+  }
+}
+
 // One table of the library, or a Status that names the symbol that is missing or not understood.
 template <class Base>
 Result<std::unique_ptr<Base>> find(void* library, const std::string& path, const char* prefix,
@@ -81,7 +100,7 @@ Result<std::unique_ptr<Base>> find(void* library, const std::string& path, const
   std::unique_ptr<Base> table = adapt(address, version);
   if (table == nullptr) {
     return invalid_argument("this host side cannot drive " + symbol +
-                            " (NET and COLLNET 6 to 12, TUNER 3 to 6)");
+                            " (NET and COLLNET 6 to 12, TUNER 3 to 6, PROFILER 4 to 6)");
   }
   return table;
 }
@@ -109,12 +128,21 @@ Result<std::shared_ptr<PluginLibrary>> PluginLibrary::load(const std::string& pa
     if (!t) return t.status();
     result->tuner_ = std::move(*t);
   }
+  if (versions.profiler != 0) {
+    auto t = find<ProfilerTable>(library, path, "ncclProfiler_v", versions.profiler, wrap_profiler);
+    if (!t) return t.status();
+    result->profiler_ = std::move(*t);
+  }
   return result;
 }
 
 PluginLibrary::PluginLibrary(std::unique_ptr<NetTable> net, std::unique_ptr<CollNetTable> collnet,
-                             std::unique_ptr<TunerTable> tuner)
-    : net_(std::move(net)), collnet_(std::move(collnet)), tuner_(std::move(tuner)) {}
+                             std::unique_ptr<TunerTable> tuner,
+                             std::unique_ptr<ProfilerTable> profiler)
+    : net_(std::move(net)),
+      collnet_(std::move(collnet)),
+      tuner_(std::move(tuner)),
+      profiler_(std::move(profiler)) {}
 
 PluginLibrary::~PluginLibrary() {
   if (handle_ != nullptr) dlclose(handle_);

@@ -90,4 +90,31 @@ class TunerTable {
   virtual int finalize(void* context) = 0;
 };
 
+// One of the events that the profiler is told of; what does not belong to its type is left alone.
+struct ProfilerEvent {
+  int type = 0;  // plugin/abi/constants.h
+  void* parent = nullptr;
+  bool is_captured = false;  // GroupApi, CollApi
+  // Coll
+  std::uint64_t sequence = 0;
+  const char* function = nullptr;
+  const char* algorithm = nullptr;
+  const char* datatype = nullptr;
+  const void* send = nullptr;
+  void* receive = nullptr;
+  std::size_t count = 0;
+  // ProxyOp
+  int channel = 0, peer = 0, steps = 0, chunk_bytes = 0;
+};
+
+class ProfilerTable {
+ public:
+  virtual ~ProfilerTable() = default;
+  virtual int init(std::uint64_t comm_id, int ranks, int rank, int* mask, void** context) = 0;
+  virtual int start(void* context, const ProfilerEvent& event, void** handle) = 0;
+  virtual int stop(void* handle) = 0;
+  virtual int record_state(void* handle, int state) = 0;
+  virtual int finalize(void* context) = 0;
+};
+
 }  // namespace riffle::host

@@ -1,12 +1,16 @@
-// Adapters from one version of the C tables to NetTable, CollNetTable and TunerTable. The
-// differences between versions are few and all of one kind (an argument more, a wider integer), so
-// each adapter is one template with the version as a parameter.
+// Adapters from one version of the C tables to NetTable, CollNetTable, TunerTable and
+// ProfilerTable. The differences between versions are few and all of one kind (an argument more, a
+// wider integer), so each adapter is one template with the version as a parameter.
 #pragma once
+
+#include <unistd.h>
 
 #include <type_traits>
 
 #include "plugin/abi/collnet.h"
+#include "plugin/abi/constants.h"
 #include "plugin/abi/net.h"
+#include "plugin/abi/profiler.h"
 #include "plugin/abi/tuner.h"
 #include "test/host/plugin_tables.h"
 
@@ -236,6 +240,59 @@ class TunerAdapter final : public TunerTable {
     else
       return t_->destroy(context);
   }
+
+ private:
+  const Table* t_;
+};
+
+// Versions 4 and later: those whose NCCL has events of CollNet's ProxyOps. v4 has no API events.
+template <class Table, class Event, class State, int kVersion>
+class ProfilerAdapter final : public ProfilerTable {
+ public:
+  explicit ProfilerAdapter(const Table* table) : t_(table) {}
+  int init(std::uint64_t comm_id, int ranks, int rank, int* mask, void** context) override {
+    if constexpr (kVersion >= 5) {
+      return t_->init(context, comm_id, mask, nullptr, ranks, ranks, rank, log_from_plugin);
+    } else {
+      return t_->init(context, mask, nullptr, comm_id, ranks, ranks, rank, log_from_plugin);
+    }
+  }
+  int start(void* context, const ProfilerEvent& event, void** handle) override {
+    Event e{};
+    e.type = static_cast<decltype(e.type)>(event.type);
+    e.parentObj = event.parent;
+    if (event.type == abi::kProfileColl) {
+      e.coll.seqNumber = event.sequence;
+      e.coll.func = event.function;
+      e.coll.algo = event.algorithm;
+      e.coll.proto = "SIMPLE";
+      e.coll.datatype = event.datatype;
+      e.coll.sendBuff = event.send;
+      e.coll.recvBuff = event.receive;
+      e.coll.count = event.count;
+    } else if (event.type == abi::kProfileProxyOp) {
+      e.proxyOp.pid = getpid();
+      e.proxyOp.channelId = static_cast<std::uint8_t>(event.channel);
+      e.proxyOp.peer = event.peer;
+      e.proxyOp.nSteps = event.steps;
+      e.proxyOp.chunkSize = event.chunk_bytes;
+    } else if (event.type >= abi::kProfileGroupApi) {
+      if constexpr (kVersion < 5) {
+        return kSuccess;
+      } else if (event.type == abi::kProfileCollApi) {
+        e.collApi.graphCaptured = event.is_captured;
+      } else {
+        e.groupApi.graphCaptured = event.is_captured;
+      }
+    }
+    return t_->startEvent(context, handle, &e);
+  }
+  int stop(void* handle) override { return t_->stopEvent(handle); }
+  int record_state(void* handle, int state) override {
+    State none{};
+    return t_->recordEventState(handle, state, &none);
+  }
+  int finalize(void* context) override { return t_->finalize(context); }
 
  private:
   const Table* t_;

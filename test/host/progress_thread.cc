@@ -16,8 +16,11 @@ constexpr int kLongestSleep = 16;
 
 }  // namespace
 
-ProgressThread::ProgressThread(CollNetLink* collnet, int idle_sleep_us)
-    : collnet_(collnet), idle_sleep_us_(idle_sleep_us), thread_([this] { run(); }) {}
+ProgressThread::ProgressThread(CollNetLink* collnet, ProfilerFeed& profiler, int idle_sleep_us)
+    : collnet_(collnet),
+      profiler_(profiler),
+      idle_sleep_us_(idle_sleep_us),
+      thread_([this] { run(); }) {}
 
 void ProgressThread::submit(Launch launch) {
   {
@@ -48,6 +51,7 @@ void ProgressThread::stop() {
 }
 
 void ProgressThread::accept(Launch launch) {
+  for (const ProfilerEvent& op : launch.proxy_ops) profiler_.proxy_op(op);
   for (auto& [link, op] : launch.link_ops) {
     link->post(op);
     if (std::find(active_.begin(), active_.end(), link) == active_.end()) active_.push_back(link);
@@ -81,7 +85,10 @@ void ProgressThread::run() {
       finished_ = kernel_.finished();
       idle_ = !work && submitted_.empty();
       done_.notify_all();
-      if (idle_) wake_.wait(lock, [&] { return stop_requested_ || !submitted_.empty(); });
+      if (idle_) {
+        profiler_.sleeps();
+        wake_.wait(lock, [&] { return stop_requested_ || !submitted_.empty(); });
+      }
       if (stop_requested_) return;
       std::vector<Launch> fresh = std::exchange(submitted_, {});
       attention_ = false;

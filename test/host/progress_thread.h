@@ -11,6 +11,7 @@
 #include "test/host/collnet_link.h"
 #include "test/host/kernel.h"
 #include "test/host/net_link.h"
+#include "test/host/profiler_feed.h"
 
 namespace riffle::host {
 
@@ -19,12 +20,13 @@ struct Launch {
   std::vector<Lane> lanes;
   std::vector<std::pair<NetLink*, LinkOp>> link_ops;
   std::vector<CollNetOp> collnet_ops;
+  std::vector<ProfilerEvent> proxy_ops;  // what the profiler is told when the proxy takes them
 };
 
 class ProgressThread {
  public:
-  // collnet may be null. The links must outlive stop().
-  ProgressThread(CollNetLink* collnet, int idle_sleep_us);
+  // collnet may be null. The links and the feed must outlive stop().
+  ProgressThread(CollNetLink* collnet, ProfilerFeed& profiler, int idle_sleep_us);
   ~ProgressThread() { stop(); }
 
   void submit(Launch launch);
@@ -43,6 +45,7 @@ class ProgressThread {
   void accept(Launch launch);
 
   CollNetLink* collnet_;
+  ProfilerFeed& profiler_;
   int idle_sleep_us_;
   std::mutex mutex_;
   std::condition_variable wake_, done_;

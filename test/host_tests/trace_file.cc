@@ -37,7 +37,8 @@ std::vector<std::string> scenarios(const std::string& folder) {
   return {names.begin(), names.end()};
 }
 
-Result<Trace> read_trace(const std::string& folder, const std::string& scenario, int rank) {
+Result<Trace> read_trace(const std::string& folder, const std::string& scenario, int rank,
+                         bool with_profiler) {
   const std::string path = folder + "/" + scenario + ".rank" + std::to_string(rank) + ".jsonl";
   std::string text;
   if (!read_all(path + ".gz", &text) && !read_all(path, &text)) {
@@ -48,7 +49,7 @@ Result<Trace> read_trace(const std::string& folder, const std::string& scenario,
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::string line = text.substr(at, end - at);
     at = end + 1;
-    if (line.find("\"if\":\"profiler\"") != std::string::npos) continue;
+    if (!with_profiler && line.find("\"if\":\"profiler\"") != std::string::npos) continue;
     Json json = Json::parse(line, nullptr, false);
     if (json.is_discarded()) return invalid_argument(path + ": not JSON: " + line.substr(0, 80));
     if (trace.header.is_null())

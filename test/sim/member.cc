@@ -110,7 +110,7 @@ void Member::failed(const std::string& why) {
 }
 
 void Member::arrived(int peer, const FrameHeader& header, std::byte* payload) {
-  if (header.type == FrameType::kControl && header.key == PlanSwitch::kPrepare && switching_) {
+  if (header.type == FrameType::kControl && header.key == PlanSwitch::kPlanKinds && switching_) {
     switching_();
   }
   sink().arrived(peer, header, payload);

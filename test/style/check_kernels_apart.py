@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 
+ENTRIES = {"reduce_avx2": "riffle::avx2_kernel(", "reduce_avx512": "riffle::avx512_kernel(",
+           "convert_avx2": "riffle::rules::avx2_converters("}
 listing = subprocess.run(["nm", "-C", "--defined-only", sys.argv[1]], capture_output=True,
                          text=True, check=True).stdout
 seen = set()
@@ -17,16 +19,16 @@ failures = 0
 kernel = None
 for line in listing.splitlines():
     if line.endswith(".o:"):
-        match = re.match(r"reduce_(avx\w+)\.cc\.o:", line)
-        kernel = match.group(1) if match else None
+        match = re.match(r"((?:reduce|convert)_avx\w+)\.cc\.o:", line)
+        kernel = match[1] if match else None
         continue
     fields = line.split(maxsplit=2)
     if kernel is None or len(fields) < 3 or fields[1].islower():
         continue
-    if fields[1] == "T" and fields[2].startswith(f"riffle::{kernel}_kernel("):
+    if fields[1] == "T" and fields[2].startswith(ENTRIES.get(kernel, "?")):
         seen.add(kernel)
     else:
         failures += 1
-        print(f"reduce_{kernel}.cc shares {fields[2]} ({fields[1]})")
-assert seen == {"avx2", "avx512"}, f"found the entries of {seen}"
+        print(f"{kernel}.cc shares {fields[2]} ({fields[1]})")
+assert seen == ENTRIES.keys(), f"found the entries of {seen}"
 sys.exit(1 if failures else 0)

@@ -2,7 +2,8 @@
 """Dependencies between rooms point downwards only.
 
 For every room the rooms it may include; its own always. A folder belongs to the longest entry that
-is a prefix of its path. tools, bench and test stand above everything and may include what they need.
+is a prefix of its path; datatypes and kernels are a room of their own, below the rest of their
+folder. tools, bench and test stand above everything and may include what they need.
 """
 import re
 import sys
@@ -11,6 +12,8 @@ from sources import ROOT, sources
 
 TOPOLOGY = {"topology/base", "topology/host", "topology/fabric", "topology/probe", "topology/plan"}
 BELOW_TRANSPORT = TOPOLOGY | {"plugin", "plugin/config", "plugin/telemetry"}
+NUMBERS = "plugin/collective: datatypes and kernels"
+NUMBERS_FILES = re.compile(r"plugin/collective/(types|reduce\w*|float_\w+)\.(h|cc)")
 ALLOWED = {
     "topology/base": set(),
     "topology/host": {"topology/base"},
@@ -24,14 +27,19 @@ ALLOWED = {
     "plugin/telemetry": TOPOLOGY | {"plugin", "plugin/config"},
     "plugin/transport": BELOW_TRANSPORT,
     "plugin/policy": BELOW_TRANSPORT | {"plugin/abi", "plugin/transport", "sparse"},
-    "plugin/collective": BELOW_TRANSPORT | {"plugin/transport", "plugin/policy", "sparse"},
+    NUMBERS: {"topology/base", "plugin/config"},
+    "plugin/policy/rules": {"topology/base", NUMBERS},
+    "plugin/collective": BELOW_TRANSPORT | {"plugin/transport", "plugin/policy",
+                                            "plugin/policy/rules", NUMBERS, "sparse"},
     "plugin/entry": BELOW_TRANSPORT | {"plugin/abi", "plugin/transport", "plugin/policy",
-                                       "plugin/collective"},
+                                       "plugin/collective", NUMBERS},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
 def room_of(path):
+    if NUMBERS_FILES.fullmatch(path):
+        return NUMBERS
     parts = path.split("/")[:-1]
     while parts:
         if "/".join(parts) in ALLOWED:

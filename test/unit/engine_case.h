@@ -1,6 +1,6 @@
 // One random case for the engine on an in-memory network that reorders every frame: random plans,
-// collectives, types, operators, sizes, interleavings and, on request, changes of the plan while
-// chunks are in flight; and the check of every result.
+// collectives, types, operators, sizes, exact or within the groups of a relaxed step, interleavings
+// and, on request, changes of the plan while chunks are in flight; and the check of every result.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +24,8 @@ struct Call {
   std::uint64_t block;  // reduce-scatter, all-gather
   std::uint64_t window;
   bool in_place;
+  std::int64_t step = Operation::kExact;
+  std::uint32_t lane = 0;
   std::vector<std::vector<std::byte>> input, send, recv;  // per node; recv has guard bytes
   std::vector<std::unique_ptr<Operation>> operations;
 };
@@ -36,6 +38,16 @@ inline Range block_in_window(const Call& c, int r) {
     return std::min(e > c.window ? e - c.window : 0, c.count);
   };
   return {clip(r * c.block), clip((r + 1) * c.block)};
+}
+
+// The nodes that node `r` sums with, itself included, in the order of the group.
+inline std::vector<int> group_of(const GroupPlan& partial, int r) {
+  for (const Level& level : partial.levels) {
+    for (const Group& g : level.groups) {
+      if (std::find(g.members.begin(), g.members.end(), r) != g.members.end()) return g.members;
+    }
+  }
+  return {r};
 }
 
 // Roundings that one element may see on its way: one per direct group, one per hop of a ring.
@@ -53,6 +65,7 @@ inline int roundings(const PlanSet& plans) {
     }
     worst = std::max(worst, sum);
   }
+  if (!plans.relaxed.is_empty()) worst = std::max(worst, plans.lanes[0].nodes - 1);
   return worst;
 }
 
@@ -95,14 +108,39 @@ class EngineCase {
     const int calls = 1 + below(6) + 2 * switches_;
     for (int i = 0; i < calls; ++i) calls_.push_back(make_call());
     roundings_ = roundings(plans_);
+    used_ = {{0, plans_}};
     if (std::string e = execute(&cluster); !e.empty()) return e;
-    for (const Call& call : calls_) {
-      if (std::string e = check(call); !e.empty()) return e;
+    std::uint64_t seq = 0;
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      if (std::string e = check(calls_[i], seq); !e.empty()) {
+        return "call " + std::to_string(i) + ": " + e;
+      }
+      seq += chunks_of(calls_[i]);
     }
     return "";
   }
 
  private:
+  std::uint64_t chunks_of(const Call& c) const {
+    const std::uint64_t chunk = options_.chunk_bytes / size_of(c.type);
+    return std::max<std::uint64_t>(1, (c.count + chunk - 1) / chunk);
+  }
+  // Whom node `r` sums with in a call whose first chunk is number `seq`.
+  std::vector<int> partners(const Call& c, std::uint64_t seq, int r) const {
+    const PlanSet* plans = &used_[0].second;
+    for (const auto& [first, later] : used_) {
+      if (first <= seq) plans = &later;
+    }
+    const RelaxedPlans& relaxed = plans->relaxed;
+    if (c.step != Operation::kExact && !relaxed.is_empty()) {
+      const auto step = static_cast<std::uint64_t>(c.step);
+      return group_of(relaxed.partitions[relaxed.index(step, c.lane)], r);
+    }
+    std::vector<int> all(nodes_);
+    for (int i = 0; i < nodes_; ++i) all[i] = i;
+    return all;
+  }
+
   int below(int n) { return static_cast<int>(random_() % n); }
 
   Call make_call() {
@@ -133,6 +171,11 @@ class EngineCase {
       c.window = random_() % whole;
       c.count = std::min(c.count, whole - c.window);
     }
+    if (c.collective == Collective::kAllReduce && below(2) == 0) {
+      c.count = std::min(c.count, chunk);
+      c.step = below(100);
+      c.lane = static_cast<std::uint32_t>(below(100));
+    }
     c.in_place = c.collective == Collective::kAllReduce && below(2) == 0;
     const std::size_t size = size_of(c.type);
     for (int r = 0; r < nodes_; ++r) {
@@ -149,6 +192,8 @@ class EngineCase {
       o->count = c.count;
       o->block = c.block;
       o->window = c.window;
+      o->step = c.step;
+      o->lane = c.lane;
       o->recv = c.recv[r].data();
       o->send = c.in_place ? c.recv[r].data() : c.send[r].data();
       c.operations.push_back(std::move(o));
@@ -219,7 +264,10 @@ class EngineCase {
       change->done[r] = true;
       if (--change->unprepared == 0) {
         change->done.assign(nodes_, false);
-        if (!change->is_dropped) change->seqs.push_back(change->seq);
+        if (!change->is_dropped) {
+          change->seqs.push_back(change->seq);
+          used_.emplace_back(change->seq, change->plans);
+        }
       }
     } else if (change->unprepared == 0 && !change->done[r]) {
       if (change->is_dropped) {
@@ -233,9 +281,10 @@ class EngineCase {
     return "";
   }
 
-  std::string check(const Call& c) const {
+  std::string check(const Call& c, std::uint64_t seq) const {
     const std::size_t size = size_of(c.type);
     for (int r = 0; r < nodes_; ++r) {
+      const std::vector<int> group = partners(c, seq, r);
       for (std::size_t i = c.count * size; i < c.recv[r].size(); ++i) {
         if (c.recv[r][i] != std::byte{0xA5})
           return "wrote behind the buffer of node " + std::to_string(r);
@@ -251,10 +300,10 @@ class EngineCase {
         } else if (c.collective == Collective::kReduceScatter && (e < own.begin || e >= own.end)) {
           if (*got != std::byte{0xA5}) wrong = "written outside the own block";
         } else {
-          wrong = compare(c, e, got);
+          wrong = compare(c, e, got, group);
           if (c.collective == Collective::kAllReduce &&
-              std::memcmp(got, &c.recv[0][e * size], size) != 0) {
-            wrong += " differs from node 0";
+              std::memcmp(got, &c.recv[group[0]][e * size], size) != 0) {
+            wrong += " differs from node " + std::to_string(group[0]);
           }
         }
         if (!wrong.empty()) {
@@ -266,21 +315,27 @@ class EngineCase {
     return "";
   }
 
-  std::string compare(const Call& c, std::uint64_t e, const std::byte* got) const {
+  static std::string compare_integers(const Call& c, std::uint64_t e, const std::byte* got,
+                                      const std::vector<int>& group) {
+    const std::size_t size = size_of(c.type);
+    std::uint64_t expect = integer_bits(&c.input[group[0]][e * size], c.type);
+    for (std::size_t i = 1; i < group.size(); ++i) {
+      expect = combine(c, expect, integer_bits(&c.input[group[i]][e * size], c.type));
+    }
+    const std::uint64_t mask = size == 8 ? ~0ull : (1ull << 8 * size) - 1;
+    return (expect & mask) == integer_bits(got, c.type) ? "" : "wrong integer";
+  }
+
+  std::string compare(const Call& c, std::uint64_t e, const std::byte* got,
+                      const std::vector<int>& group) const {
     const std::size_t size = size_of(c.type);
     if (!is_float(c.type)) {
-      std::uint64_t expect = 0;
-      for (int r = 0; r < nodes_; ++r) {
-        const std::uint64_t x = integer_bits(&c.input[r][e * size], c.type);
-        expect = r == 0 ? x : combine(c, expect, x);
-      }
-      const std::uint64_t mask = size == 8 ? ~0ull : (1ull << 8 * size) - 1;
-      return (expect & mask) == integer_bits(got, c.type) ? "" : "wrong integer";
+      return compare_integers(c, e, got, group);
     }
     double expect = 0, magnitude = 0;
-    for (int r = 0; r < nodes_; ++r) {
+    for (const int r : group) {
       const double x = decode(&c.input[r][e * size], c.type);
-      if (r == 0) {
+      if (r == group[0]) {
         expect = x;
         magnitude = c.op == ReduceOp::kProd ? std::max(1.0, std::fabs(x)) : std::fabs(x);
         continue;
@@ -337,6 +392,7 @@ class EngineCase {
   int nodes_;
   int switches_;
   int roundings_ = 0;
+  std::vector<std::pair<std::uint64_t, PlanSet>> used_;  // by the chunk from which on
   PlanSet plans_;
   EngineOptions options_;
   std::vector<Call> calls_;

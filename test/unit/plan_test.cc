@@ -3,6 +3,7 @@
 
 #include "test/unit/plan_executor.h"
 #include "topology/plan/group_plan.h"
+#include "topology/plan/limits.h"
 
 namespace riffle {
 namespace {
@@ -139,6 +140,73 @@ TEST(Wire, RefusesWhatIsShortLongOrChanged) {
       const auto back = decode_plan_set(changed.data(), changed.size());
       if (!back.is_ok()) continue;
       EXPECT_EQ(run_on_integers(back->lanes[0], 33, 1), "") << i;
+    }
+  }
+}
+
+PlanSet relaxed_set() {
+  const GroupPlan rows{
+      4,
+      {{{{Pattern::kDirect, {0, 1}, {0, kHalf, kAll}}, {Pattern::kRing, {3, 2}, {0, 9, kAll}}}}}};
+  const GroupPlan most{4, {{{{Pattern::kDirect, {0, 2, 3}, {0, 5, 5, kAll}}}}}};  // 1 meets nobody
+  const GroupPlan nobody{4, {}};
+  return {{grid()}, "grid", 0, {3, 2, {rows, most, nobody}, {0, 1, 1, 2, 2, 0}, 8192}};
+}
+
+TEST(Relaxed, PartialPlansAreDisjointGroupsOverTheWholeBuffer) {
+  const PlanSet set = relaxed_set();
+  ASSERT_TRUE(validate(set).is_ok()) << validate(set).message();
+  const auto refused = [&](auto change, const std::string& part) {
+    PlanSet bad = set;
+    change(bad);
+    const Status s = validate(bad);
+    ASSERT_FALSE(s.is_ok()) << part;
+    EXPECT_NE(s.message().find(part), std::string::npos) << s.message();
+  };
+  const auto group = [](PlanSet& s, int i) -> Group& {
+    return s.relaxed.partitions[0].levels[0].groups[i];
+  };
+  refused([](PlanSet& s) { s.relaxed.table.pop_back(); }, "a table of 5 entries for 3");
+  refused([](PlanSet& s) { s.relaxed.table[4] = 3; }, "partial plan 3 of 3");
+  refused([](PlanSet& s) { s.relaxed.steps = kMaxRelaxedSteps + 1; }, "257 relaxed steps");
+  refused([](PlanSet& s) { s.relaxed.lanes = 0; }, "of 0 lanes");
+  refused([](PlanSet& s) { s.relaxed.chunk_bytes = 100; }, "relaxed chunks of 100");
+  refused([](PlanSet& s) { s.relaxed.partitions.resize(7, s.relaxed.partitions[0]); }, "more");
+  refused([](PlanSet& s) { s.relaxed.partitions[1].levels.resize(2); }, "plan 1: partial plan: 2");
+  refused([](PlanSet& s) { s.relaxed.partitions[2].nodes = 5; }, "5 nodes, the exact plan has 4");
+  refused([](PlanSet& s) { s.relaxed.partitions[2].levels = s.lanes[0].levels; }, "2 levels");
+  refused([&](PlanSet& s) { group(s, 1).members[0] = 1; }, "second place");
+  refused([&](PlanSet& s) { group(s, 1).cuts = {0, 9, kHalf}; }, "whole");
+  refused([&](PlanSet& s) { group(s, 1).members[0] = 4; }, "member 4");
+  refused([&](PlanSet& s) { group(s, 0) = {Pattern::kDirect, {0}, {0, kAll}}; }, "two members");
+}
+
+TEST(Relaxed, TravelsWithThePlanAndCounts) {
+  const PlanSet set = relaxed_set();
+  const auto bytes = encode(set);
+  const auto back = decode_plan_set(bytes.data(), bytes.size());
+  ASSERT_TRUE(back.is_ok()) << back.status().message();
+  EXPECT_EQ(*back, set);
+  PlanSet other = set;
+  std::swap(other.relaxed.table[0], other.relaxed.table[1]);
+  EXPECT_NE(digest(other), digest(set));
+  const std::string json = to_json(set);
+  EXPECT_NE(json.find(R"("relaxed":{"steps":3,"lanes":2,"partitions":[{"nodes":4,"levels":[[{"pa)"),
+            std::string::npos)
+      << json;
+  // Cut short it is refused, except where the exact plan ends: but the length says otherwise.
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(decode_plan_set(bytes.data(), size).is_ok()) << size;
+  }
+  const std::size_t exact = encode({set.lanes, set.name}).size();
+  for (std::size_t i = exact; i < bytes.size(); ++i) {
+    for (int flip : {0x01, 0x80, 0xff}) {
+      auto changed = bytes;
+      changed[i] ^= static_cast<std::uint8_t>(flip);
+      const auto decoded = decode_plan_set(changed.data(), changed.size());
+      if (decoded.is_ok()) {
+        EXPECT_TRUE(validate(*decoded).is_ok()) << i;
+      }
     }
   }
 }

@@ -1,5 +1,6 @@
 // Random but valid group plans, wilder than any the planner makes: mixed-radix grids over permuted
-// nodes with uneven shards, empty shards, random patterns, and nodes folded away first.
+// nodes with uneven shards, empty shards, random patterns, and nodes folded away first; with and
+// without relaxed groups, any partition of the nodes.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,33 @@ class RandomPlans {
     set.name = "random";
     const int lanes = 1 + below(3);
     for (int i = 0; i < lanes; ++i) set.lanes.push_back(plan(nodes));
+    if (below(4) == 0) return set;
+    set.relaxed.steps = 1 + below(4);
+    set.relaxed.lanes = 1 + below(3);
+    const int entries = static_cast<int>(set.relaxed.steps * set.relaxed.lanes);
+    const int partitions = 1 + below(entries);
+    for (int i = 0; i < partitions; ++i) set.relaxed.partitions.push_back(partial(nodes));
+    for (int i = 0; i < entries; ++i) set.relaxed.table.push_back(below(partitions));
     return set;
+  }
+
+  GroupPlan partial(int nodes) {
+    std::vector<int> order(nodes);
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random_);
+    Level level;
+    for (int at = 0; at < nodes;) {
+      const int size = 1 + below(nodes - at);
+      if (size > 1) {
+        Group g;
+        g.pattern = pattern();
+        g.members.assign(order.begin() + at, order.begin() + at + size);
+        g.cuts = random_cuts(0, kShareUnits, size);
+        level.groups.push_back(g);
+      }
+      at += size;
+    }
+    return {nodes, {level}};
   }
 
   GroupPlan plan(int nodes) {

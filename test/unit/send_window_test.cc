@@ -77,6 +77,14 @@ TEST_F(SendWindowTest, FramesWithoutPayloadPassWhileThereIsRoom) {
   EXPECT_EQ(mesh_.lengths.size(), 7u);
 }
 
+TEST_F(SendWindowTest, WithoutRoomToWaitFramesGoAtOnce) {
+  window_.set_bytes(1);
+  for (int i = 0; i < 20; ++i) send(1, 1, static_cast<std::uint64_t>(i));
+  EXPECT_EQ(mesh_.priorities, (std::vector<std::uint64_t>{0, 17, 18, 19}));
+  for (int i = 0; i < 20; ++i) window_.sent(1);
+  EXPECT_EQ(mesh_.lengths.size(), 20u);
+}
+
 TEST_F(SendWindowTest, ForgetsWhatWaits) {
   window_.set_bytes(1);
   send(1, 1, 1);

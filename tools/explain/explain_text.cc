@@ -108,6 +108,27 @@ std::string plans(const Explanation& e) {
   return text;
 }
 
+std::string modes(const Explanation& e) {
+  std::string text;
+  for (const ModeEvent& m : e.modes) {
+    text += printed("  %+8.1f s, %s from call %llu on: %s\n", m.t, m.mode.c_str(),
+                    static_cast<unsigned long long>(m.from_call), m.cause.c_str());
+  }
+  if (e.relaxed && e.relaxed->calls > 0) {
+    const RelaxedUse& r = *e.relaxed;
+    text += "  " + std::to_string(r.calls) + " relaxed calls on all nodes, " +
+            std::to_string(r.full_calls) + " of them over all nodes\n";
+    const auto fell_back = [&text](std::uint64_t n, const char* why) {
+      if (n > 0) text += "  " + std::to_string(n) + " " + why + "\n";
+    };
+    fell_back(r.doubts, "calls kept out, not certain which gradients they held");
+    fell_back(r.mismatches, "chunks kept, their group was not of one mind");
+    fell_back(r.not_finite, "chunks with gradients that were not finite");
+    fell_back(r.deviations, "times the mode ended as the calls changed");
+  }
+  return text.empty() ? "" : "\nmodes\n" + text;
+}
+
 nlohmann::json json_of(const Explanation& e) {
   using nlohmann::json;
   json out = {{"headline", e.headline},
@@ -123,6 +144,8 @@ nlohmann::json json_of(const Explanation& e) {
               {"waits", json::array()},
               {"sizes", json::array()},
               {"plans", json::array()},
+              {"modes", json::array()},
+              {"relaxed", nullptr},
               {"timeline", json::array()},
               {"link_mbps", e.link_mbps},
               {"link_busy", e.link_busy},
@@ -155,6 +178,15 @@ nlohmann::json json_of(const Explanation& e) {
                             {"digest", p.digest},
                             {"reason", p.reason}});
   }
+  for (const ModeEvent& m : e.modes) {
+    out["modes"].push_back(
+        {{"t", m.t}, {"from_call", m.from_call}, {"mode", m.mode}, {"cause", m.cause}});
+  }
+  if (e.relaxed) {
+    out["relaxed"] = {{"calls", e.relaxed->calls},           {"full_calls", e.relaxed->full_calls},
+                      {"doubts", e.relaxed->doubts},         {"mismatches", e.relaxed->mismatches},
+                      {"not_finite", e.relaxed->not_finite}, {"deviations", e.relaxed->deviations}};
+  }
   for (const TimePoint& p : e.timeline) {
     out["timeline"].push_back({{"t", p.t}, {"mbps", p.mbps}, {"active", p.active}});
   }
@@ -165,7 +197,7 @@ nlohmann::json json_of(const Explanation& e) {
 
 std::string to_text(const Explanation& e, const Colours& colours) {
   std::string text = colours.bold(e.headline) + "\n\n" + summary(e) + resources(e, colours) +
-                     waits(e) + sizes(e) + plans(e);
+                     waits(e) + sizes(e) + plans(e) + modes(e);
   for (const std::string& why : e.failures) text += colours.red("failed: ") + why + "\n";
   for (const std::string& note : e.notes) text += "note: " + note + "\n";
   return text;

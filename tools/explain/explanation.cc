@@ -148,6 +148,18 @@ class Analysis {
       if (e_.plans.empty() || has_fabric) e_.plans = node.plans;
       if (has_fabric) break;
     }
+    for (const auto& [rank, node] : main_->nodes) {
+      if (e_.modes.empty()) e_.modes = node.modes;
+      if (node.samples.empty() || !node.samples.back().relaxed) continue;
+      if (!e_.relaxed) e_.relaxed.emplace();
+      const RelaxedUse& r = *node.samples.back().relaxed;
+      e_.relaxed->calls += r.calls;
+      e_.relaxed->full_calls += r.full_calls;
+      e_.relaxed->doubts += r.doubts;
+      e_.relaxed->mismatches += r.mismatches;
+      e_.relaxed->not_finite += r.not_finite;
+      e_.relaxed->deviations += r.deviations;
+    }
     for (const PlanEvent& plan : e_.plans) {
       if (plan.fabric) fabric_ = plan.fabric;
     }
@@ -196,6 +208,7 @@ class Analysis {
     e_.wall_s = node.samples.back().t - begin;
     e_.active_s = static_cast<double>(node.samples.back().active_us) / 1e6;
     for (PlanEvent& plan : e_.plans) plan.t -= begin;
+    for (ModeEvent& mode : e_.modes) mode.t -= begin;
   }
 
   void draw_links() {

@@ -55,6 +55,8 @@ struct Explanation {
   std::optional<double> bound_s;  // least time for these bytes
   bool since_last_plan = false;   // resources, waits and bound cover this window only
   std::vector<PlanEvent> plans;
+  std::vector<ModeEvent> modes;       // node 0's
+  std::optional<RelaxedUse> relaxed;  // of all recorded nodes; none: no such mode was wanted
   std::vector<TimePoint> timeline;
   // [from][to] while collectives ran, and the share of that time in which the sender's kernel had
   // data waiting (-1: not recorded). Empty for more than kMaxDrawnNodes nodes.

@@ -69,6 +69,11 @@ Sample sample_of(const json& line, int size) {
   sample.active_us = line.at("active_us");
   sample.last_self = line.at("last_self");
   sample.others = line.at("others");
+  if (line.contains("relaxed")) {
+    const json& r = line["relaxed"];
+    sample.relaxed = {r.at("calls"),      r.at("full_calls"), r.at("doubts"),
+                      r.at("mismatches"), r.at("not_finite"), r.at("deviations")};
+  }
   for (const json& s : line.at("sizes")) {
     SizeTotals& totals = sample.sizes[s.at("up_to")];
     totals = {s.at("count"), s.at("bytes"), s.at("total_us"), s.at("max_us"), {}};
@@ -155,6 +160,9 @@ class Reader {
     if (rank < 0 || rank >= comm.size()) return;
     NodeRecord& node = comm.nodes[rank];
     if (type == "plan") node.plans.push_back(plan_of(line, comm.size()));
+    if (type == "mode") {
+      node.modes.push_back({line.at("t"), line.at("from_call"), line.at("mode"), line.at("cause")});
+    }
     if (type == "sample") node.samples.push_back(sample_of(line, comm.size()));
     if (type == "failed") node.failures.push_back(line.at("why"));
   }
@@ -176,6 +184,12 @@ class Reader {
     const auto by_time = [](const auto& a, const auto& b) { return a.t < b.t; };
     std::stable_sort(node.samples.begin(), node.samples.end(), by_time);
     std::stable_sort(node.plans.begin(), node.plans.end(), by_time);
+    std::stable_sort(node.modes.begin(), node.modes.end(), by_time);
+    const auto same_mode = [](const ModeEvent& a, const ModeEvent& b) {
+      return a.t == b.t && a.from_call == b.from_call;
+    };
+    node.modes.erase(std::unique(node.modes.begin(), node.modes.end(), same_mode),
+                     node.modes.end());
     const auto same = [](const PlanEvent& a, const PlanEvent& b) {
       return a.t == b.t && a.from_chunk == b.from_chunk;
     };

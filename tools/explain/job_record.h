@@ -27,6 +27,12 @@ struct LinkTotals {
   std::uint64_t out = 0, in = 0, busy_us = 0, retransmits = 0, last = 0;
 };
 
+// Calls of relaxed modes, and those that fell back, by reason.
+struct RelaxedUse {
+  std::uint64_t calls = 0, full_calls = 0, doubts = 0, mismatches = 0, not_finite = 0,
+                deviations = 0;
+};
+
 struct Sample {
   double t = 0;  // Unix time, s
   std::uint64_t active_us = 0;
@@ -34,6 +40,7 @@ struct Sample {
   std::map<int, LinkTotals> links;            // by peer
   std::uint64_t last_self = 0;
   std::uint64_t others = 0;  // operations that are no all-reduces
+  std::optional<RelaxedUse> relaxed;
 };
 
 struct PlanEvent {
@@ -43,10 +50,17 @@ struct PlanEvent {
   std::optional<Fabric> fabric;  // valid
 };
 
+struct ModeEvent {
+  double t = 0;
+  std::uint64_t from_call = 0;
+  std::string mode, cause;
+};
+
 struct NodeRecord {
   double connected_t = 0;
   std::vector<Sample> samples;  // totals, by time
   std::vector<PlanEvent> plans;
+  std::vector<ModeEvent> modes;
   std::vector<std::string> failures;
 };
 

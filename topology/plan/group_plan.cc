@@ -144,6 +144,73 @@ Status validate(const GroupPlan& plan) {
   return Status::ok();
 }
 
+Status validate_partial(const GroupPlan& plan) {
+  if (plan.nodes < 1 || plan.nodes > kMaxNodes) {
+    return invalid_argument("partial plan: " + std::to_string(plan.nodes) + " nodes, accepted 1.." +
+                            std::to_string(kMaxNodes));
+  }
+  if (plan.levels.size() > 1) {
+    return invalid_argument("partial plan: " + std::to_string(plan.levels.size()) +
+                            " levels, accepted at most 1");
+  }
+  std::vector<bool> is_met(plan.nodes, false);
+  for (std::size_t g = 0; !plan.levels.empty() && g < plan.levels[0].groups.size(); ++g) {
+    const Group& group = plan.levels[0].groups[g];
+    std::string fault = fault_of(group, plan.nodes);
+    if (fault.empty() && (group.begin() != 0 || group.end() != kShareUnits)) {
+      fault = "the span is not the whole buffer";
+    }
+    for (std::size_t j = 0; fault.empty() && j < group.members.size(); ++j) {
+      const int m = group.members[j];
+      if (is_met[m]) fault = "node " + std::to_string(m) + " stands in a second place";
+      is_met[m] = true;
+    }
+    if (!fault.empty()) return invalid_argument("partial plan: " + place(0, g) + fault);
+  }
+  return Status::ok();
+}
+
+namespace {
+
+Status validate(const RelaxedPlans& relaxed, int nodes) {
+  if (relaxed.steps > kMaxRelaxedSteps || relaxed.lanes > kMaxPlanLanes ||
+      (relaxed.steps == 0) != (relaxed.lanes == 0)) {
+    return invalid_argument("plan set: " + std::to_string(relaxed.steps) + " relaxed steps of " +
+                            std::to_string(relaxed.lanes) + " lanes, accepted 1.." +
+                            std::to_string(kMaxRelaxedSteps) + " of 1.." +
+                            std::to_string(kMaxPlanLanes) + ", or none");
+  }
+  if (relaxed.table.size() != std::size_t{relaxed.steps} * relaxed.lanes) {
+    return invalid_argument("plan set: a table of " + std::to_string(relaxed.table.size()) +
+                            " entries for " + std::to_string(relaxed.steps) + " relaxed steps of " +
+                            std::to_string(relaxed.lanes) + " lanes");
+  }
+  for (const std::uint32_t entry : relaxed.table) {
+    if (entry >= relaxed.partitions.size()) {
+      return invalid_argument("plan set: partial plan " + std::to_string(entry) + " of " +
+                              std::to_string(relaxed.partitions.size()));
+    }
+  }
+  if (relaxed.partitions.size() > relaxed.table.size()) {
+    return invalid_argument("plan set: more partial plans than are used");
+  }
+  if (relaxed.chunk_bytes != 0 && relaxed.chunk_bytes < kLeastPlanChunk) {
+    return invalid_argument("plan set: relaxed chunks of " + std::to_string(relaxed.chunk_bytes) +
+                            " bytes, accepted at least " + std::to_string(kLeastPlanChunk));
+  }
+  for (std::size_t i = 0; i < relaxed.partitions.size(); ++i) {
+    Status s = validate_partial(relaxed.partitions[i]);
+    if (s.is_ok() && relaxed.partitions[i].nodes != nodes) {
+      s = invalid_argument("partial plan: " + std::to_string(relaxed.partitions[i].nodes) +
+                           " nodes, the exact plan has " + std::to_string(nodes));
+    }
+    if (!s) return invalid_argument("partial plan " + std::to_string(i) + ": " + s.message());
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
 Status validate(const PlanSet& plans) {
   if (plans.lanes.empty() || plans.lanes.size() > kMaxPlanLanes) {
     return invalid_argument("plan set: " + std::to_string(plans.lanes.size()) +
@@ -167,7 +234,7 @@ Status validate(const PlanSet& plans) {
       return invalid_argument("lane " + std::to_string(i) + ": " + s.message());
     }
   }
-  return Status::ok();
+  return validate(plans.relaxed, plans.lanes[0].nodes);
 }
 
 }  // namespace riffle

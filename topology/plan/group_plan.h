@@ -53,6 +53,23 @@ struct GroupPlan {
   bool operator==(const GroupPlan&) const = default;
 };
 
+// What the relaxed modes run over (docs/policies.md), which sum within the groups of one step at a
+// time: a table of partial plans. A partial plan has one level, every node in at most one group,
+// and every group spans the whole buffer; a node in no group meets nobody.
+struct RelaxedPlans {
+  std::uint32_t steps = 0, lanes = 0;  // both 0: there are none
+  std::vector<GroupPlan> partitions;   // the distinct ones
+  std::vector<std::uint32_t> table;  // steps x lanes indices of partitions, lanes counting fastest
+  std::uint32_t chunk_bytes = 0;     // that a call is best cut into; 0: as the engine is set
+
+  bool is_empty() const { return steps == 0; }
+  // Any step and lane.
+  std::uint32_t index(std::uint64_t step, std::uint64_t lane) const {
+    return table[step % steps * lanes + lane % lanes];
+  }
+  bool operator==(const RelaxedPlans&) const = default;
+};
+
 // Several shuffled variants of a plan; chunk number s of a communicator uses lanes[s %
 // lanes.size()].
 struct PlanSet {
@@ -61,6 +78,7 @@ struct PlanSet {
   // Chunks that the planner found best for the size it planned for; 0: whatever the engine is set
   // to, which is also the most it takes.
   std::uint32_t chunk_bytes = 0;
+  RelaxedPlans relaxed;
   bool operator==(const PlanSet&) const = default;
 };
 
@@ -72,6 +90,8 @@ std::uint64_t element_of(Share u, std::uint64_t count, std::uint64_t grain);
 // Also checks indices, sizes and monotone cuts, so that a plan from the wire is safe to run.
 Status validate(const GroupPlan& plan);
 Status validate(const PlanSet& plans);
+// ok iff `plan` is a partial plan, as RelaxedPlans has them.
+Status validate_partial(const GroupPlan& plan);
 
 // The chunks that an all-reduce of `bytes` bytes is cut into, given the size of full ones.
 // Equal plans have equal digests; used to compare plans across nodes.

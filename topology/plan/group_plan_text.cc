@@ -90,8 +90,18 @@ std::string to_json(const PlanSet& plans) {
   std::string text = R"({"name":)";
   text += quoted(plans.name);
   text += R"(,"units":)" + std::to_string(kShareUnits);
-  text += R"(,"lanes":[)" + list(plans.lanes, [](const GroupPlan& p) { return json_of(p); });
-  return text + "]}";
+  const auto plan_list = [](const std::vector<GroupPlan>& plans_in_it) {
+    return "[" + list(plans_in_it, [](const GroupPlan& p) { return json_of(p); }) + "]";
+  };
+  text += R"(,"lanes":)" + plan_list(plans.lanes);
+  if (const RelaxedPlans& r = plans.relaxed; !r.is_empty()) {
+    text += R"(,"relaxed":{"steps":)" + std::to_string(r.steps);
+    text += R"(,"lanes":)" + std::to_string(r.lanes);
+    text += R"(,"partitions":)" + plan_list(r.partitions);
+    text += R"(,"table":[)";
+    text += list(r.table, [](std::uint32_t entry) { return std::to_string(entry); }) + "]}";
+  }
+  return text + "}";
 }
 
 }  // namespace riffle

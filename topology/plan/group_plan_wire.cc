@@ -4,6 +4,8 @@
 //   u32 chunk bytes
 //   per lane:  u8 levels;  per level: u32 groups
 //   per group: u8 pattern | form of cuts << 4, v members, the members, the cuts
+//   only if there are relaxed steps: u8 'R', u16 steps, u8 lanes, u32 chunk bytes, v partial plans,
+//   each as a lane above, the table's entries (v)
 //
 // where v is a number in groups of seven bits, low ones first, the top bit of a byte saying that
 // more follow. Members are differences, zigzag (0, -1, 1, -2, ...), from the one before; the first
@@ -13,6 +15,7 @@
 //   1: v first cut, v span; the cuts in between are those of even shares
 //   2: nothing: the cuts of the group before
 #include <algorithm>
+#include <limits>
 
 #include "topology/plan/group_plan.h"
 #include "topology/plan/limits.h"
@@ -22,6 +25,7 @@ namespace riffle {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x324c5052;  // "RPL2"
+constexpr std::uint8_t kRelaxedTag = 'R';
 
 enum CutsForm : std::uint8_t { kExplicit = 0, kEven = 1, kAsBefore = 2 };
 
@@ -77,6 +81,7 @@ class Reader {
     return !short_;
   }
   bool is_short() const { return short_; }
+  std::uint8_t peek() const { return *data_; }  // something must be left
   std::size_t left() const { return left_; }
 
  private:
@@ -112,6 +117,28 @@ void write_group(const Group& group, const Group& before, Writer& out) {
   for (std::size_t i = 1; i < group.cuts.size(); ++i) {
     out.put_varint(group.cuts[i] - group.cuts[i - 1]);
   }
+}
+
+void write_lane(const GroupPlan& plan, Writer& out) {
+  const Group* before = &nothing_before();
+  out.put(static_cast<std::uint8_t>(plan.levels.size()));
+  for (const Level& level : plan.levels) {
+    out.put(static_cast<std::uint32_t>(level.groups.size()));
+    for (const Group& group : level.groups) {
+      write_group(group, *before, out);
+      before = &group;
+    }
+  }
+}
+
+void write_relaxed(const RelaxedPlans& relaxed, Writer& out) {
+  out.put(kRelaxedTag);
+  out.put(static_cast<std::uint16_t>(relaxed.steps));
+  out.put(static_cast<std::uint8_t>(relaxed.lanes));
+  out.put(relaxed.chunk_bytes);
+  out.put_varint(static_cast<std::uint32_t>(relaxed.partitions.size()));
+  for (const GroupPlan& plan : relaxed.partitions) write_lane(plan, out);
+  for (const std::uint32_t entry : relaxed.table) out.put_varint(entry);
 }
 
 // What is out of range becomes a value that validate() refuses.
@@ -171,6 +198,28 @@ bool read_lane(Reader& in, GroupPlan& plan) {
   return true;
 }
 
+// False: not sound, or it ends too early.
+bool read_relaxed(Reader& in, int nodes, RelaxedPlans& relaxed) {
+  relaxed.steps = in.get<std::uint16_t>();
+  relaxed.lanes = in.get<std::uint8_t>();
+  relaxed.chunk_bytes = in.get<std::uint32_t>();
+  const std::uint64_t partitions = in.get_varint();
+  const std::uint64_t entries = std::uint64_t{relaxed.steps} * relaxed.lanes;
+  if (entries == 0 || !in.has(partitions) || !in.has(entries)) return false;
+  relaxed.partitions.resize(partitions);
+  for (GroupPlan& plan : relaxed.partitions) {
+    plan.nodes = nodes;
+    if (!read_lane(in, plan)) return false;
+  }
+  if (!in.has(entries)) return false;
+  relaxed.table.resize(entries);
+  for (std::uint32_t& entry : relaxed.table) {
+    entry = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(in.get_varint(), std::numeric_limits<std::uint32_t>::max()));
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<std::uint8_t> encode(const PlanSet& plans) {
@@ -183,17 +232,8 @@ std::vector<std::uint8_t> encode(const PlanSet& plans) {
   out.put(static_cast<std::uint8_t>(plans.name.size()));
   for (char c : plans.name) out.put(static_cast<std::uint8_t>(c));
   out.put(plans.chunk_bytes);
-  for (const GroupPlan& plan : plans.lanes) {
-    const Group* before = &nothing_before();
-    out.put(static_cast<std::uint8_t>(plan.levels.size()));
-    for (const Level& level : plan.levels) {
-      out.put(static_cast<std::uint32_t>(level.groups.size()));
-      for (const Group& group : level.groups) {
-        write_group(group, *before, out);
-        before = &group;
-      }
-    }
-  }
+  for (const GroupPlan& plan : plans.lanes) write_lane(plan, out);
+  if (!plans.relaxed.is_empty()) write_relaxed(plans.relaxed, out);
   out.patch_u32(4, out.size());
   return out.take();
 }
@@ -222,6 +262,10 @@ Result<PlanSet> decode_plan_set(const std::uint8_t* data, std::size_t size) {
   for (GroupPlan& plan : plans.lanes) {
     plan.nodes = static_cast<int>(nodes);
     is_sound = is_sound && read_lane(in, plan);
+  }
+  if (is_sound && !in.is_short() && in.left() > 0 && in.peek() == kRelaxedTag) {
+    (void)in.get<std::uint8_t>();
+    is_sound = read_relaxed(in, static_cast<int>(nodes), plans.relaxed);
   }
   if (in.is_short()) return invalid_argument("plan from the wire: it ends too early");
   if (!is_sound) return invalid_argument("plan from the wire: a group out of range");

@@ -13,6 +13,7 @@ namespace riffle {
 inline constexpr std::size_t kMaxPlanLevels = 32;
 inline constexpr std::size_t kMaxPlanLanes = 64;
 inline constexpr std::size_t kMaxPlanName = 255;  // bytes
+inline constexpr std::size_t kMaxRelaxedSteps = 256;
 
 inline constexpr std::uint32_t kLeastPlanChunk = 4096;  // bytes
 

@@ -1,0 +1,184 @@
+#include "plugin/collective/sync_agreement.h"
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include "plugin/config/log.h"
+
+namespace riffle {
+namespace {
+
+// Guards against mistakes, not forgers.
+std::uint64_t digest_of(const std::vector<std::uint8_t>& bytes) {
+  std::uint64_t h = 0xcbf29ce484222325u;
+  for (const std::uint8_t byte : bytes) h = (h ^ byte) * 0x100000001b3u;
+  return h;
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> encode(const ModeOrder& order) {
+  ByteWriter w;
+  w.number(static_cast<std::uint64_t>(order.mode));
+  w.number(order.layout);
+  w.number(order.chunk_bytes);
+  return w.take();
+}
+
+Result<ModeOrder> decode_mode_order(const std::vector<std::uint8_t>& bytes) {
+  ByteReader reader(bytes);
+  ModeOrder order;
+  const std::uint64_t mode = reader.number();
+  order.mode = static_cast<SyncMode>(mode);
+  order.layout = reader.number();
+  order.chunk_bytes = reader.number();
+  if (!reader.is_complete() || mode > static_cast<std::uint64_t>(SyncMode::kShadowSync)) {
+    return remote_error("mangled order of a mode");
+  }
+  return order;
+}
+
+SyncAgreement::SyncAgreement(int rank, int size, SyncAgreementOptions options, SyncParty* party,
+                             Background* background, Hooks hooks)
+    : size_(size),
+      options_(options),
+      party_(party),
+      background_(background),
+      hooks_(std::move(hooks)),
+      switch_(rank, size,
+              {.send = hooks_.send,
+               .prepare = [this](const PlanSwitch::Order& o,
+                                 const std::function<void(Status)>& f) { prepare(o, f); },
+               .hold = [this](std::uint64_t ns) { return party_->hold(hooks_.now_ns(), ns); },
+               .use = [this](std::uint64_t call) { party_->use(call); },
+               .drop = [this] { party_->drop(); },
+               .decided = [this](const Result<std::uint64_t>& call) { decided(call); }},
+              PlanSwitch::kModeKinds) {}
+
+void SyncAgreement::put(ByteWriter* writer) const {
+  for (const std::uint64_t n : {gathered_.nodes, gathered_.layout, gathered_.steady_steps,
+                                gathered_.relaxed_nodes, gathered_.doubts, gathered_.mismatches}) {
+    writer->number(n);
+  }
+  writer->blob(gathered_.why);
+}
+
+SyncReport SyncAgreement::get(ByteReader* reader) {
+  SyncReport r;
+  for (std::uint64_t* n :
+       {&r.nodes, &r.layout, &r.steady_steps, &r.relaxed_nodes, &r.doubts, &r.mismatches}) {
+    *n = reader->number();
+  }
+  r.why = reader->text();
+  return r;
+}
+
+void SyncAgreement::epoch_ended(std::uint64_t round_ns) {
+  if (switch_.is_running() || anybody_left_ || is_over_) return;
+  const SyncReport& r = gathered_;
+  const auto nodes = static_cast<std::uint64_t>(size_);
+  if (r.relaxed_nodes > 0) {
+    if (is_ending_) return;
+    // Where calls left the agreed sequence, nodes went exact by themselves, all at the same call;
+    // reports taken on both sides of it are no reason to worry, and the order only confirms it.
+    if (r.relaxed_nodes < nodes) return order(SyncMode::kExact, "the calls changed", round_ns);
+    if (r.mismatches > 0) {
+      return order(SyncMode::kExact,
+                   "groups were not of one mind in " + std::to_string(r.mismatches) + " calls",
+                   round_ns);
+    }
+    if (r.doubts > 0) {
+      return order(SyncMode::kExact,
+                   "a node could not tell in " + std::to_string(r.doubts) +
+                       " calls which gradients they held (" + r.why + ")",
+                   round_ns);
+    }
+    return;
+  }
+  if (std::exchange(is_relaxed_, false) && !std::exchange(is_ending_, false)) {
+    pause();
+    log_warn(std::string(name_of(options_.mode)) +
+             " ended: the calls changed; sums are exact from there on (see docs/policies.md for "
+             "what the nodes' parameters may differ by)");
+    if (hooks_.changed) hooks_.changed({SyncMode::kExact, 0, "the calls changed"});
+  }
+  if (epochs_to_wait_ > 0) {
+    --epochs_to_wait_;
+    return;
+  }
+  if (options_.mode == SyncMode::kExact || r.nodes != nodes) return;
+  if (r.layout == 0 || r.doubts > 0) {
+    if (++unknown_epochs_ == kToldAfter) {
+      log_info(std::string(name_of(options_.mode)) + " has not begun, sums are exact: " +
+               (r.why.empty() ? "the calls do not repeat" : r.why));
+    }
+    return;
+  }
+  if (r.steady_steps < options_.warmup_steps) return;
+  order(options_.mode, "the same calls for " + std::to_string(r.steady_steps) + " steps", round_ns);
+}
+
+void SyncAgreement::order(SyncMode mode, std::string cause, std::uint64_t round_ns) {
+  cause_ = std::move(cause);
+  ordered_ = {};
+  ordered_.mode = mode;
+  if (mode != SyncMode::kExact) {
+    ordered_.layout = gathered_.layout;
+    ordered_.chunk_bytes = hooks_.chunk_bytes();
+  }
+  PlanSwitch::Order order;
+  order.plans = encode(ordered_);
+  order.digest = digest_of(order.plans);
+  order.horizon_ns = options_.least_horizon_ns + 4 * round_ns;
+  switch_.begin(order);
+}
+
+void SyncAgreement::pause() {
+  epochs_to_wait_ = pause_;
+  pause_ = std::min(2 * pause_, kLongestPause);
+}
+
+void SyncAgreement::decided(const Result<std::uint64_t>& first_call) {
+  if (!first_call) {
+    // An ordinary thing where the calls have just changed; the memory's limit is not.
+    if (pause_ == 1 || pause_ == kLongestPause) {
+      log_warn(std::string(name_of(ordered_.mode)) +
+               " does not begin: " + first_call.status().message());
+    }
+    return pause();
+  }
+  const bool begins = ordered_.mode != SyncMode::kExact;
+  is_relaxed_ = true;
+  is_ending_ = !begins;
+  if (!begins) pause();
+  const std::string line = std::string(name_of(ordered_.mode)) + " from call " +
+                           std::to_string(*first_call) + " on: " + cause_;
+  begins ? log_info(line) : log_warn(line);
+  if (hooks_.changed) hooks_.changed({ordered_.mode, *first_call, cause_});
+}
+
+void SyncAgreement::prepare(const PlanSwitch::Order& order,
+                            const std::function<void(Status)>& prepared) {
+  auto outcome = std::make_shared<Status>();
+  const auto make = [outcome, order, party = party_] {
+    try {
+      const Result<ModeOrder> decoded = decode_mode_order(order.plans);
+      if (!decoded) {
+        *outcome = decoded.status();
+      } else if (digest_of(order.plans) != order.digest) {
+        *outcome = remote_error("the order's checksum is wrong");
+      } else {
+        *outcome = party->prepare(*decoded);
+      }
+    } catch (const std::exception& e) {
+      *outcome = internal_error(std::string("cannot take a mode: ") + e.what());
+    }
+  };
+  if (!background_->run(make, [outcome, prepared] { prepared(*outcome); })) {
+    prepared(system_error("no thread to prepare a mode"));
+  }
+}
+
+}  // namespace riffle

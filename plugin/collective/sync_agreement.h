@@ -1,0 +1,95 @@
+// SyncAgreement: how all nodes enter and leave a relaxed mode at the same call.
+//
+// With the reports of an epoch come those about the calls: does every node know them as the same
+// repeating sequence, and for how long? If so, node 0 orders the mode, naming the digest of the
+// sequence; a node that does not know it as its own, or has no memory, refuses, and nothing
+// changes. The first call is agreed upon as the first chunk of a plan is (plan_switch.h). If later
+// any node is in doubt about its calls, or the nodes are not of one mind, node 0 orders exact sums,
+// and waits the longer before it tries again the more often that happened.
+//
+// Threads: the mesh's owner; states are made in the Background.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "plugin/collective/background.h"
+#include "plugin/collective/byte_io.h"
+#include "plugin/collective/plan_switch.h"
+#include "plugin/collective/sync_party.h"
+
+namespace riffle {
+
+struct SyncAgreementOptions {
+  SyncMode mode = SyncMode::kExact;
+  std::uint64_t warmup_steps = 10;
+  std::uint64_t least_horizon_ns = 50'000'000;
+};
+
+// Node 0, each once per change: for the log and the record.
+struct ModeChange {
+  SyncMode mode = SyncMode::kExact;
+  std::uint64_t first_call = 0;
+  std::string cause;
+};
+
+class SyncAgreement {
+ public:
+  using Send = std::function<void(int peer, std::uint32_t kind, std::vector<std::uint8_t> message)>;
+  struct Hooks {
+    Send send;
+    std::function<std::uint64_t()> now_ns;
+    // What relaxed calls are to be cut into, by the current plan. Node 0.
+    std::function<std::uint64_t()> chunk_bytes;
+    std::function<void(const ModeChange&)> changed;  // node 0; may be null
+  };
+  static constexpr std::uint64_t kLongestPause = 64;  // epochs
+  static constexpr std::uint64_t kToldAfter = 16;     // epochs without a beginning
+
+  SyncAgreement(int rank, int size, SyncAgreementOptions options, SyncParty* party,
+                Background* background, Hooks hooks);
+
+  // Reports of one epoch: the own one first, then those of children are added.
+  void begin_gathering() { gathered_ = party_->report(); }
+  void put(ByteWriter* writer) const;
+  static SyncReport get(ByteReader* reader);
+  void add(const SyncReport& report) { gathered_.add(report); }
+  // Node 0: all are in. `round_ns`: what messages down and up the tree take.
+  void epoch_ended(std::uint64_t round_ns);
+
+  bool is_mine(std::uint32_t kind) const { return switch_.is_mine(kind); }
+  bool is_running() const { return switch_.is_running(); }
+  Status received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
+    return switch_.received(peer, kind, message);
+  }
+  void departed(int peer) {
+    anybody_left_ = true;
+    switch_.departed(peer);
+  }
+  void stop() { is_over_ = true; }
+
+ private:
+  void order(SyncMode mode, std::string cause, std::uint64_t round_ns);
+  void prepare(const PlanSwitch::Order& order, const std::function<void(Status)>& prepared);
+  void decided(const Result<std::uint64_t>& first_call);
+  void pause();
+
+  const int size_;
+  const SyncAgreementOptions options_;
+  SyncParty* const party_;
+  Background* const background_;
+  const Hooks hooks_;
+  PlanSwitch switch_;
+  bool is_over_ = false, anybody_left_ = false;
+  SyncReport gathered_;
+
+  // Node 0.
+  ModeOrder ordered_;
+  std::string cause_;
+  bool is_relaxed_ = false, is_ending_ = false;
+  std::uint64_t unknown_epochs_ = 0;
+  std::uint64_t pause_ = 1, epochs_to_wait_ = 0;
+};
+
+}  // namespace riffle

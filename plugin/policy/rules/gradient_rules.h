@@ -1,0 +1,85 @@
+// The update rules of the relaxed modes, as pure functions over one call's elements
+// (docs/policies.md has the mathematics).
+//
+// Everywhere: `g` is the job's input and `out` its output, in the job's type; NCCL asked for a sum,
+// so the output is N times the mean-like value r that the optimizer should use. `state` holds y,
+// the sum of all r that the job got so far, in float32 (what the parameters moved by, in units of
+// gradients). `out` may be `g`; nothing else may overlap. Where the type is narrower than float32,
+// the state follows the rounded output, which is what the job's parameters follow: rounding is then
+// averaged away like any other difference, instead of adding up unseen. An output too large for the
+// type leaves the state of that element as it was.
+//
+// Sums of `members` contributions arrive in float32. Any thread, any floating-point mode of it;
+// nothing is allocated. Preconditions: supports(type) (convert.h), members >= 1.
+#pragma once
+
+#include <cstddef>
+
+#include "plugin/policy/rules/convert.h"
+
+namespace riffle::rules {
+
+// ---- The y-state (ds_sync, moshpit): parameter averaging under plain SGD, exactly.
+
+// z = state + rate g, what goes into the group's sum. False if any z is not finite.
+// `rate`: the learning rate if it is known (then the state is in units of parameters, and any
+// schedule is exact), else 1.
+bool prepare(const float* state, const std::byte* g, DataType type, std::size_t count, float* z,
+             float rate = 1);
+
+// m = sum / members; r = (m - state) / rate; state <- m. `resets`: the sum was over all nodes, so m
+// is taken off everybody's state, which changes nothing but keeps it small.
+void finish(const float* sum, int members, int nodes, std::size_t count, bool resets, float* state,
+            DataType type, std::byte* out, float rate = 1);
+
+// The contribution was not averaged: r = g; state <- state + rate g where that is finite.
+void keep(const std::byte* g, int nodes, std::size_t count, float* state, DataType type,
+          std::byte* out, float rate = 1);
+
+// Nobody's input may be used: not a number everywhere; states stay.
+void fill_not_finite(std::size_t count, DataType type, std::byte* out);
+
+// ---- DS-Sync's own rule under momentum `mu` (heavy ball, known to us): every node has a momentum
+// of its own, and what is averaged are parameters.
+
+// Of one call's elements: `own` is the node's momentum in DS-Sync, `state` as above, `job` the
+// momentum that the job's optimizer holds. All 0 at the beginning.
+struct MomentumState {
+  float* own;
+  float* state;
+  float* job;
+};
+// z = state + rate (mu own + g)
+bool prepare_momentum(const MomentumState& s, const std::byte* g, DataType type, std::size_t count,
+                      float mu, float* z, float rate = 1);
+// own <- mu own + g; v = (sum / members - state) / rate; r = v - mu job; job <- v.
+void finish_momentum(const float* sum, int members, int nodes, const std::byte* g,
+                     std::size_t count, float mu, bool resets, const MomentumState& s,
+                     DataType type, std::byte* out, float rate = 1);
+// The same with what the node itself contributed in place of the mean.
+void keep_momentum(const std::byte* g, int nodes, std::size_t count, float mu,
+                   const MomentumState& s, DataType type, std::byte* out, float rate = 1);
+
+// ---- In the background (shadow_sync): steps take the local value at once, a round brings others
+// in.
+
+// What a round over a snapshot says is missing: delta (sum / members - snapshot). The delta rule
+// takes snapshots of the state; per-round FIR takes the sum of the round's gradients, and delta 1.
+void correction(const float* sum, int members, const float* snapshot, std::size_t count,
+                float delta, float* missing);
+// r = g + missing (null: r = g); state <- state + r.
+void step_alone(const std::byte* g, const float* missing, int nodes, std::size_t count,
+                float* state, DataType type, std::byte* out);
+// r = g + pull (centre - state - g): interpolation, with the mean of the snapshots as the centre
+// (ShadowMA as published), or a centre that all nodes keep alike:
+void step_towards(const std::byte* g, const float* centre, float pull, int nodes, std::size_t count,
+                  float* state, DataType type, std::byte* out);
+// EASGD-like: centre <- centre + follow (sum / members - centre)
+void move_centre(const float* sum, int members, std::size_t count, float follow, float* centre);
+// BMUF: velocity <- momentum velocity + size (sum / members - centre); centre <- centre + velocity
+void move_block(const float* sum, int members, std::size_t count, float size, float momentum,
+                float* centre, float* velocity);
+// What FIR sends next: sum <- sum + g, in float32.
+void accumulate(const std::byte* g, DataType type, std::size_t count, float* sum);
+
+}  // namespace riffle::rules

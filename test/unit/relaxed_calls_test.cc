@@ -1,0 +1,158 @@
+// Relaxed modes from end to end in one process: eight nodes agree on ds_sync, average within
+// groups, keep the sums, and go back to exact sums together, whatever goes wrong on one of them.
+#include "plugin/collective/relaxed_calls.h"
+
+#include <gtest/gtest.h>
+
+#include "test/unit/relaxed_job.h"
+
+namespace riffle {
+namespace {
+
+using testing::kNodes;
+using testing::RelaxedJob;
+
+const std::uint64_t kRelaxedElements = 5000 + 2500 + 1900 + 2048;  // of a step
+
+TEST(RelaxedCalls, BeginAfterTheWarmUpAndFollowTheRule) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    RelaxedJob::Options options;
+    options.seed = seed;
+    RelaxedJob job(options);
+    ASSERT_EQ(job.run(60), "") << seed;
+    ASSERT_EQ(job.changes.size(), 1u);
+    EXPECT_EQ(job.changes[0].mode, SyncMode::kDsSync);
+    EXPECT_GT(job.relaxed_elements(), 45 * kRelaxedElements);
+    EXPECT_GT(job.counts(3).full_calls, 20u);
+    EXPECT_LT(job.counts(3).full_calls, 50u);
+    EXPECT_EQ(job.counts(3).doubts, 0u);
+    EXPECT_EQ(job.counts(3).mismatches, 0u);
+    EXPECT_LT(job.worst_error(), 1e-6);
+  }
+}
+
+// Without any step over all nodes the groups alone keep the nodes together.
+TEST(RelaxedCalls, NeedNoFullSteps) {
+  RelaxedJob::Options options;
+  options.settings.full_every = 0;
+  options.chunk_bytes = 4500;  // no whole cache lines
+  RelaxedJob job(options);
+  ASSERT_EQ(job.run(60), "");
+  EXPECT_EQ(job.counts(0).full_calls, 0u);
+  EXPECT_GT(job.relaxed_elements(), 45 * kRelaxedElements);
+}
+
+TEST(RelaxedCalls, ANodeThatIsNotSureOfACallKeepsItsOwnAndAllGoExact) {
+  RelaxedJob job;
+  ASSERT_EQ(job.run(30), "");
+  ASSERT_EQ(job.changes.size(), 1u);
+  job.lost = {{5, 31, 1}, {5, 31, 2}};
+  ASSERT_EQ(job.run(2), "") << "the others average without it";
+  EXPECT_EQ(job.counts(5).doubts, 2u);
+  EXPECT_EQ(job.counts(5).mismatches, 0u);
+  // The end: one more step, over all nodes; from then on all sums are exact.
+  for (int i = 0; i < 20 && job.changes.size() < 2; ++i) ASSERT_EQ(job.run(1), "");
+  ASSERT_EQ(job.changes.size(), 2u);
+  EXPECT_EQ(job.changes[1].mode, SyncMode::kExact);
+  EXPECT_NE(job.changes[1].cause.find("events were lost"), std::string::npos)
+      << job.changes[1].cause;
+  const std::uint64_t full = job.counts(0).full_calls;
+  ASSERT_EQ(job.run(20), "");
+  EXPECT_GE(job.counts(0).full_calls, full);
+  for (int i = 0; i < 40 && job.changes.size() < 3; ++i) ASSERT_EQ(job.run(1), "");
+  ASSERT_EQ(job.changes.size(), 3u) << "after a pause it begins again";
+}
+
+TEST(RelaxedCalls, WithoutAProfilerOnOneNodeNothingBegins) {
+  RelaxedJob job;
+  job.without_profiler = {6};
+  ASSERT_EQ(job.run(40), "");
+  EXPECT_TRUE(job.changes.empty());
+  EXPECT_EQ(job.relaxed_elements(), 0u);
+}
+
+TEST(RelaxedCalls, CallsThatChangeEndTheModeAtTheSameCallEverywhere) {
+  RelaxedJob job;
+  ASSERT_EQ(job.run(30), "");
+  ASSERT_GT(job.relaxed_elements(), 0u);
+  const std::uint64_t before = job.relaxed_elements();
+  job.change_calls({{0, 0, 5000, 5000, 5000}, {1, 0, 2400, 2400, 2400}, {2, 0, 100, 100, 100}});
+  ASSERT_EQ(job.run(3), "");
+  for (int r = 0; r < kNodes; ++r) EXPECT_EQ(job.counts(r).deviations, 1u) << r;
+  EXPECT_LE(job.relaxed_elements(), before + kRelaxedElements);
+  // In time it begins anew, with the new calls.
+  ASSERT_EQ(job.run(40), "");
+  ASSERT_GE(job.changes.size(), 3u);
+  EXPECT_EQ(job.changes.back().mode, SyncMode::kDsSync);
+  EXPECT_GT(job.relaxed_elements(), before + 10 * 7400);
+}
+
+TEST(RelaxedCalls, NotFiniteForAllMembersAndForgottenAfterwards) {
+  RelaxedJob job;
+  ASSERT_EQ(job.run(30), "");
+  job.not_finite = {{2, 30, 0}, {7, 33, 4}};
+  ASSERT_EQ(job.run(30), "");
+  std::uint64_t segments = 0;
+  for (int r = 0; r < kNodes; ++r) segments += job.counts(r).not_finite;
+  EXPECT_GE(segments, 2u * 2);
+  EXPECT_LE(segments, 2u * kNodes);
+  EXPECT_EQ(job.changes.size(), 1u);
+}
+
+TEST(RelaxedCalls, TooMuchStateStaysExact) {
+  RelaxedJob::Options options;
+  options.settings.state_limit_bytes = 40'000;  // 45,792 for the state alone
+  RelaxedJob job(options);
+  ::testing::internal::CaptureStderr();
+  const std::string outcome = job.run(40);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  ASSERT_EQ(outcome, "");
+  EXPECT_TRUE(job.changes.empty());
+  EXPECT_EQ(job.relaxed_elements(), 0u);
+  EXPECT_NE(said.find("RIFFLE_STATE_LIMIT_MB"), std::string::npos) << said;
+}
+
+TEST(RelaxedCalls, MomentumKeepsTheMean) {
+  RelaxedJob::Options options;
+  options.settings.momentum = 0.9;
+  RelaxedJob job(options);
+  ASSERT_EQ(job.run(60), "");
+  EXPECT_GT(job.relaxed_elements(), 45 * kRelaxedElements);
+  EXPECT_GT(job.most_apart(), 0.01);
+}
+
+// Answers come at once, rounds follow behind; nothing is lost, and the full steps find all nodes
+// where the sum of all gradients puts them.
+TEST(RelaxedCalls, ShadowSyncAnswersAtOnceAndLosesNothing) {
+  for (const std::uint64_t shadow_steps : {1, 3}) {
+    RelaxedJob::Options options;
+    options.settings.mode = SyncMode::kShadowSync;
+    options.settings.shadow_steps = shadow_steps;
+    options.settings.full_every = 20;
+    RelaxedJob job(options);
+    ASSERT_EQ(job.run(80), "") << shadow_steps;
+    ASSERT_EQ(job.changes.size(), 1u);
+    EXPECT_GT(job.relaxed_elements(), 60 * kRelaxedElements);
+    EXPECT_GT(job.counts(2).rounds, 4 * 60 / shadow_steps - 20);
+    EXPECT_GE(job.counts(2).longest_gap, 1u);
+    EXPECT_LE(job.counts(2).longest_gap, shadow_steps);
+    // Without any round the variance would reach that of 20 steps' own gradients.
+    EXPECT_LT(job.most_apart(), 20.0 * (kNodes - 1) / kNodes);
+    EXPECT_GT(job.most_apart(), 0.1);
+  }
+}
+
+TEST(RelaxedCalls, ShadowSyncEndsWithRoundsUnderWay) {
+  RelaxedJob::Options options;
+  options.settings.mode = SyncMode::kShadowSync;
+  options.settings.shadow_steps = 2;
+  RelaxedJob job(options);
+  ASSERT_EQ(job.run(30), "");
+  ASSERT_GT(job.relaxed_elements(), 0u);
+  job.change_calls({{0, 0, 5000, 5000, 5000}, {1, 0, 2400, 2400, 2400}});
+  ASSERT_EQ(job.run(6), "");
+  for (int r = 0; r < kNodes; ++r) EXPECT_EQ(job.counts(r).deviations, 1u) << r;
+}
+
+}  // namespace
+}  // namespace riffle

@@ -1,0 +1,68 @@
+// Which mode RIFFLE_SYNC gets, and what it is refused for.
+#include "plugin/policy/sync_mode.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plugin/config/config.h"
+
+namespace riffle {
+namespace {
+
+class SyncModeTest : public ::testing::Test {
+ protected:
+  SyncSettings with(const std::vector<std::pair<const char*, const char*>>& knobs) {
+    for (const auto& [name, value] : knobs) setenv(name, value, 1);
+    reload_config();
+    SyncSettings s = sync_settings();
+    for (const auto& [name, value] : knobs) unsetenv(name);
+    reload_config();
+    return s;
+  }
+};
+
+TEST_F(SyncModeTest, ExactUnlessAskedForAndUnderAnOptimizerThatBearsIt) {
+  EXPECT_EQ(with({}).mode, SyncMode::kExact);
+  EXPECT_EQ(with({}).refusal, "");
+  for (const char* mode : {"ds_sync", "moshpit", "shadow_sync"}) {
+    const SyncSettings refused = with({{"RIFFLE_SYNC", mode}});
+    EXPECT_EQ(refused.mode, SyncMode::kExact) << mode;
+    EXPECT_NE(refused.refusal.find("RIFFLE_OPTIMIZER=sgd"), std::string::npos) << refused.refusal;
+    const SyncSettings taken = with({{"RIFFLE_SYNC", mode}, {"RIFFLE_OPTIMIZER", "sgd"}});
+    EXPECT_STREQ(name_of(taken.mode), mode);
+    EXPECT_EQ(taken.refusal, "");
+  }
+}
+
+TEST_F(SyncModeTest, NoModeWithoutEpochs) {
+  for (const auto& [name, value] :
+       {std::pair{"RIFFLE_EPOCH", "0"}, std::pair{"RIFFLE_DETERMINISTIC", "1"}}) {
+    const SyncSettings s =
+        with({{"RIFFLE_SYNC", "ds_sync"}, {"RIFFLE_OPTIMIZER", "sgd"}, {name, value}});
+    EXPECT_EQ(s.mode, SyncMode::kExact);
+    EXPECT_NE(s.refusal.find(name), std::string::npos) << s.refusal;
+  }
+}
+
+TEST_F(SyncModeTest, MomentumIsANumberBelowOne) {
+  const auto momentum = [&](const char* value) {
+    return with(
+        {{"RIFFLE_SYNC", "ds_sync"}, {"RIFFLE_OPTIMIZER", "sgd"}, {"RIFFLE_MOMENTUM", value}});
+  };
+  EXPECT_EQ(momentum("0.9").momentum, 0.9);
+  EXPECT_EQ(momentum("0.9").note, "");
+  for (const char* bad : {"1", "-0.1", "nan", "0.9x", "much"}) {
+    const SyncSettings s = momentum(bad);
+    EXPECT_EQ(s.momentum, 0) << bad;
+    EXPECT_EQ(s.mode, SyncMode::kDsSync);
+    EXPECT_NE(s.note.find(std::string("RIFFLE_MOMENTUM=") + bad), std::string::npos) << s.note;
+    EXPECT_NE(s.note.find("below 1"), std::string::npos) << s.note;
+  }
+}
+
+}  // namespace
+}  // namespace riffle

@@ -1,0 +1,417 @@
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include "topology/plan/cost.h"
+#include "topology/plan/limits.h"
+#include "topology/plan/patterns/contraction.h"
+#include "topology/plan/patterns/families.h"
+#include "topology/plan/planner.h"
+
+namespace riffle {
+namespace {
+
+constexpr std::uint32_t kFullChunkBytes = 1 << 20;
+constexpr std::uint32_t kLeastChunkBytes = 32 << 10;
+constexpr double kTie = 1.02;       // as fast: then the one that mixes better
+constexpr double kGridTie = 1.05;   // a full grid may be so much slower, for its exactness
+constexpr double kLeastGroup = 2;   // mean group size of every node
+constexpr int kSlowestMeeting = 4;  // every node meets others at least every so many steps
+constexpr int kTries = 6;           // labellings of a small pattern, of which the best is kept
+constexpr double kHopeless = 3;     // times the limit: other labels are not tried
+constexpr int kFewNodes = 24;       // for which so many are tried
+constexpr int kCostedSteps = 16;
+constexpr std::size_t kMostExamined = 24;  // of large fabrics
+
+struct Proposal {
+  Cycle cycle;
+  PatternCandidate candidate;
+  std::uint32_t chunk_bytes = 0;
+  bool is_examined = false;
+};
+
+// What all steps of a table cost. Partitions are costed once, steps add them up by lane.
+class TableCost {
+ public:
+  TableCost(const FabricView& view, const PatternTable& table) : view_(view), table_(table) {
+    for (const GroupPlan& partition : table.partitions) {
+      parts_.push_back(cost_of(view, PlanSet{{partition}, {}, 0}));
+    }
+  }
+
+  // What the slowest chunk takes by itself, per byte of it. Chunks that cross a narrow link come in
+  // turn, so the last of them may begin when nearly all else is done.
+  double slowest_chunk_us() const {
+    double slowest = 0;
+    for (const PlanCost& part : parts_) {
+      double sum = 0;
+      for (const PhaseCost& phase : part.phases) sum += phase.time_us;
+      slowest = std::max(slowest, sum);
+    }
+    return slowest;
+  }
+
+  PlanCost step(int t) const {
+    PlanCost cost(view_);
+    cost.lanes = table_.lanes;
+    for (int lane = 0; lane < table_.lanes; ++lane) {
+      const std::size_t entry =
+          static_cast<std::size_t>(t) * static_cast<std::size_t>(table_.lanes) +
+          static_cast<std::size_t>(lane);
+      const PlanCost& part = parts_[table_.table[entry]];
+      cost.loads += part.loads;
+      cost.phases.insert(cost.phases.end(), part.phases.begin(), part.phases.end());
+      cost.latency_us += part.latency_us / table_.lanes;
+    }
+    return cost;
+  }
+
+ private:
+  const FabricView& view_;
+  const PatternTable& table_;
+  std::vector<PlanCost> parts_;
+};
+
+// Small chunks only if the lanes need them: each should get two of a call at least.
+std::uint32_t largest_chunk(std::uint64_t bytes, int lanes) {
+  std::uint32_t chunk = kFullChunkBytes;
+  while (chunk > kLeastChunkBytes && bytes / chunk < 2 * static_cast<std::uint64_t>(lanes)) {
+    chunk /= 2;
+  }
+  return chunk;
+}
+
+void predict_time(const FabricView& view, const PatternTable& table, const PatternOptions& options,
+                  Proposal& proposal) {
+  const TableCost costs(view, table);
+  // Lanes that go through the whole period at once make all steps alike; and where they do not, a
+  // part of the steps tells of all.
+  const int steps = table.lanes % table.steps == 0 ? 1 : table.steps;
+  const int stride = std::max(1, steps / kCostedSteps);
+  std::vector<PlanCost> cost;
+  for (int t = 0; t < steps; t += stride) cost.push_back(costs.step(t));
+  PatternCandidate& candidate = proposal.candidate;
+  candidate.time_us = 0;
+  for (std::uint32_t chunk = largest_chunk(options.bytes, table.lanes); chunk >= kLeastChunkBytes;
+       chunk /= 2) {
+    const double tail_us = static_cast<double>(std::min<std::uint64_t>(chunk, options.bytes)) *
+                           costs.slowest_chunk_us();
+    double sum = 0, slowest = 0;
+    std::string limit;
+    for (const PlanCost& c : cost) {
+      Prediction p = predict(view, c, options.bytes, chunk, options.message_ns);
+      p.time_us += tail_us;
+      sum += p.time_us;
+      if (p.time_us > slowest) {
+        slowest = p.time_us;
+        limit = std::move(p.limit);
+      }
+    }
+    const double mean = sum / static_cast<double>(cost.size());
+    if (candidate.time_us > 0 && mean >= 0.995 * candidate.time_us) continue;
+    candidate.time_us = mean;
+    candidate.slowest_us = slowest;
+    candidate.limit = std::move(limit);
+    proposal.chunk_bytes = chunk;
+  }
+}
+
+// The least mean group size over nodes and lanes, and the longest time without meeting anybody.
+struct Company {
+  double least_size = 0;
+  int longest_alone = 0;
+};
+
+Company company_of(const Cycle& cycle, int nodes) {
+  const std::size_t steps = cycle.steps.size();
+  std::vector<std::size_t> sum(static_cast<std::size_t>(nodes), 0);
+  std::vector<std::vector<std::size_t>> meetings(static_cast<std::size_t>(nodes));
+  for (std::size_t t = 0; t < steps; ++t) {
+    for (const auto& group : cycle.steps[t]) {
+      if (group.size() < 2) continue;
+      for (int m : group) {
+        sum[static_cast<std::size_t>(m)] += group.size() - 1;
+        meetings[static_cast<std::size_t>(m)].push_back(t);
+      }
+    }
+  }
+  Company company;
+  company.least_size = 1 + static_cast<double>(*std::min_element(sum.begin(), sum.end())) /
+                               static_cast<double>(steps);
+  for (const auto& at : meetings) {
+    std::size_t longest = at.empty() ? steps + 1 : at.front() + steps - at.back();
+    for (std::size_t i = 1; i < at.size(); ++i) longest = std::max(longest, at[i] - at[i - 1]);
+    company.longest_alone = std::max(company.longest_alone, static_cast<int>(longest));
+  }
+  return company;
+}
+
+std::string printed(const char* format, double a, double b) {
+  char text[160];
+  std::snprintf(text, sizeof text, format, a, b);
+  return text;
+}
+
+class Chooser {
+ public:
+  Chooser(const Fabric& fabric, PatternMode mode, const PatternOptions& options)
+      : view_(fabric), mode_(mode), options_(options) {
+    rule_ = {options.delta, options.round_steps, mode != PatternMode::kShadowSync};
+  }
+
+  Result<PatternChoice> choose() {
+    const FamilyOptions family = family_options(0);
+    if (mode_ == PatternMode::kMoshpit) {
+      add(propose_grids(view_, family));
+      if (!any_full_grid()) {
+        add(propose_incomplete_grids(view_, family));
+        add(propose_random_groups(view_, family));
+      } else if (options_.dimensions == 0) {
+        // The same grids, the axis across racks not as often as the others.
+        for (const Ration& ration : rations(view_, family)) {
+          if (ration.crossing == Crossing::kAll && ration.slow == 1) add(best_labels(ration));
+        }
+      }
+    } else {
+      add(propose_grids(view_, family));
+      add(propose_reference(view_, family));
+      for (const Ration& ration : rations(view_, family)) add(best_labels(ration));
+      if (mode_ == PatternMode::kShadowSync) add(everybody());
+    }
+    if (Status s = restrict_to_only(); !s) return s;
+    std::stable_sort(proposals_.begin(), proposals_.end(), [&](const auto& a, const auto& b) {
+      return a.candidate.time_us < b.candidate.time_us;
+    });
+    examine();
+    return decide();
+  }
+
+ private:
+  FamilyOptions family_options(int attempt) const {
+    return {options_.seed + 0x9e3779b97f4a7c15u * static_cast<std::uint64_t>(attempt),
+            options_.max_lanes, mode_ == PatternMode::kMoshpit ? options_.dimensions : 0};
+  }
+
+  bool any_full_grid() const {
+    return std::any_of(proposals_.begin(), proposals_.end(), [](const Proposal& p) {
+      return p.cycle.is_grid() && p.cycle.steps.size() > 1;
+    });
+  }
+
+  // Rounds over all nodes at once: the most mixing for the most traffic.
+  std::vector<Cycle> everybody() const {
+    std::vector<int> all;
+    for (const RackView& rack : view_.racks()) {
+      all.insert(all.end(), rack.members.begin(), rack.members.end());
+    }
+    return {{"everybody", {{all}}, 1, {view_.size()}}};
+  }
+
+  // Labels change what meets when, not what it costs.
+  std::vector<Cycle> best_labels(const Ration& ration) const {
+    std::optional<Cycle> best;
+    double least = 0;
+    const int tries = view_.size() <= kFewNodes ? kTries : 1;
+    for (int i = 0; i < tries; ++i) {
+      Cycle cycle = rationed_pairs(view_, ration, family_options(i));
+      double deviation = 0;
+      if (tries > 1) {
+        Cycle one_lane = cycle;
+        one_lane.lanes = 1;
+        const Mixing mixing = mixing_of(table_of(view_, one_lane), rule_);
+        if (!mixing.connected) continue;
+        deviation = mixing.deviation;
+      }
+      if (best && deviation >= least) continue;
+      least = deviation;
+      best = std::move(cycle);
+      if (deviation > kHopeless * options_.max_deviation * rule_.steps) break;
+    }
+    if (!best) return {};
+    return {std::move(*best)};
+  }
+
+  void add(std::vector<Cycle> cycles) {
+    for (Cycle& cycle : cycles) {
+      if (cycle.steps.empty() || cycle.steps.size() > kMaxPatternSteps) continue;
+      // Another family may have come to the same by another way.
+      if (std::any_of(proposals_.begin(), proposals_.end(), [&](const Proposal& p) {
+            return p.cycle.name == cycle.name || p.cycle.steps == cycle.steps;
+          })) {
+        continue;
+      }
+      add_shuffles(cycle);
+      Proposal proposal;
+      proposal.candidate.name = cycle.name;
+      predict_time(view_, table_of(view_, cycle), options_, proposal);
+      proposal.cycle = std::move(cycle);
+      proposals_.push_back(std::move(proposal));
+    }
+  }
+
+  void add_shuffles(Cycle& cycle) const {
+    const Cycle once = cycle;
+    for (int i = 1; i < options_.shuffles; ++i) {
+      if (cycle.steps.size() + once.steps.size() > kMaxPatternSteps) break;
+      const Cycle other = relabelled(view_, once, options_.seed + static_cast<std::uint64_t>(i));
+      cycle.steps.insert(cycle.steps.end(), other.steps.begin(), other.steps.end());
+    }
+  }
+
+  Status restrict_to_only() {
+    if (options_.only.empty()) return Status::ok();
+    std::string names;
+    for (const Proposal& p : proposals_) {
+      names += (names.empty() ? "\"" : ", \"") + p.candidate.name + "\"";
+    }
+    std::erase_if(proposals_, [&](const Proposal& p) { return p.candidate.name != options_.only; });
+    if (!proposals_.empty()) return Status::ok();
+    return invalid_argument("patterns: there is no pattern called \"" + options_.only +
+                            "\" for this fabric, accepted: " + names);
+  }
+
+  // Few nodes: all. Else from the fastest on until enough are known.
+  void examine() {
+    std::size_t examined = 0;
+    std::optional<double> first;
+    for (Proposal& p : proposals_) {
+      if (view_.size() > kExactNodes) {
+        if (examined >= kMostExamined && first) break;
+        if (first && mode_ != PatternMode::kShadowSync && p.candidate.time_us > kGridTie * *first) {
+          break;
+        }
+      }
+      ++examined;
+      examine(p);
+      if (p.candidate.refused.empty() && !first) first = p.candidate.time_us;
+    }
+    for (Proposal& p : proposals_) {
+      if (!p.is_examined) p.candidate.refused = "slower; its mixing was not examined";
+    }
+  }
+
+  void examine(Proposal& p) const {
+    PatternCandidate& c = p.candidate;
+    p.is_examined = true;
+    const PatternTable table = table_of(view_, p.cycle);
+    const Company company = company_of(p.cycle, view_.size());
+    c.group_size = company.least_size;
+    if (Status s = verify_contraction(table); !s) {
+      c.refused = s.message();
+      return;
+    }
+    const Mixing mixing = mixing_of(table, rule_);
+    c.contraction = mixing.contraction;
+    c.norm = mixing.norm;
+    constexpr double kRounding = 1e-9;
+    c.deviation = mixing.deviation < kRounding ? 0 : mixing.deviation;
+    c.worst_deviation = mixing.worst_deviation < kRounding ? 0 : mixing.worst_deviation;
+    // What nodes did since the snapshot is nobody's fault.
+    const double own = rule_.current ? 0 : rule_.steps * (1 - 1.0 / view_.size());
+    const double limit = own + options_.max_deviation * rule_.steps;
+    if (c.deviation > limit) {
+      c.refused =
+          printed("nodes deviate by %.3g sigma^2, accepted at most %.3g", c.deviation, limit);
+    } else if (c.group_size < kLeastGroup) {
+      c.refused = printed("a node's groups have %.3g members on average, accepted from %.3g",
+                          c.group_size, kLeastGroup);
+    } else if (company.longest_alone > kSlowestMeeting) {
+      c.refused = printed("a node meets others every %.0f steps only, accepted at most %.0f",
+                          company.longest_alone, kSlowestMeeting);
+    }
+  }
+
+  // Smaller is better.
+  double merit(const Proposal& p) const {
+    // What nodes deviate in the background grows with the time of a round.
+    if (mode_ == PatternMode::kShadowSync) return p.candidate.time_us * p.candidate.deviation;
+    return p.candidate.time_us;
+  }
+
+  Result<PatternChoice> decide() {
+    const auto usable = [](const Proposal& p) { return p.candidate.refused.empty(); };
+    double least = 0;
+    for (const Proposal& p : proposals_) {
+      if (usable(p) && (least == 0 || merit(p) < least)) least = merit(p);
+    }
+    if (least == 0) {
+      return invalid_argument(
+          "patterns: none of " + std::to_string(proposals_.size()) + " patterns may be used" +
+          (proposals_.empty() ? ""
+                              : ", e.g. " + proposals_.front().candidate.name + ": " +
+                                    proposals_.front().candidate.refused));
+    }
+    const Proposal* chosen = nullptr;
+    for (const bool grids : {true, false}) {
+      for (const Proposal& p : proposals_) {
+        if (!usable(p) || p.cycle.is_grid() < grids) continue;
+        if (merit(p) > least * (grids ? kGridTie : kTie)) continue;
+        if (chosen == nullptr || p.candidate.deviation < chosen->candidate.deviation) chosen = &p;
+      }
+      if (chosen != nullptr) break;
+    }
+    PatternChoice choice;
+    choice.table = table_of(view_, chosen->cycle);
+    choice.table.chunk_bytes = chosen->chunk_bytes;
+    choice.dimensions = chosen->cycle.dimensions;
+    choice.quality = chosen->candidate;
+    if (Status s = validate(choice.table); !s) return internal_error(s.message());
+    PlanOptions exact;
+    exact.seed = options_.seed;
+    exact.message_ns = options_.message_ns;
+    auto plan_choice = plan(view_.fabric(), options_.bytes, exact);
+    if (!plan_choice) return plan_choice.status();
+    choice.exact_us = plan_choice->time_us;
+    choice.candidates.push_back(chosen->candidate);
+    for (const Proposal& p : proposals_) {
+      if (&p != chosen) choice.candidates.push_back(p.candidate);
+    }
+    choice.reason = reason(choice);
+    return choice;
+  }
+
+  static std::string reason(const PatternChoice& choice) {
+    const PatternCandidate& q = choice.quality;
+    return "limited by " + q.limit + "; " + q.name +
+           printed(": %.2f times as fast as the exact plan, nodes deviate by %.3g sigma^2",
+                   choice.exact_us / q.time_us, q.deviation);
+  }
+
+  FabricView view_;
+  PatternMode mode_;
+  PatternOptions options_;
+  MixingRule rule_;
+  std::vector<Proposal> proposals_;
+};
+
+}  // namespace
+
+Result<PatternChoice> choose_pattern(const Fabric& fabric, PatternMode mode,
+                                     const PatternOptions& options) {
+  if (Status s = validate(fabric); !s) return s;
+  if (fabric.size() < 2) return invalid_argument("patterns: 1 node, accepted from 2");
+  if (options.max_lanes < 1 || options.max_lanes > static_cast<int>(kMaxPlanLanes)) {
+    return invalid_argument("patterns: " + std::to_string(options.max_lanes) +
+                            " lanes, accepted 1.." + std::to_string(kMaxPlanLanes));
+  }
+  if (options.shuffles < 1) {
+    return invalid_argument("patterns: " + std::to_string(options.shuffles) +
+                            " shuffles, accepted from 1");
+  }
+  if (options.bytes < 1) return invalid_argument("patterns: calls of 0 bytes, accepted from 1");
+  if (!(options.max_deviation > 0)) {
+    return invalid_argument("patterns: a deviation of at most " +
+                            std::to_string(options.max_deviation) + ", accepted above 0");
+  }
+  if (!(options.delta > 0 && options.delta < 2)) {
+    return invalid_argument("patterns: delta " + std::to_string(options.delta) +
+                            ", accepted between 0 and 2");
+  }
+  if (options.round_steps < 1) {
+    return invalid_argument("patterns: rounds of " + std::to_string(options.round_steps) +
+                            " steps, accepted from 1");
+  }
+  return Chooser(fabric, mode, options).choose();
+}
+
+}  // namespace riffle
