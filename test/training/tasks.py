@@ -59,8 +59,8 @@ class Text:
 
     def __init__(self, name, rate):
         self.name, self.rate = name, rate
-        self.batch = 4  # pieces of text per worker and step
-        self.steps, self.folds = 600, 1
+        self.batch = 2  # pieces of text per worker and step
+        self.steps, self.folds = 400, 1
         self.score_name = "validation loss"
         self._alphabet = None
 
@@ -170,7 +170,7 @@ def cnn():
 
 TASKS = {task.name: task for task in (
     Digits("digits-mlp", mlp, 0.05), Digits("digits-cnn", cnn, 0.05),
-    Digits("digits-wide", wide, 0.05), Text("text", 0.1))}
+    Digits("digits-wide", wide, 0.05), Text("text", 0.2))}
 RATES_ADAM = {"digits-mlp": 0.003, "digits-cnn": 0.003, "digits-wide": 0.001, "text": 0.003}
 MOMENTUM = 0.9
 
