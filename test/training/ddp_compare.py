@@ -1,6 +1,6 @@
 """Paired trainings through the plugin (ddp_worker.py): for every mode the same starts and the same
-order of the data. Writes <output>/<task>-<optimizer>-<mode>-plugin.json after every training, in the
-form of simulate.py's files but marked as the plugin's; `report.py` compares them.
+order of the data. Adds every training to <output>/<task>-<optimizer>-<mode>-plugin.json, in the form
+of simulate.py's files but marked as the plugin's; `report.py` compares them.
 
   ddp_compare.py --plugin SO --library SO --task digits-mlp --seeds 0-2 --folds 0 --output DIR
 
@@ -8,6 +8,7 @@ Modes are RIFFLE_SYNC's; `ds_sync-momentum` adds RIFFLE_MOMENTUM. With --cluster
 of an emulated network, and --target gives the time to a score: computing and exchange, not scoring."""
 
 import argparse
+import itertools
 import json
 import pathlib
 import statistics
@@ -99,7 +100,7 @@ def parse():
     parser.add_argument("--folds", type=simulate.seeds, metavar="FIRST-LAST",
                         help="default: all of the task")
     parser.add_argument("--steps", type=int, help="default: the task's")
-    parser.add_argument("--bucket-bytes", type=int, default=64 << 10)
+    parser.add_argument("--bucket-bytes", type=int, default=1 << 20)
     parser.add_argument("--algorithm", default="collnet", help="what NCCL_ALGO would force")
     parser.add_argument("--score-every", type=int, default=50, help="steps")
     parser.add_argument("--target", type=float, help="score whose time is wanted")
@@ -118,24 +119,20 @@ def main():
     options = parse()
     task = tasks.TASKS[options.task]
     options.output.mkdir(parents=True, exist_ok=True)
-    curves = {mode: [] for mode in options.modes.split(",")}
-    runs = {mode: [] for mode in curves}
-    for seed, fold in ((s, f) for s in options.seeds for f in options.folds):
-        for mode in curves:
-            curve, run = train(task, mode, seed, fold, options)
-            curves[mode].append(curve)
-            runs[mode].append(run)
-            settings = {"steps": options.steps, "bucket_bytes": options.bucket_bytes,
-                        "network": options.cluster[1] if options.cluster else "loopback",
-                        "environment": environment_of(mode, options)}
-            record = {"source": "plugin", "task": task.name, "mode": mode,
-                      "workers": ddp_run.WORKERS, "optimizer": options.optimizer,
-                      "score": task.score_name, "settings": settings,
-                      "curve": simulate.merged(curves[mode], [1] * len(runs[mode])),
-                      "runs": runs[mode]}
-            name = f"{task.name}-{options.optimizer}-{mode}-plugin.json"
-            (options.output / name).write_text(simulate.text_of(record))
-            print(mode, json.dumps(run), flush=True)
+    for seed, fold, mode in itertools.product(options.seeds, options.folds,
+                                              options.modes.split(",")):
+        curve, run = train(task, mode, seed, fold, options)
+        settings = {"steps": options.steps, "bucket_bytes": options.bucket_bytes,
+                    "rate": tasks.rate_of(options.optimizer, task), "batch": task.batch,
+                    "decays": task.decays,
+                    "network": options.cluster[1] if options.cluster else "loopback",
+                    "environment": environment_of(mode, options)}
+        record = {"source": "plugin", "task": task.name, "mode": mode, "workers": ddp_run.WORKERS,
+                  "optimizer": options.optimizer, "score": task.score_name, "settings": settings,
+                  "curve": simulate.merged([curve], [1]), "runs": [run]}
+        file = options.output / f"{task.name}-{options.optimizer}-{mode}-plugin.json"
+        file.write_text(simulate.text_of(simulate.added(record, file)))
+        print(mode, json.dumps(run), flush=True)
 
 
 if __name__ == "__main__":

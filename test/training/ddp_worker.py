@@ -55,7 +55,7 @@ def main(arguments=None):
     task = tasks.TASKS[options.task]
     steps = task.steps if options.steps is None else options.steps
     data, module = task.load(options.seed, options.fold), task.model(options.seed)
-    optimizer = tasks.optimizer(options.optimizer, task, module.parameters(), options.rate)
+    optimizer = tasks.Optimizer(options.optimizer, task, module.parameters(), steps, options.rate)
 
     dist.init_process_group("gloo", rank=rank, world_size=ranks, init_method="file://" +
                             os.path.abspath(os.path.join(options.output, "store")))

@@ -40,8 +40,9 @@ def rule(mode, options):
         return relaxed.GroupStateMomentum(mode, relaxed.grid(4, 2), tasks.MOMENTUM, **relaxing)
     if mode == "moshpit":
         return relaxed.GroupState(mode, relaxed.grid(2, 2, 2), **relaxing)
-    if mode == "shadow_sync":
-        return relaxed.ShadowAverage(mode, options.gap, 1.0, **relaxing)
+    if mode == "shadow_sync" or mode.startswith("shadow_sync-gap"):
+        gap = int(mode.removeprefix("shadow_sync-gap")) if "-" in mode else options.gap
+        return relaxed.ShadowAverage(mode, gap, 1.0, **relaxing)
     if mode == "shadow_sync-interpolation":
         return relaxed.ShadowAverage(mode, options.gap, 0.5, interpolate=True, **relaxing)
     if mode == "shadow_sync-fir":
@@ -85,7 +86,7 @@ def train(task, runs, rule, options, trace=None):
     every --trace-every steps."""
     data = [load(task.name, seed, fold) for seed, fold in runs]
     stack = Stack(task, runs)
-    optimizer = tasks.optimizer(options.optimizer, task, [stack.x], options.rate)
+    optimizer = tasks.Optimizer(options.optimizer, task, [stack.x], options.steps, options.rate)
     orders = [d.batches(seed, options.steps, WORKERS, task.batch)
               for d, (seed, _) in zip(data, runs)]
     curve, losses_since = [], []
@@ -190,6 +191,7 @@ def main():
         start = time.monotonic()
         done = [train(task, part, rule(mode, options), options) for part in passes]
         settings = {key: getattr(options, key) for key in ("steps", "warmup", "full_every", "gap")}
+        settings |= {"rate": tasks.rate_of(options.optimizer, task, options.rate), "batch": task.batch, "decays": task.decays}
         record = {"source": "simulation", "task": task.name, "mode": mode, "workers": WORKERS,
                   "optimizer": options.optimizer, "score": task.score_name, "settings": settings,
                   "curve": merged([curve for curve, _ in done], list(map(len, passes))),
