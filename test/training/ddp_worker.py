@@ -1,0 +1,98 @@
+"""One worker of a PyTorch DistributedDataParallel training whose gradients go through a plugin. Its
+rank is RANK of WORLD_SIZE, as set by torchrun and `riffle cluster`. Gloo serves DDP's set-up only
+(over GLOO_SOCKET_IFNAME, loopback unless set); every gradient goes through ddp_hook.py.
+
+Leaves <output>/course<rank>.json (losses, times, scores of this worker's own model) and
+<output>/weights<rank>.npz: its weights at the end, and on the way every --trace-every steps."""
+
+import argparse
+import json
+import os
+import time
+
+os.environ["OMP_NUM_THREADS"] = "1"  # all workers share this machine's processors
+os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+
+import tasks  # noqa: E402
+from ddp_hook import PluginHook  # noqa: E402
+from trainer import Trainer  # noqa: E402
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--library", required=True, help="libriffle_trainer.so")
+    parser.add_argument("--plugin", required=True, help="libnccl-net-riffle.so")
+    parser.add_argument("--output", required=True, help="folder, the same for all workers")
+    parser.add_argument("--task", choices=tasks.TASKS, default="digits-mlp")
+    parser.add_argument("--optimizer", choices=("sgd", "adam"), default="sgd")
+    parser.add_argument("--rate", type=float, help="learning rate; default: the task's")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--fold", type=int, default=0)
+    parser.add_argument("--steps", type=int, help="default: the task's")
+    parser.add_argument("--bucket-bytes", type=int, default=8 << 10,
+                        help="of DDP's buckets; these models are small")
+    parser.add_argument("--score-every", type=int, default=0, help="steps; 0: at the end only")
+    parser.add_argument("--trace-every", type=int, default=0, help="steps; 0: at the end only")
+    parser.add_argument("--algorithm", default="", help="what NCCL_ALGO would force")
+    parser.add_argument("--fault", choices=("", "lost", "bit"), default="",
+                        help="spoil the last worker's share of one sum, or one bit of its result")
+    return parser.parse_args(arguments)
+
+
+def flat(model):
+    return torch.cat([p.detach().flatten() for p in model.parameters()]).numpy().copy()
+
+
+def main(arguments=None):
+    torch.set_num_threads(1)
+    options = parse(arguments)
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    task = tasks.TASKS[options.task]
+    steps = task.steps if options.steps is None else options.steps
+    data, module = task.load(options.seed, options.fold), task.model(options.seed)
+    optimizer = tasks.Optimizer(options.optimizer, task, module.parameters(), steps, options.rate)
+
+    dist.init_process_group("gloo", rank=rank, world_size=ranks, init_method="file://" +
+                            os.path.abspath(os.path.join(options.output, "store")))
+    dist._DEFAULT_FIRST_BUCKET_BYTES = options.bucket_bytes
+    model = DistributedDataParallel(module, bucket_cap_mb=options.bucket_bytes / (1 << 20),
+                                    broadcast_buffers=False)
+    trainer = Trainer(options.library, options.plugin, os.path.join(options.output, "rendezvous"),
+                      rank, ranks, options.algorithm)
+    hook = PluginHook(trainer, ranks)
+    model.register_comm_hook(None, hook.sum_bucket)
+
+    course, trace = [], {}
+    for step, rows in enumerate(data.batches(options.seed, steps, ranks, task.batch)):
+        start = time.monotonic()
+        spoiled = rank == ranks - 1 and step == steps // 2
+        optimizer.zero_grad()
+        loss = task.loss(model(data.inputs[rows[rank]]), data.targets[rows[rank]])
+        (loss * 0 if spoiled and options.fault == "lost" else loss).backward()
+        if spoiled and options.fault == "bit":
+            gradient = list(module.parameters())[-1].grad
+            gradient.numpy().reshape(-1).view(np.uint32)[0] ^= 1 << 20
+        optimizer.step()
+        entry = {"step": step, "loss": loss.item(), "step_s": time.monotonic() - start}
+        last = step + 1 == steps
+        if last or (options.score_every and (step + 1) % options.score_every == 0):
+            with torch.no_grad():
+                entry["score"] = float(task.score(module(data.held_out), data.held_out_targets))
+        if options.trace_every and (step + 1) % options.trace_every == 0:
+            trace[f"step{step + 1}"] = flat(module)
+        course.append(entry)
+    np.savez(os.path.join(options.output, f"weights{rank}.npz"), final=flat(module), **trace)
+    with open(os.path.join(options.output, f"course{rank}.json"), "w") as file:
+        json.dump({"course": course, "collnet_calls": trainer.collnet_calls(),
+                   "bucket_bytes": hook.bucket_bytes}, file)
+    trainer.close()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""Trains 8 workers in one process by the formulas of relaxed.py, without the plugin: many paired runs
+(same start, same data order) at little cost. Writes <output>/<task>-<optimizer>-<mode>.json, marked
+as simulation, or adds its seeds to such a file of the same settings; `report.py` compares them.
+
+  simulate.py --task digits-mlp --seeds 0-9 --modes exact,ds_sync --output DIR"""
+
+import argparse
+import functools
+import json
+import os
+import pathlib
+import time
+
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import functorch  # noqa: E402
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+
+import relaxed  # noqa: E402
+import tasks  # noqa: E402
+
+WORKERS = 8
+
+
+def rule(mode, options):
+    """A fresh rule: it keeps the state of one training."""
+    relaxing = dict(warmup=options.warmup, full_every=options.full_every)
+    if mode == "exact":
+        return relaxed.Exact()
+    if mode == "local":
+        return relaxed.Local()
+    if mode == "stateless":
+        return relaxed.Stateless(relaxed.grid(4, 2))
+    if mode == "ds_sync":  # two racks of four: within the racks, then across them
+        return relaxed.GroupState(mode, relaxed.grid(4, 2), **relaxing)
+    if mode == "ds_sync-rotating":
+        return relaxed.GroupState(mode, relaxed.rotating_cross_group(2, 4), **relaxing)
+    if mode == "ds_sync-momentum":
+        return relaxed.GroupStateMomentum(mode, relaxed.grid(4, 2), tasks.MOMENTUM, **relaxing)
+    if mode == "moshpit":
+        return relaxed.GroupState(mode, relaxed.grid(2, 2, 2), **relaxing)
+    if mode == "shadow_sync" or mode.startswith("shadow_sync-gap"):
+        gap = int(mode.removeprefix("shadow_sync-gap")) if "-" in mode else options.gap
+        return relaxed.ShadowAverage(mode, gap, 1.0, **relaxing)
+    if mode == "shadow_sync-interpolation":
+        return relaxed.ShadowAverage(mode, options.gap, 0.5, interpolate=True, **relaxing)
+    if mode == "shadow_sync-fir":
+        return relaxed.ShadowFir(mode, options.gap, **relaxing)
+    raise SystemExit(f'simulate.py: --modes "{mode}" is unknown; see rule() in this file')
+
+
+class Stack:
+    """Runs x workers models of one kind as rows of one matrix of parameters."""
+
+    def __init__(self, task, runs):
+        models = [task.model(seed) for seed, _ in runs]
+        self._call, parameters, self._buffers = functorch.make_functional_with_buffers(models[0])
+        self._shapes = [p.shape for p in parameters]
+        self._sizes = [p.numel() for p in parameters]
+        start = torch.stack([torch.cat([p.detach().flatten() for p in m.parameters()])
+                             for m in models])
+        self.x = start[:, None].repeat(1, WORKERS, 1).requires_grad_()  # runs x workers x elements
+        self._task = task
+
+    def logits(self, row, inputs):
+        parts = zip(row.split(self._sizes), self._shapes)
+        return self._call([part.view(shape) for part, shape in parts], self._buffers, inputs)
+
+    def gradients(self, inputs, targets):
+        """Losses (runs x workers) and gradients; inputs: runs x workers x batch x ..."""
+        def loss(row, inputs, targets):
+            return self._task.loss(self.logits(row, inputs), targets)
+        losses = functorch.vmap(functorch.vmap(loss))(self.x, inputs, targets)
+        return losses.detach(), torch.autograd.grad(losses.sum(), self.x)[0]
+
+    @torch.no_grad()
+    def scores(self, rows, data, every=1):
+        """Of every row of parameters, on what `data` holds out, or on every n-th piece of it."""
+        out = functorch.vmap(self.logits, in_dims=(0, None))(rows, data.held_out[::every])
+        return self._task.score(out, data.held_out_targets[::every]).numpy()
+
+
+def train(task, runs, rule, options, trace=None):
+    """One training per (seed, fold) of `runs`. `trace` receives the weights of all workers after
+    every --trace-every steps."""
+    data = [load(task.name, seed, fold) for seed, fold in runs]
+    stack = Stack(task, runs)
+    optimizer = tasks.Optimizer(options.optimizer, task, [stack.x], options.steps, options.rate)
+    orders = [d.batches(seed, options.steps, WORKERS, task.batch)
+              for d, (seed, _) in zip(data, runs)]
+    curve, losses_since = [], []
+    for step, rows in enumerate(zip(*orders), start=1):
+        losses, g = stack.gradients(torch.stack([d.inputs[r] for d, r in zip(data, rows)]),
+                                    torch.stack([d.targets[r] for d, r in zip(data, rows)]))
+        stack.x.grad = rule.step(g)
+        optimizer.step()
+        losses_since.append(float(losses.mean()))
+        if trace is not None and step % options.trace_every == 0:
+            trace[step] = stack.x.detach().clone()
+        if step % options.score_every == 0 or step == options.steps:
+            x = stack.x.detach()
+            curve.append({"step": step, "loss": float(np.mean(losses_since)),
+                          "deviation": float(relaxed.deviation(x).mean()),
+                          "score": float(np.mean([stack.scores(x[i], d, every=4)
+                                                  for i, d in enumerate(data)]))})
+            losses_since = []
+    x = stack.x.detach()
+    ended = [{"seed": seed, "fold": fold, "tested": len(d.held_out),
+              "scores": [round(float(s), 6) for s in stack.scores(x[i], d)],
+              "score_of_mean": round(float(stack.scores(x[i].mean(0, keepdim=True), d)[0]), 6)}
+             for i, (d, (seed, fold)) in enumerate(zip(data, runs))]
+    return curve, ended
+
+
+@functools.lru_cache(maxsize=None)
+def load(name, seed, fold):
+    task = tasks.TASKS[name]
+    return task.load(seed, fold) if task.folds > 1 else _load_once(name)
+
+
+@functools.lru_cache(maxsize=None)
+def _load_once(name):
+    return tasks.TASKS[name].load(0, 0)
+
+
+def seeds(text):
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def parse(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--task", choices=tasks.TASKS, default="digits-mlp")
+    parser.add_argument("--optimizer", choices=("sgd", "adam"), default="sgd")
+    parser.add_argument("--rate", type=float, help="learning rate; default: the task's")
+    parser.add_argument("--modes", default="exact,ds_sync,moshpit,shadow_sync")
+    parser.add_argument("--seeds", type=seeds, default=range(10), metavar="FIRST-LAST")
+    parser.add_argument("--at-once", type=int, default=10, help="runs that share a pass")
+    parser.add_argument("--steps", type=int, help="default: the task's")
+    parser.add_argument("--warmup", type=int, default=20, help="exact steps at the start")
+    parser.add_argument("--full-every", type=int, default=64, help="steps; 0: never")
+    parser.add_argument("--gap", type=int, default=4, help="steps per round of shadow_sync")
+    parser.add_argument("--score-every", type=int, default=50, help="steps")
+    parser.add_argument("--output", type=pathlib.Path, required=True)
+    options = parser.parse_args(arguments)
+    options.steps = options.steps or tasks.TASKS[options.task].steps
+    return options
+
+
+def merged(curves, weights):
+    """The weighted mean of curves over the same steps."""
+    def mean(points, key):
+        return float(f"{np.average([point[key] for point in points], weights=weights):.6g}")
+    return [{"step": points[0]["step"], **{key: mean(points, key) for key in points[0]
+                                           if key != "step"}} for points in zip(*curves)]
+
+
+def added(record, file):
+    """The record, and what a file of the same settings has of other seeds."""
+    if not file.exists():
+        return record
+    old = json.loads(file.read_text())
+    if any(old[key] != record[key] for key in record if key not in ("curve", "runs")):
+        raise SystemExit(f"simulate.py: {file} is of other settings; remove it or choose another "
+                         "--output")
+    if {(r["seed"], r["fold"]) for r in old["runs"]} & {(r["seed"], r["fold"])
+                                                       for r in record["runs"]}:
+        raise SystemExit(f"simulate.py: {file} has some of these --seeds already")
+    curve = merged([old["curve"], record["curve"]], [len(old["runs"]), len(record["runs"])])
+    return dict(record, curve=curve, runs=old["runs"] + record["runs"])
+
+
+def text_of(record):
+    """JSON with one line per run and point: short, and differences are readable."""
+    lists = {key: ",\n".join("  " + json.dumps(entry) for entry in record[key])
+             for key in ("curve", "runs")}
+    head = json.dumps({k: v for k, v in record.items() if k not in lists}, indent=1)[:-2]
+    return head + "".join(f',\n "{key}": [\n{body}\n ]' for key, body in lists.items()) + "\n}\n"
+
+
+def main():
+    torch.set_num_threads(1)
+    options = parse()
+    task = tasks.TASKS[options.task]
+    runs = [(seed, fold) for seed in options.seeds for fold in range(task.folds)]
+    passes = [runs[i:i + options.at_once] for i in range(0, len(runs), options.at_once)]
+    options.output.mkdir(parents=True, exist_ok=True)
+    for mode in options.modes.split(","):
+        start = time.monotonic()
+        done = [train(task, part, rule(mode, options), options) for part in passes]
+        settings = {key: getattr(options, key) for key in ("steps", "warmup", "full_every", "gap")}
+        settings |= {"rate": tasks.rate_of(options.optimizer, task, options.rate), "batch": task.batch, "decays": task.decays}
+        record = {"source": "simulation", "task": task.name, "mode": mode, "workers": WORKERS,
+                  "optimizer": options.optimizer, "score": task.score_name, "settings": settings,
+                  "curve": merged([curve for curve, _ in done], list(map(len, passes))),
+                  "runs": [run for _, ended in done for run in ended]}
+        file = options.output / f"{task.name}-{options.optimizer}-{mode}.json"
+        record = added(record, file)
+        file.write_text(text_of(record))
+        last = record["curve"][-1]
+        score = np.mean([run["scores"] for run in record["runs"]])
+        print(f"{file.name}: {task.score_name} {score:.4f}, deviation "
+              f"{last['deviation']:.3g}, {time.monotonic() - start:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

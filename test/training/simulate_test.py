@@ -1,0 +1,88 @@
+"""simulate.py trains as PyTorch's own modules do, and report.py's statistics are the textbook's."""
+
+import json
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+import torch
+
+import relaxed
+import report
+import simulate
+import tasks
+
+
+def options(*arguments):
+    return simulate.parse([*arguments, "--output", "unused"])
+
+
+class Simulate(unittest.TestCase):
+    def test_exact_as_one_module(self):
+        for name, steps in (("digits-mlp", 30), ("digits-cnn", 30), ("text", 5)):
+            task, trace = tasks.TASKS[name], {}
+            settings = options("--task", name, "--steps", str(steps))
+            settings.trace_every = steps
+            _, ended = simulate.train(task, [(3, 0)], relaxed.Exact(), settings, trace)
+            alone = tasks.train_alone(task, 3, 0, steps, simulate.WORKERS)
+            want = torch.cat([p.detach().flatten() for p in alone.parameters()])
+            self.assertLess((trace[steps][0] - want).abs().max(), 1e-5)
+            data = task.load(3, 0)
+            score = float(task.score(alone(data.held_out), data.held_out_targets))
+            self.assertAlmostEqual(ended[0]["scores"][0], score, places=2)
+
+    def test_workers_part_where_they_should(self):
+        for mode, apart in (("exact", False), ("local", True), ("ds_sync", True),
+                            ("shadow_sync", True)):
+            settings = options("--steps", "27", "--warmup", "5", "--full-every", "0")
+            settings.trace_every, trace = 1, {}
+            simulate.train(tasks.TASKS["digits-mlp"], [(0, 0)], simulate.rule(mode, settings),
+                           settings, trace)
+            # Local and stateless rules know no warm-up.
+            warm = relaxed.deviation(trace[5])[0] if mode != "local" else 0
+            self.assertEqual(float(warm), 0, mode)
+            self.assertEqual(float(relaxed.deviation(trace[27])[0]) > 1e-12, apart, mode)
+
+    def test_seeds_are_added_to_a_file_of_the_same_settings(self):
+        record = {"source": "simulation", "mode": "x", "curve": [{"step": 1, "loss": 1.0}],
+                  "runs": [{"seed": 0, "fold": 0}]}
+        more = dict(record, curve=[{"step": 1, "loss": 4.0}],
+                    runs=[{"seed": 1, "fold": 0}, {"seed": 2, "fold": 0}])
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "record.json")
+            file.write_text(simulate.text_of(record))
+            both = simulate.added(more, file)
+            self.assertEqual([run["seed"] for run in both["runs"]], [0, 1, 2])
+            self.assertEqual(both["curve"], [{"step": 1, "loss": 3.0}])
+            self.assertEqual(json.loads(simulate.text_of(both)), both)
+            with self.assertRaises(SystemExit):
+                simulate.added(record, file)
+            with self.assertRaises(SystemExit):
+                simulate.added(dict(more, mode="y"), file)
+
+
+class Statistics(unittest.TestCase):
+    def test_upper_limit(self):
+        # Student's t, 4 degrees of freedom, one-sided 95 %: 2.1318.
+        values = np.array([1.0, 2, 3, 4, 5])
+        self.assertAlmostEqual(report.upper_limit(values), 3 + 2.1318 * np.sqrt(2.5 / 5), places=4)
+        self.assertTrue(np.isnan(report.upper_limit(np.array([1.0]))))
+
+    def test_losses_are_paired_by_seed_and_weighed_by_fold(self):
+        def record(score, runs):
+            return {"score": score, "runs": [
+                {"seed": s, "fold": f, "tested": n, "scores": scores, "score_of_mean": 0}
+                for s, f, n, scores in runs]}
+        exact = record("accuracy", [(0, 0, 1, [0.5]), (0, 1, 3, [0.9]), (1, 0, 1, [0.7])])
+        mode = record("accuracy", [(0, 0, 1, [0.3, 0.5]), (0, 1, 3, [0.9, 0.9])])
+        np.testing.assert_allclose(report.losses(mode, exact), [100 * 0.1 / 4])
+        exact = record("validation loss", [(0, 0, 1, [2.0])])
+        mode = record("validation loss", [(0, 0, 1, [2.1, 2.3])])
+        np.testing.assert_allclose(report.losses(mode, exact), [10])
+        self.assertEqual(report.by_seed(mode)[0][1], 2.3)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    unittest.main(verbosity=2)
