@@ -23,22 +23,22 @@ bool holds_quorum(const std::vector<int>& last, const std::vector<int>& side) {
 
 std::vector<int> mutual(std::vector<int> nodes, const std::function<bool(int, int)>& reaches) {
   while (true) {
-    std::pair<int, int> most = {0, 0};  // missing in any direction, missed by others
+    std::pair<int, int> most = {0, 0};  // missed by others, cut off in any direction
     std::size_t worst = 0;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       std::pair<int, int> counts = {0, 0};
       for (const int other : nodes) {
         if (other == nodes[i]) continue;
         const bool is_missed = !reaches(other, nodes[i]);
-        counts.first += is_missed || !reaches(nodes[i], other);
-        counts.second += is_missed;
+        counts.first += is_missed;
+        counts.second += is_missed || !reaches(nodes[i], other);
       }
       if (counts >= most) {
         most = counts;
         worst = i;
       }
     }
-    if (most.first == 0) return nodes;
+    if (most.second == 0) return nodes;
     nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(worst));
   }
 }

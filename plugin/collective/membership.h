@@ -21,9 +21,9 @@ struct Membership {
 // half with its lowest-numbered node, so that of two sides at most one may.
 bool holds_quorum(const std::vector<int>& last, const std::vector<int>& side);
 
-// A subset of `nodes` in which everybody reaches everybody, made by leaving out whoever is cut off
-// from most of the others; of equal ones whoever more others miss (it may have died after it told
-// whom it reaches), then the higher number. Not always the largest one there is.
+// A subset of `nodes` in which everybody reaches everybody, made by leaving out whoever most of the
+// others miss (it may be dead, and have told whom it reaches before it died); of equal ones whoever
+// misses more, then the higher number. Not always the largest one there is.
 std::vector<int> mutual(std::vector<int> nodes, const std::function<bool(int, int)>& reaches);
 
 }  // namespace riffle

@@ -119,8 +119,8 @@ void Regroup::tell_state_to(int peer) {
 
 Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
   if (is_over_ || has_lost(peer)) return Status::ok();
-  const Status mangled = remote_error("mangled message " + std::to_string(kind) +
-                                      " about a loss from node " + std::to_string(peer));
+  Status mangled = remote_error("mangled message " + std::to_string(kind) +
+                                " about a loss from node " + std::to_string(peer));
   ByteReader reader(message);
   if (kind == kLeftBehind) {
     const std::string why = reader.text();

@@ -31,7 +31,7 @@ TEST(Membership, MoreThanHalfOrHalfWithTheLowest) {
 }
 
 TEST(Membership, WhoReachesAllOthers) {
-  const auto without = [](std::set<std::pair<int, int>> cut) {
+  const auto without = [](const std::set<std::pair<int, int>>& cut) {
     return [cut](int a, int b) { return cut.count({std::min(a, b), std::max(a, b)}) == 0; };
   };
   EXPECT_EQ(mutual({0, 1, 2, 3}, without({})), (Nodes{0, 1, 2, 3}));
@@ -155,7 +155,7 @@ class World {
   Regroup::Steps steps(int r) {
     Node& n = *nodes_[r];
     Regroup::Steps s;
-    s.send = [this, r](int peer, std::uint32_t kind, Regroup::Bytes message) {
+    s.send = [this, r](int peer, std::uint32_t kind, const Regroup::Bytes& message) {
       Link& l = links_[r][peer];
       if (l.is_down) return;
       l.last_arrival = std::max(l.last_arrival, now_ + 1 + below(most_delay));
@@ -171,7 +171,7 @@ class World {
     s.frames_to = [](int) { return 0; };
     s.account = [r] { return Regroup::Bytes{static_cast<std::uint8_t>(r)}; };
     s.plan = [this, r](const Membership& next, const std::vector<Regroup::Bytes>& accounts,
-                       std::function<void(Result<Regroup::Bytes>)> planned) {
+                       const std::function<void(Result<Regroup::Bytes>)>& planned) {
       ASSERT_EQ(accounts.size(), next.nodes.size());
       for (std::size_t i = 0; i < accounts.size(); ++i) EXPECT_EQ(accounts[i][0], next.nodes[i]);
       push(now_ + below(most_install), [this, r, planned] {
@@ -179,7 +179,7 @@ class World {
       });
     };
     s.install = [this, r](const Regroup::Verdict& v, const std::vector<std::uint64_t>&,
-                          std::function<void(Status)> done) {
+                          const std::function<void(Status)>& done) {
       EXPECT_EQ(v.content, Regroup::Bytes{42});
       push(now_ + below(most_install), [this, r, done] {
         if (!nodes_[r]->is_dead) done(Status::ok());
@@ -200,7 +200,7 @@ class World {
       EXPECT_EQ(n.error, "");
       n.error = why;
     };
-    s.call_later = [this, r](std::uint64_t delay, std::function<void()> f) {
+    s.call_later = [this, r](std::uint64_t delay, const std::function<void()>& f) {
       const std::uint64_t id = ++last_timer_;
       nodes_[r]->timers.insert(id);
       push(now_ + delay, [this, r, id, f] {
