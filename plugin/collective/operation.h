@@ -30,6 +30,9 @@ struct Operation {
   // For studies of time on a network that carries no payloads (plugin/transport/sim): every step is
   // made, but no memory is touched and nothing is added.
   bool is_dry = false;
+  // Where nodes may be lost and the others go on (survivors.h): a copy of the input if the
+  // operation overwrites it (in place), else null. The poster's, until the operation is over.
+  const std::byte* kept = nullptr;
 
   std::atomic<State> state{State::kFree};
 

@@ -307,6 +307,12 @@ void Regroup::commit() {
   steps_.go(verdict);
 }
 
+bool Regroup::has_begun(std::uint64_t term) {
+  if (is_over_ || phase_ != Phase::kAccepted || verdict_->next.term != term) return false;
+  commit();
+  return true;
+}
+
 // A stopped node is noticed by one peer earlier than by the others, by up to a heartbeat. Who
 // neither answers nor is reached by everybody else is lost.
 void Regroup::look_for_silent() {

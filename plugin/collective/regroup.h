@@ -92,6 +92,9 @@ class Regroup {
   void lost(int peer, const std::string& why);
   // Not ok: the peer does not speak our language.
   Status received(int peer, std::uint32_t kind, const Bytes& message);
+  // A frame of this term has come: whoever sent it knows that the term has begun. True if it has
+  // begun here too, now: the frame was faster than the coordinator's word.
+  bool has_begun(std::uint64_t term);
   // Ends this node's part: the others hear that it is gone.
   void leave(const std::string& why);
   // No timer, no step any more.

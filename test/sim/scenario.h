@@ -62,6 +62,8 @@ struct Scenario {
 };
 
 Scenario draw_scenario(std::uint64_t seed);
+// The same with RIFFLE_ON_LOSS=continue, and at least one node that is lost or thinks so.
+Scenario draw_loss_scenario(std::uint64_t seed);
 
 // A few lines for people.
 std::string describe(const Scenario& scenario);
