@@ -35,7 +35,8 @@ void close(Communicator* communicator);
 
 bool reduce_support(int nccl_type, int nccl_op);
 
-// Null request: 64 are in flight, call again. Calls must come in the same order on all nodes.
+// Null request: 64 are in flight, or RIFFLE_KEEP_BYTES are in use; call again. Calls must come in
+// the same order on all nodes.
 Result<Request*> all_reduce(Communicator* c, const void* send, void* recv, std::size_t count,
                             DataType type, ReduceOp op);
 // The vector of all nodes' blocks, n * bytes_per_rank bytes, seen through the window

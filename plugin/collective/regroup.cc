@@ -194,9 +194,10 @@ void Regroup::gather() {
     if (state->second.last.term > last.term) last = state->second.last;
   }
   if (!holds_quorum(last.nodes, nodes)) {
-    return end(why_lost_text() + "; only " + std::to_string(nodes.size()) + " of " +
+    return end("left behind or cut off: only " + std::to_string(nodes.size()) + " of " +
                std::to_string(last.nodes.size()) +
-               " nodes are left on this side, the others may go on without it");
+               " nodes are on this side, the others may go on without them (" + why_lost_text() +
+               ")");
   }
   if (nodes.front() == rank_ && nobody_reaches_lower()) decide(nodes, last);
 }
@@ -223,9 +224,10 @@ void Regroup::decide(const std::vector<int>& nodes, const Membership& last) {
   }
   Membership next{round_, mutual(able, reaches)};
   if (!next.has(rank_) || !holds_quorum(last.nodes, next.nodes)) {
-    return end(why_lost_text() + "; of " + std::to_string(last.nodes.size()) + " nodes only " +
-               std::to_string(next.nodes.size()) +
-               " reach each other on this side, the others may go on without it");
+    return end("left behind or cut off: only " + std::to_string(next.nodes.size()) + " of " +
+               std::to_string(last.nodes.size()) +
+               " nodes reach each other on this side, the others may go on without them (" +
+               why_lost_text() + ")");
   }
   planned_for_ = next.nodes;
   std::vector<Bytes> accounts;

@@ -80,7 +80,8 @@ class Drawing {
     Fault f;
     f.kind = one_in(2) ? Fault::Kind::kKill : Fault::Kind::kStop;
     f.node = static_cast<int>(below(s_.fabric.nodes.size()));
-    f.when_ns = s_.most_start_ns + 5 * kMillisecond + below(static_cast<std::uint64_t>(run_us * 1e3));
+    f.when_ns =
+        s_.most_start_ns + 5 * kMillisecond + below(static_cast<std::uint64_t>(run_us * 1e3));
     f.is_in_switch = s_.session.epochs.collectives > 0 && one_in(2);
     if (f.is_in_switch) f.when_ns = below(50 * kMillisecond);
     s_.faults.push_back(f);

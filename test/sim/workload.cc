@@ -80,8 +80,8 @@ void Workload::make(std::size_t call, const std::vector<int>& side) {
       if (c.is_rounded) ref.magnitude[i] += std::abs(v);
     }
   }
-  ref.is_scaled = static_cast<int>(side.size()) < scenario_.size() &&
-                  scenario_.session.survivors.rescales;
+  ref.is_scaled =
+      static_cast<int>(side.size()) < scenario_.size() && scenario_.session.survivors.rescales;
   if (!ref.is_scaled) return;
   const double factor = static_cast<double>(scenario_.size()) / static_cast<double>(side.size());
   for (double& v : ref.sum) v *= factor;

@@ -18,13 +18,14 @@ TEST_P(LossesTest, TheSurvivorsGoOn) {
   for (std::uint64_t seed = 1 + GetParam(); seed <= kSeeds; seed += kParts) {
     const Scenario scenario = draw_loss_scenario(seed);
     const Outcome outcome = play(scenario);
-    EXPECT_EQ(outcome.broken, "") << describe(scenario) << "again: riffle sim --losses --seed " << seed;
+    EXPECT_EQ(outcome.broken, "") << describe(scenario) << "again: riffle sim --losses --seed "
+                                  << seed;
     survived += outcome.losses_survived > 0;
     went_on += outcome.went_on;
     in_switches += outcome.faults_in_switches;
   }
-  std::printf("%d of %d scenarios survived a loss, %d nodes went on, %d faults in switches\n", survived,
-              static_cast<int>(kSeeds / kParts), went_on, in_switches);
+  std::printf("%d of %d scenarios survived a loss, %d nodes went on, %d faults in switches\n",
+              survived, static_cast<int>(kSeeds / kParts), went_on, in_switches);
   EXPECT_GT(survived, static_cast<int>(kSeeds / kParts / 4));
   EXPECT_GT(went_on, survived);
 }
