@@ -106,6 +106,8 @@ class Regroup {
   // Why a peer is no longer reached; empty: it is.
   const std::string& why_lost(int peer) const { return why_lost_[peer]; }
   std::uint64_t round() const { return round_; }
+  // Of the members, those whose loss this node does not know of, itself among them.
+  std::vector<int> reached() const;
 
  private:
   enum class Phase { kRunning, kGathering, kAccepting, kAccepted };
@@ -130,7 +132,6 @@ class Regroup {
   void look_for_silent();
   void end(const std::string& why);
   void cancel_timers();
-  std::vector<int> reached() const;
   std::vector<int> missing() const;
   std::string why_lost_text() const;
   bool has_lost(int peer) const { return !why_lost_[peer].empty(); }

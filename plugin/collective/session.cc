@@ -88,7 +88,7 @@ std::unique_ptr<Survivors> Session::make_survivors() {
 }
 
 void Session::received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
-  if (survivors_ && Regroup::is_mine(kind)) {
+  if (survivors_ && Survivors::is_mine(kind)) {
     if (is_connected_) {
       survivors_->received(peer, kind, message);
     } else if (!bootstrap_->is_over()) {

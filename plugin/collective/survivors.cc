@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "plugin/collective/byte_io.h"
 #include "plugin/collective/rescale.h"
 #include "plugin/collective/survivors_term.h"
 #include "topology/base/check.h"
@@ -99,11 +100,14 @@ void Survivors::fail() {
 }
 
 bool Survivors::end() {
-  const bool is_clean = !has_failed_ && is_started_ && regroup_.is_running() &&
-                        !regroup_.is_over() && posted_ == released_;
+  // Also while others agree who goes on: this node needs nobody any more.
+  const bool is_clean = !has_failed_ && is_started_ && !regroup_.is_over() && is_idle();
   if (is_clean) {
-    for (int place = 0; place < term_->mesh.size(); ++place) {
-      if (place != term_->mesh.rank()) send_done(place, kDown, released_);
+    ByteWriter w;
+    w.number(released_);
+    const std::vector<std::uint8_t> message = w.take();
+    for (const int node : regroup_.reached()) {
+      if (node != mesh_->rank()) hooks_.send(node, kFinished, message);
     }
   } else {
     leave("it closed its communicator");
@@ -200,7 +204,9 @@ void Survivors::advance() {
 
 void Survivors::tell_done() {
   std::uint64_t below = done_;
-  for (const std::uint64_t child : term_->children_done) below = std::min(below, child);
+  for (const std::uint64_t child : term_->children_done) {
+    if (!options_.survivors.plants_early_end) below = std::min(below, child);
+  }
   if (term_->is_root()) {
     if (below > released_) release(below);
   } else if (below > term_->told) {
@@ -229,21 +235,22 @@ void Survivors::send_done(int place, Way way, std::uint64_t below) {
 
 void Survivors::hear_done(int peer, const FrameHeader& header) {
   const int place = term_->mesh.members().place_of(peer);
-  if (header.key == kDown) {
-    // Also when frozen: what all have is over, whatever comes.
-    if (header.seq > done_) {
-      return hooks_.violation(
-          peer, remote_error("it says that calls below " + std::to_string(header.seq) +
-                             " are over, this node is at " + std::to_string(done_)));
-    }
-    if (header.seq > released_) release(header.seq);
-    return;
-  }
+  if (header.key == kDown) return hear_over(peer, header.seq);
   const auto child = std::find(term_->children.begin(), term_->children.end(), place);
   if (child == term_->children.end() || is_frozen_) return;
   std::uint64_t& known = term_->children_done[child - term_->children.begin()];
   known = std::max(known, header.seq);
   tell_done();
+}
+
+// Also when frozen: what all have is over, whatever comes.
+void Survivors::hear_over(int peer, std::uint64_t below) {
+  if (below > done_) {
+    return hooks_.violation(peer,
+                            remote_error("it says that calls below " + std::to_string(below) +
+                                         " are over, this node is at " + std::to_string(done_)));
+  }
+  if (below > released_) release(below);
 }
 
 // ------------------------------------------------------------------------------------- mesh sink
@@ -316,6 +323,12 @@ void Survivors::departed(int peer) {
 
 void Survivors::received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
   if (has_failed_) return;
+  if (kind == kFinished) {
+    ByteReader reader(message);
+    const std::uint64_t below = reader.number();
+    if (!reader.is_complete()) return hooks_.violation(peer, remote_error("mangled goodbye"));
+    return hear_over(peer, below);
+  }
   if (const Status s = regroup_.received(peer, kind, message); !s) hooks_.violation(peer, s);
 }
 

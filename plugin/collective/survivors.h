@@ -42,12 +42,17 @@ struct SurvivorOptions {
   bool is_on = false;
   bool rescales = true;  // sums of floating-point numbers, by all / survivors
   std::uint64_t patience_ns = Regroup::Options().patience_ns;
+  // Tests only, to see that they would notice: operations are over as soon as the root has them.
+  bool plants_early_end = false;
 };
 
 class Survivors {
  public:
   static constexpr int kFanOut = 8;
   static constexpr std::uint32_t kBasis = 50;  // in a term's control channel
+  static constexpr std::uint32_t kFinished =
+      51;  // outside of terms: what is over, a goodbye behind
+  static bool is_mine(std::uint32_t kind) { return Regroup::is_mine(kind) || kind == kFinished; }
 
   struct Options {
     SurvivorOptions survivors;
@@ -117,6 +122,7 @@ class Survivors {
   void advance();
   void tell_done();
   void release(std::uint64_t below);
+  void hear_over(int peer, std::uint64_t below);
   void hear_done(int peer, const FrameHeader& header);
   void send_done(int place, Way way, std::uint64_t below);
   void term_message(int place, std::uint32_t kind, const std::vector<std::uint8_t>& message);

@@ -105,6 +105,12 @@ class Play {
         blame(f.node);
         blame(f.other);
         return network_.break_link(f.node, f.other);
+      case Fault::Kind::kUnplug:
+        blame(f.node);
+        for (int other = 0; other < s_.size(); ++other) {
+          if (other != f.node) network_.break_link(f.node, other);
+        }
+        return;
       case Fault::Kind::kNodeRate:
       case Fault::Kind::kRackRate:
         set_rate(f, f.factor);

@@ -323,6 +323,8 @@ const char* name_of(Fault::Kind kind) {
       return "pause node";
     case Fault::Kind::kBreak:
       return "break the connection of node";
+    case Fault::Kind::kUnplug:
+      return "unplug node";
     case Fault::Kind::kNodeRate:
       return "slow down node";
     case Fault::Kind::kRackRate:

@@ -20,6 +20,7 @@ struct Fault {
     kStop,      // node: it hangs for good
     kPause,     // node: it hangs for `length_ns`
     kBreak,     // the connection between node and other breaks
+    kUnplug,    // node: its connections to all others break
     kNodeRate,  // node: its rates are multiplied by `factor` for `length_ns`
     kRackRate,  // rack `node`: likewise
   };
