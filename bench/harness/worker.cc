@@ -48,7 +48,10 @@ class Task {
   }
   Status run() { return library_.run(work_); }
   std::int64_t cpu_us() const { return library_.cpu_us(); }
-  std::size_t wrong() const { return data_.wrong(receive_.data(), work_.count); }
+  std::size_t wrong() const {
+    return library_.survives_losses() ? data_.wrong_after_loss(receive_.data(), work_.count)
+                                      : data_.wrong(receive_.data(), work_.count);
+  }
 
   // Several runs in a row: in place the numbers would grow, so they run on zeros.
   void fill_zeros() { std::memset(const_cast<void*>(work_.send), 0, order_.bytes); }

@@ -35,7 +35,7 @@ TEST_P(LossesTest, TheSurvivorsGoOn) {
 
 INSTANTIATE_TEST_SUITE_P(Part, LossesTest, ::testing::Range<std::uint64_t>(0, kParts));
 
-// Eight equal nodes, 24 calls of 512 KiB, four at once: some 200 ms.
+// Eight equal nodes, 24 calls of 256 KiB, four at once: some 100 ms.
 Scenario eight_nodes(std::uint64_t seed) {
   Scenario s;
   s.seed = seed;
@@ -55,7 +55,7 @@ Scenario eight_nodes(std::uint64_t seed) {
   s.outstanding = 4;
   s.plans = plan(s.fabric, 1 << 20, {})->plans;
   for (int i = 0; i < 24; ++i) {
-    s.calls.push_back({.count = 128 << 10, .in_place = i % 2 == 0, .is_rounded = i % 3 == 0});
+    s.calls.push_back({.count = 64 << 10, .in_place = i % 2 == 0, .is_rounded = i % 3 == 0});
   }
   return s;
 }
@@ -67,7 +67,7 @@ TEST(LossTest, OneOrTwoOfEightAreLostInMidCollective) {
   ASSERT_EQ(undisturbed.broken, "");
   std::uint64_t worst_ns = 0;
   int again = 0;
-  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
     std::mt19937_64 random(seed);
     Scenario s = eight_nodes(seed);
     const std::size_t losses = 1 + seed % 2;
@@ -80,7 +80,7 @@ TEST(LossTest, OneOrTwoOfEightAreLostInMidCollective) {
       f.kind = kKinds[seed / 2 % 3];
       f.node = static_cast<int>(random() % 8);
       if (!s.faults.empty() && s.faults[0].node == f.node) continue;
-      f.when_ns = 10'000'000 + random() % (undisturbed.end_ns - 30'000'000);
+      f.when_ns = 10'000'000 + random() % (undisturbed.end_ns - 20'000'000);
       // The second one of a pair, often while the first is being dealt with.
       if (!s.faults.empty() && random() % 2 == 0) {
         f.when_ns = s.faults[0].when_ns + random() % 10'000'000;
@@ -98,7 +98,7 @@ TEST(LossTest, OneOrTwoOfEightAreLostInMidCollective) {
     EXPECT_EQ(outcome.failed_nodes, unplugged) << describe(s);
     EXPECT_EQ(outcome.calls >= 24 * (8 - losses), true);
     // Four calls may have to be done again, at each loss.
-    const double again_us = static_cast<double>(losses) * 1.5 * 4 * bound_us(s.fabric, 512 << 10);
+    const double again_us = static_cast<double>(losses) * 1.5 * 4 * bound_us(s.fabric, 256 << 10);
     const std::uint64_t allowed_ns = undisturbed.end_ns * 11 / 10 + noticed_ns +
                                      losses * 1'000'000'000 +
                                      static_cast<std::uint64_t>(again_us * 1e3);
@@ -108,7 +108,7 @@ TEST(LossTest, OneOrTwoOfEightAreLostInMidCollective) {
   }
   std::printf("undisturbed %.1f ms; at most %.1f ms more than that and noticing the loss\n",
               static_cast<double>(undisturbed.end_ns) / 1e6, static_cast<double>(worst_ns) / 1e6);
-  EXPECT_GT(again, 10);
+  EXPECT_GT(again, 5);
 }
 
 // The simulator would notice a call that is reported before all have it.
