@@ -137,8 +137,8 @@ class SurvivorsTest : public ::testing::Test {
       recv[slot] = send[slot];
       const void* from = in_place ? recv[slot].data() : send[slot].data();
       while (true) {
-        Result<coll::Request*> q = coll::all_reduce(c, from, recv[slot].data(), kCount,
-                                                    DataType::kFloat32, ReduceOp::kSum);
+        Result<coll::Request*> q =
+            coll::all_reduce(c, from, recv[slot].data(), kCount, type_, ReduceOp::kSum);
         if (!q) return give_up(rank, q.status().message());
         requests[slot] = *q;
         if (*q != nullptr) break;
@@ -202,6 +202,7 @@ class SurvivorsTest : public ::testing::Test {
                 scaled, static_cast<double>(longest) / 1e3);
   }
 
+  DataType type_ = DataType::kFloat32;
   Shared* shared_ = nullptr;
   std::vector<pid_t> pids_;
 };
@@ -239,8 +240,25 @@ TEST_F(SurvivorsTest, OneIsStoppedAndWakesUpWhenItIsTooLate) {
   while (!shared_->is_done[3] && Clock::now() < deadline) std::this_thread::sleep_for(1ms);
   EXPECT_TRUE(shared_->is_done[3]);
   EXPECT_EQ(shared_->errors[3], 1);
-  EXPECT_NE(std::string(shared_->error[3]).find("left behind"), std::string::npos) << shared_->error[3];
+  EXPECT_NE(std::string(shared_->error[3]).find("left behind"), std::string::npos)
+      << shared_->error[3];
   std::printf("node 3 says: %s\n", shared_->error[3]);
+}
+
+TEST_F(SurvivorsTest, IntegersCannotBeScaledAndEndTheJobOnEverySurvivor) {
+  type_ = DataType::kInt32;
+  start(false);
+  wait_for_calls(20);
+  kill(pids_[6], SIGKILL);
+  const auto deadline = Clock::now() + 20s;
+  for (int r = 0; r < kNodes; ++r) {
+    if (r == 6) continue;
+    while (!shared_->is_done[r] && Clock::now() < deadline) std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(shared_->errors[r], 1) << "node " << r;
+    const std::string error = shared_->error[r];
+    EXPECT_NE(error.find("sum of int32"), std::string::npos) << error;
+    EXPECT_NE(error.find("RIFFLE_RESCALE"), std::string::npos) << error;
+  }
 }
 
 TEST_F(SurvivorsTest, FourOfEightStopTheSideWithoutTheLowest) {
