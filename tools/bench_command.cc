@@ -30,7 +30,7 @@ struct Options {
   std::string type = "float", op = "sum", fabric = "file";
   int iters = 5, warmup = 1;
   int peer_timeout_s = 0;  // 0: 60, and 3 where a fault is measured
-  std::string json, plugin, record;
+  std::string json, plugin, record, on_loss;
   std::string sync = "exact";
   bool is_relaxed() const { return sync != "exact"; }
   bool loopback = false;
@@ -186,7 +186,8 @@ void show_probe(const Session& session) {
   }
 }
 
-Status run_losses(Session& session, const std::vector<Peer>& peers, const Question& question) {
+Status run_losses(Session& session, const std::vector<Peer>& peers, const Question& question,
+                  bool goes_on) {
   for (const Peer& peer : peers) {
     if (peer.name != "riffle" && peer.name != "nccl-ring") continue;  // the others just abort
     for (const std::string& kind : session.profile().fault.kinds) {
@@ -194,6 +195,22 @@ Status run_losses(Session& session, const std::vector<Peer>& peers, const Questi
       const auto loss = session.lose(question, kind);
       session.end();
       if (!loss) return loss.status();
+      if (goes_on && peer.name == "riffle") {
+        std::printf(
+            "# %s: node %d %s in mid-collective: %d of %d survivors have the result, the last "
+            "after "
+            "%.2f s (RIFFLE_PEER_TIMEOUT=%d); the next all-reduce takes %.2f s; %zu wrong "
+            "elements\n",
+            peer.name.c_str(), session.profile().fault.node, kind == "kill" ? "killed" : "stopped",
+            loss->with_result, loss->survivors, loss->last_result_s, session.site().peer_timeout_s,
+            loss->next_s, loss->wrong);
+        std::fflush(stdout);
+        if (loss->with_result != loss->survivors) {
+          return remote_error("some survivor did not go on: " + loss->first_message);
+        }
+        if (loss->wrong > 0) return remote_error("wrong elements after a loss");
+        continue;
+      }
       std::printf(
           "# %s: node %d %s in mid-collective: %d of %d survivors had an error, the last "
           "after %.2f s (RIFFLE_PEER_TIMEOUT=%d)\n#   %s\n",
@@ -259,6 +276,7 @@ int run(const Options& options) {
     setenv("RIFFLE_WARMUP_STEPS", "2", 0);
     setenv("NCCL_DEBUG", "INFO", 0);
   }
+  if (!options.on_loss.empty()) setenv("RIFFLE_ON_LOSS", options.on_loss.c_str(), 1);
   auto session = Session::open(profile.value(), session_options);
   if (!session) return report(session.status());
   std::vector<std::string> names = {"riffle"};
@@ -294,7 +312,9 @@ int run(const Options& options) {
     std::fputs(bench::path_speed(site).c_str(), stdout);
   }
   Status status;
-  if (fault) status = run_losses(*session.value(), peers.value(), all->front());
+  if (fault)
+    status =
+        run_losses(*session.value(), peers.value(), all->front(), options.on_loss == "continue");
   if (!options.json.empty()) {
     std::ofstream file(options.json);
     file << bench::to_json(findings.rows);
@@ -343,6 +363,10 @@ void add_bench(CLI::App& app, int& exit_code) {
                   "The shared object; by default the one beside this command");
   sub->add_option("--peer-timeout", o->peer_timeout_s, "RIFFLE_PEER_TIMEOUT in seconds")
       ->check(CLI::Range(1, 86400));
+  sub->add_option("--on-loss", o->on_loss,
+                  "RIFFLE_ON_LOSS; with continue a profile's fault must be survived, with right "
+                  "results and a further all-reduce")
+      ->check(CLI::IsMember({"error", "continue"}));
   sub->add_flag("--loopback", o->loopback,
                 "Where namespaces are not allowed: run on loopback, without rates");
   sub->footer(

@@ -128,11 +128,15 @@ Status ControlHub::accept_all(int workers, pid_t supervisor, int deadline_ms) {
 
 Status ControlHub::tell_all(const std::string& message) {
   for (std::size_t rank = 0; rank < lines_.size(); ++rank) {
-    if (Status s = send_packet(lines_[rank].fd, message); !s) {
-      return remote_error("node " + std::to_string(rank) + " is gone (" + s.message() + ")");
-    }
+    if (Status s = tell(static_cast<int>(rank), message); !s) return s;
   }
   return Status::ok();
+}
+
+Status ControlHub::tell(int rank, const std::string& message) {
+  const Status s = send_packet(lines_[static_cast<std::size_t>(rank)].fd, message);
+  if (s) return s;
+  return remote_error("node " + std::to_string(rank) + " is gone (" + s.message() + ")");
 }
 
 Result<std::string> ControlHub::hear(int rank, int deadline_ms) {

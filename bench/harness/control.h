@@ -32,6 +32,7 @@ class ControlHub {
   void drop();  // closes all lines
 
   Status tell_all(const std::string& message);
+  Status tell(int rank, const std::string& message);
   // One packet of every worker, by rank. An error packet or a closed line is an error.
   Result<std::vector<std::string>> hear_all(int deadline_ms);
   // The next packet of one worker; empty: its line is closed.

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <deque>
 #include <fstream>
 
@@ -17,6 +18,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kStartDeadlineMs = 60000;
 constexpr int kEndDeadlineMs = 10000;
+
+// "done <start> <end> <cpu> <wrong>"
+std::size_t wrong_in(const std::string& answer) {
+  const std::size_t at = answer.rfind(' ');
+  return at == std::string::npos ? 0 : std::strtoull(answer.c_str() + at, nullptr, 10);
+}
+
+std::string order(const Question& question, int salt) {
+  return "op " + std::to_string(question.bytes) + " " +
+         std::to_string(static_cast<int>(question.type)) + " " +
+         std::to_string(static_cast<int>(question.op)) + " 1 " + std::to_string(salt) + " 0";
+}
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -88,12 +101,7 @@ Result<Row> Session::ask(const Question& question, const std::function<void(int 
 
 Result<Loss> Session::lose(const Question& question, const std::string& kind) {
   const int victim = profile_.fault.node;
-  if (Status s = hub_.tell_all("op " + std::to_string(question.bytes) + " " +
-                               std::to_string(static_cast<int>(question.type)) + " " +
-                               std::to_string(static_cast<int>(question.op)) + " 1 1 0");
-      !s) {
-    return explain(s);
-  }
+  if (Status s = hub_.tell_all(order(question, 1)); !s) return explain(s);
   if (auto ready = hub_.hear_all(kStartDeadlineMs); !ready) return explain(ready.status());
   if (Status s = hub_.tell_all("go"); !s) return explain(s);
   usleep(static_cast<useconds_t>(profile_.fault.after_ms) * 1000);
@@ -107,13 +115,47 @@ Result<Loss> Session::lose(const Question& question, const std::string& kind) {
     ++loss.survivors;
     const int left_ms = deadline_ms - static_cast<int>(seconds_since(start) * 1000);
     const auto answer = hub_.hear(rank, std::max(left_ms, 0));
+    if (answer && answer->rfind("done ", 0) == 0) {
+      ++loss.with_result;
+      loss.last_result_s = seconds_since(start);
+      loss.wrong += wrong_in(*answer);
+    }
     if (!answer || answer->rfind("error ", 0) != 0) continue;
     ++loss.with_error;
     loss.last_error_s = seconds_since(start);
     if (loss.first_message.empty()) loss.first_message = answer->substr(6);
   }
+  if (loss.with_result == loss.survivors) {
+    const auto next = go_on(question, loss);
+    if (!next) return explain(next.status());
+    loss.next_s = *next;
+  }
   kill(hub_.pid_of(victim), SIGKILL);  // also a stopped one
   return loss;
+}
+
+Result<double> Session::go_on(const Question& question, Loss& loss) {
+  std::vector<int> left;
+  for (int rank = 0; rank < site_.ranks; ++rank) {
+    if (rank != profile_.fault.node) left.push_back(rank);
+  }
+  Clock::time_point start;
+  for (const char* step : {"op", "go"}) {
+    start = Clock::now();
+    for (const int rank : left) {
+      const Status s = hub_.tell(rank, *step == 'o' ? order(question, 2) : "go");
+      if (!s) return s;
+    }
+    for (const int rank : left) {
+      const auto answer = hub_.hear(rank, kStartDeadlineMs);
+      if (!answer) return answer.status();
+      if (answer->rfind("error ", 0) == 0 || answer->empty()) {
+        return remote_error("node " + std::to_string(rank) + " does not go on: " + *answer);
+      }
+      if (*step == 'g') loss.wrong += wrong_in(*answer);
+    }
+  }
+  return seconds_since(start);
 }
 
 std::vector<std::string> Session::new_plan_changes() {

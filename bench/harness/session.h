@@ -22,9 +22,14 @@ struct SessionOptions {
   bool live_fabric = false;  // no fabric file: riffle probes the network itself
 };
 
-// What one node of a peer saw after another was killed or stopped.
+// What the nodes of a peer saw after one of them was killed or stopped.
 struct Loss {
   std::string kind;
+  // Where the others go on (RIFFLE_ON_LOSS=continue): until the last of them had the result, and
+  // how long the next all-reduce took.
+  int with_result = 0;
+  double last_result_s = 0, next_s = 0;
+  std::size_t wrong = 0;    // elements
   double last_error_s = 0;  // until the last survivor had an error
   int survivors = 0, with_error = 0;
   std::string first_message;
@@ -45,6 +50,8 @@ class Session {
   Result<Row> ask(const Question& question, const std::function<void(int done)>& progress);
   // Does the profile's fault to the running peer in the middle of an all-reduce.
   Result<Loss> lose(const Question& question, const std::string& kind);
+  // One more all-reduce of the survivors; seconds. Counts wrong elements into `loss`.
+  Result<double> go_on(const Question& question, Loss& loss);
   // Changes of the plan that the running peer has logged since the last call.
   std::vector<std::string> new_plan_changes();
   // The relaxed mode that riffle said it went into last; empty: none.

@@ -11,7 +11,7 @@ constexpr std::size_t kTile = 65537;  // elements
 }
 
 TiledData::TiledData(DataType type, host::Op op, int rank, int ranks, unsigned salt)
-    : type_(type), op_(op), ranks_(ranks), salt_(salt) {
+    : type_(type), op_(op), rank_(rank), ranks_(ranks), salt_(salt) {
   const std::size_t bytes = kTile * size_of(type);
   mine_.resize(bytes);
   result_.resize(bytes);
@@ -49,6 +49,26 @@ std::size_t TiledData::wrong(const void* data, std::size_t count) const {
     left -= n;
   }
   return wrong;
+}
+
+std::size_t TiledData::wrong_after_loss(const void* data, std::size_t count) const {
+  if (type_ != DataType::kFloat32 || op_ != host::Op::kSum) return wrong(data, count);
+  const auto* got = static_cast<const float*>(data);
+  const auto* all = reinterpret_cast<const float*>(result_.data());
+  const float factor = static_cast<float>(static_cast<double>(ranks_) / (ranks_ - 1));
+  std::size_t least = count;
+  std::vector<float> lost(kTile);
+  for (int r = 0; r < ranks_; ++r) {
+    if (r == rank_) continue;
+    host::fill_pattern(lost.data(), kTile, type_, r, salt_);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const float sum = all[i % kTile];
+      wrong += got[i] != sum && got[i] != (sum - lost[i % kTile]) * factor;
+    }
+    least = std::min(least, wrong);
+  }
+  return least;
 }
 
 }  // namespace riffle::bench

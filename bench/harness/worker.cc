@@ -52,7 +52,10 @@ class Task {
   }
   Status run() { return library_.run(work_); }
   std::int64_t cpu_us() const { return library_.cpu_us(); }
-  std::size_t wrong() const { return data_.wrong(receive_.data(), work_.count); }
+  std::size_t wrong() const {
+    return library_.survives_losses() ? data_.wrong_after_loss(receive_.data(), work_.count)
+                                      : data_.wrong(receive_.data(), work_.count);
+  }
 
   // For results that differ between nodes while their sum over the nodes is right: two sums over
   // the elements, one plain and one with weights that tell places apart, and one of magnitudes.

@@ -27,6 +27,8 @@ class AllReducer {
   // Before the first run of this work and whenever it changes; not timed.
   virtual Status prepare(const Work&) { return Status::ok(); }
   virtual Status run(const Work& work) = 0;  // returns when receive holds the result
+  // Results may be those of the ranks that are left.
+  virtual bool survives_losses() const { return false; }
   // CPU time that the library has used in this process so far; by default all of the process's.
   virtual std::int64_t cpu_us() const;
 };

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "bench/harness/worker.h"
 #include "bench/peers/peer.h"
@@ -20,6 +21,10 @@ class PluginReducer final : public AllReducer {
   Status run(const Work& work) override {
     Status s = comm_.all_reduce(work.send, work.receive, work.count, work.type, work.op);
     return s ? comm_.wait() : s;
+  }
+  bool survives_losses() const override {
+    const char* on_loss = std::getenv("RIFFLE_ON_LOSS");
+    return on_loss != nullptr && std::string(on_loss) == "continue";
   }
   // The plugin's own threads. The others play NCCL and its GPU, which copy and reduce elsewhere.
   std::int64_t cpu_us() const override {

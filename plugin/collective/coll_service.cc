@@ -110,6 +110,7 @@ Request* begin(Communicator* c, Collective collective, DataType type, ReduceOp o
   request->operation.type = type;
   request->operation.op = op;
   request->operation.block = request->operation.window = 0;
+  request->operation.kept = nullptr;
   return request;
 }
 
@@ -140,6 +141,7 @@ Result<Request*> all_reduce(Communicator* c, const void* send, void* recv, std::
   o.send = static_cast<const std::byte*>(send);
   o.recv = static_cast<std::byte*>(recv);
   const std::size_t bytes = count * size_of(type);
+  if (!c->keep_input(request, bytes)) return static_cast<Request*>(nullptr);
   describe(request, send, bytes, recv, bytes, bytes);
   const CallShape shape{coll, send, recv, count, static_cast<int>(type), static_cast<int>(op)};
   return c->post_all_reduce(request, shape) ? request : nullptr;

@@ -59,6 +59,11 @@ Result<std::unique_ptr<Communicator>> Communicator::connect(std::vector<HandleCo
   std::unique_ptr<Communicator> c(new Communicator(rank, static_cast<int>(handles.size())));
   NodeReport report = own_report(rank, device, agreement::job_key(comm_id));
   const std::uint64_t timeout_ns = connect_timeout_ns();
+  if (config().on_loss == "continue") {
+    auto kept = KeptInputs::make(static_cast<std::size_t>(config().keep_bytes));
+    if (!kept) return kept.status();
+    c->kept_ = std::move(*kept);
+  }
   c->reactor_->run_and_wait([&] {
     c->start(std::move(handles), std::move(report), std::move(listener), device, timeout_ns);
   });
@@ -110,6 +115,23 @@ Request* Communicator::take_request() {
   return nullptr;
 }
 
+bool Communicator::keep_input(Request* request, std::size_t bytes) {
+  Operation& o = request->operation;
+  o.kept = nullptr;
+  if (!kept_ || bytes == 0) return true;
+  if (!overlaps(o.send, bytes, o.recv, bytes)) return true;
+  if (bytes > kept_->capacity()) {
+    if (!std::exchange(said_too_large_, true)) {
+      log_warn("an all-reduce in place of " + std::to_string(bytes) +
+               " bytes cannot be repeated if a node is lost while it runs: RIFFLE_KEEP_BYTES is " +
+               std::to_string(kept_->capacity()));
+    }
+    return true;
+  }
+  o.kept = kept_->keep(o.send, bytes);
+  return o.kept != nullptr;
+}
+
 void Communicator::post(Request* request) {
   request->operation.state.store(Operation::State::kRunning, std::memory_order_relaxed);
   post(&request->operation);
@@ -148,6 +170,7 @@ Result<bool> Communicator::test(Request* request, int* bytes) {
   }
   const Operation::State state = o.state.load(std::memory_order_acquire);
   if (state == Operation::State::kRunning) return false;
+  if (o.kept != nullptr) kept_->give_back(std::exchange(o.kept, nullptr));
   o.state.store(Operation::State::kFree, std::memory_order_relaxed);
   if (state == Operation::State::kFailed) {
     const std::lock_guard lock(error_mutex_);
@@ -180,6 +203,8 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
       config().deterministic ? 0 : static_cast<std::uint64_t>(config().epoch);
   options.epochs.planned_bytes = kPlannedBytes;
   options.epochs.plan = plan_options();
+  options.survivors.is_on = config().on_loss == "continue";
+  options.survivors.rescales = config().rescale;
   options.epochs.mode = sync.mode;
   options.epochs.warmup_steps = sync.warmup_steps;
   if (sync.mode != SyncMode::kExact) {
@@ -235,6 +260,9 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
     connect_is_over(std::move(outcome), aside);
   };
   hooks.failed = [this](const std::string& why) { failed(why); };
+  hooks.went_on = [this](const std::string& what) {
+    log_warn("rank " + std::to_string(rank_) + " of " + std::to_string(size_) + ": " + what);
+  };
   session_ = std::make_unique<Session>(rank_, size_, options, reactor_.get(), std::move(hooks));
 
   TcpMeshOptions mesh_options;

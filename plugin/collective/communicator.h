@@ -16,6 +16,7 @@
 
 #include "plugin/collective/background_thread.h"
 #include "plugin/collective/coll_service.h"
+#include "plugin/collective/kept_inputs.h"
 #include "plugin/collective/recording.h"
 #include "plugin/collective/relaxed_calls.h"
 #include "plugin/collective/session.h"
@@ -54,6 +55,9 @@ class Communicator final : private Reactor::WakeHandler {
 
   // A free request, or null if all are in flight. Filled by the caller, then posted.
   Request* take_request();
+  // Where the job goes on after losses: a copy of what the request's operation will overwrite.
+  // False: there is no room for it now.
+  bool keep_input(Request* request, std::size_t bytes);
   void post(Request* request);
   // An all-reduce, filled but not posted, as `shape` says. False: not now, it is free again.
   bool post_all_reduce(Request* request, const CallShape& shape);
@@ -101,6 +105,8 @@ class Communicator final : private Reactor::WakeHandler {
   std::array<Operation*, kMaxOperations> posted_{};
   std::atomic<std::uint64_t> posted_head_{0}, posted_tail_{0};
   std::size_t next_request_ = 0;
+  std::unique_ptr<KeptInputs> kept_;  // null unless RIFFLE_ON_LOSS=continue; NCCL's progress thread
+  bool said_too_large_ = false;
 
   std::mutex error_mutex_;
   std::string error_;

@@ -37,6 +37,9 @@ struct Operation {
   static constexpr std::int64_t kExact = -1;
   std::int64_t step = kExact;
   std::uint32_t lane = 0;
+  // Where nodes may be lost and the others go on (survivors.h): a copy of the input if the
+  // operation overwrites it (in place), else null. The poster's, until the operation is over.
+  const std::byte* kept = nullptr;
 
   std::atomic<State> state{State::kFree};
 

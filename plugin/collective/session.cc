@@ -33,15 +33,19 @@ void Session::start(Mesh* mesh, NodeReport report) {
       mesh_, [this](int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
         received(peer, kind, message);
       });
-  engine_ = std::make_unique<Engine>(mesh_, options_.engine,
-                                     [this](int peer, const Status& why) { lost(peer, why); });
+  if (options_.survivors.is_on) {
+    survivors_ = make_survivors();
+  } else {
+    engine_ = std::make_unique<Engine>(mesh_, options_.engine,
+                                       [this](int peer, const Status& why) { lost(peer, why); });
+    epochs_ = std::make_unique<Epochs>(mesh_, control_.get(), engine_.get(), timers_,
+                                       options_.background, options_.epochs, hooks_.epochs);
+  }
   ProbeTurns turns{hooks_.probe_turn, {}};
   if (hooks_.knows_network) {
     turns.is_needless = [this] { return hooks_.knows_network(reports_); };
   }
   prober_ = std::make_unique<Prober>(mesh_, timers_, std::move(turns));
-  epochs_ = std::make_unique<Epochs>(mesh_, control_.get(), engine_.get(), timers_,
-                                     options_.background, options_.epochs, hooks_.epochs);
   BootstrapSteps steps;
   steps.prepare = [this](const std::vector<NodeReport>& reports, std::function<void()> go_on) {
     prepare(reports, std::move(go_on));
@@ -62,8 +66,37 @@ void Session::start(Mesh* mesh, NodeReport report) {
   bootstrap_->start();
 }
 
+std::unique_ptr<Survivors> Session::make_survivors() {
+  Survivors::Hooks hooks;
+  hooks.send = [this](int peer, std::uint32_t kind, std::vector<std::uint8_t> message) {
+    control_->send(peer, FrameType::kControl, kind, std::move(message));
+  };
+  hooks.basis = hooks_.basis;
+  hooks.epochs = hooks_.epochs;
+  hooks.name_of = [this](int node) { return name_of(node); };
+  hooks.went_on = hooks_.went_on;
+  hooks.violation = [this](int peer, const Status& why) {
+    const std::string sentence = name_of(peer) + ": " + why.message();
+    if (!bootstrap_->is_over()) return bootstrap_->fail(sentence);
+    spread(sentence, sentence);
+  };
+  hooks.ended = [this](const std::string& why) { fail(why); };
+  return std::make_unique<Survivors>(mesh_, timers_, options_.background,
+                                     Survivors::Options{options_.survivors, options_.engine,
+                                                        options_.epochs, options_.peer_timeout_ns},
+                                     std::move(hooks));
+}
+
 void Session::received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
-  if (epochs_->is_mine(kind)) {
+  if (survivors_ && Survivors::is_mine(kind)) {
+    if (is_connected_) {
+      survivors_->received(peer, kind, message);
+    } else if (!bootstrap_->is_over()) {
+      early_.push_back({peer, kind, message});
+    }
+    return;
+  }
+  if (epochs_ && epochs_->is_mine(kind)) {
     if (!bootstrap_->is_over()) return;
     if (const Status s = epochs_->received(peer, kind, message); !s) lost(peer, s);
     return;
@@ -101,7 +134,7 @@ Status Session::install(const PlanSet& plans, const Verdict& verdict) {
     names_[i] += " (" + verdict.hosts[i] + ")";
   }
   if (rank_ == 0) plans_ = plans;
-  return engine_->install(plans);
+  return survivors_ ? survivors_->install(plans) : engine_->install(plans);
 }
 
 void Session::connect_is_over(Status outcome, const std::string& aside) {
@@ -110,15 +143,24 @@ void Session::connect_is_over(Status outcome, const std::string& aside) {
   is_connected_ = outcome.is_ok() && aside.empty();
   if (bootstrap_->failed_after_agreeing()) tell_everybody(outcome.message());
   prober_->stop();
-  if (is_connected_) {
+  if (is_connected_ && survivors_) {
+    survivors_->start(std::exchange(plans_, {}));
+  } else if (is_connected_) {
     const bool adapts = rank_ == 0 && options_.epochs.collectives > 0;
     const PlanBasis basis = adapts ? hooks_.basis() : PlanBasis();
     epochs_->start(std::exchange(plans_, {}), basis);
   }
   hooks_.connected(std::move(outcome), aside);
+  if (!survivors_ || !is_connected_) return;
+  // What came meanwhile about losses.
+  for (const Early& m : std::exchange(early_, {})) survivors_->received(m.peer, m.kind, m.message);
+  for (int peer = 0; peer < size_; ++peer) {
+    if (departed_[peer]) survivors_->departed(peer);
+  }
 }
 
 void Session::submit(Operation* operation) {
+  if (survivors_) return survivors_->submit(operation);
   // A call of no elements needs nobody.
   if (!left_.empty() && operation->count > 0)
     fail(left_ + " closed its communicator; a further collective cannot end");
@@ -127,7 +169,11 @@ void Session::submit(Operation* operation) {
 }
 
 void Session::abort(const std::string& fault, const std::string& why) {
-  tell_everybody(fault);
+  if (survivors_) {
+    survivors_->leave(fault);
+  } else {
+    tell_everybody(fault);
+  }
   fail(why);
 }
 
@@ -135,6 +181,10 @@ bool Session::end() {
   cancel_timers();
   if (mesh_ == nullptr) return false;
   prober_->stop();
+  if (survivors_) {
+    const bool unconnected = !is_connected_ && bootstrap_->is_over();
+    return survivors_->end() || unconnected;
+  }
   epochs_->stop();
   // A clean end says goodbye and drains; so does a failed connect, whose last messages say why.
   const bool clean = engine_->is_idle() && !engine_->has_failed() && bootstrap_->is_over();
@@ -157,10 +207,12 @@ void Session::opened(int peer) {
 }
 
 Result<std::byte*> Session::place(int peer, const FrameHeader& header) {
+  if (is_of_survivors(header)) return survivors_->place(peer, header);
   switch (header.type) {
     case FrameType::kData:
     case FrameType::kCredit:
-      return engine_->place(peer, header);
+      if (engine_) return engine_->place(peer, header);
+      return remote_error("a frame of no term, where nodes may be lost");
     case FrameType::kControl:
     case FrameType::kFault:
       return control_->place(peer, header);
@@ -173,7 +225,9 @@ Result<std::byte*> Session::place(int peer, const FrameHeader& header) {
 }
 
 void Session::arrived(int peer, const FrameHeader& header, std::byte* payload) {
-  if (header.type == FrameType::kData || header.type == FrameType::kCredit) {
+  if (is_of_survivors(header)) {
+    survivors_->arrived(peer, header, payload);
+  } else if (header.type == FrameType::kData || header.type == FrameType::kCredit) {
     engine_->arrived(peer, header, payload);
   } else if (header.type == FrameType::kProbe) {
     prober_->arrived(peer, header, payload);
@@ -182,9 +236,15 @@ void Session::arrived(int peer, const FrameHeader& header, std::byte* payload) {
   }
 }
 
-void Session::sent(int /*peer*/, std::uint64_t cookie) {
+bool Session::is_of_survivors(const FrameHeader& header) const {
+  return survivors_ && header.type != FrameType::kProbe && mark_of(header) != 0;
+}
+
+void Session::sent(int peer, std::uint64_t cookie) {
   if (cookie == kNoCookie) return;
-  if ((cookie & kControlCookie) != 0) {
+  if (survivors_ && (cookie & kTermCookie) != 0) {
+    survivors_->sent(peer, cookie);
+  } else if ((cookie & kControlCookie) != 0) {
     control_->sent(cookie);
   } else if ((cookie & kProbeCookie) != 0) {
     prober_->sent(cookie);
@@ -199,6 +259,10 @@ void Session::departed(int peer) {
     return bootstrap_->fail(name_of(peer) + " closed its communicator during connect");
   }
   departed_[peer] = true;
+  if (survivors_) {
+    if (is_connected_) survivors_->departed(peer);
+    return;
+  }
   epochs_->departed(peer);
   if (left_.empty()) left_ = name_of(peer);
   // It has sent us all it ever will. What is running now should end by itself; if not, say so.
@@ -217,6 +281,11 @@ void Session::lost(int peer, const Status& why) {
   const std::string sentence = "lost " + name_of(peer) + ": " + why.message();
   if (!bootstrap_->is_over()) return bootstrap_->fail(sentence);
   if (departed_[peer]) return;  // it had said goodbye
+  if (survivors_) {
+    // What follows from a fault that is being told is no loss.
+    if (is_connected_ && !has_fault_timer_) survivors_->lost(peer, why.message());
+    return;
+  }
   spread(sentence, sentence);
 }
 
@@ -225,7 +294,7 @@ void Session::lost(int peer, const Status& why) {
 // Everybody who learns of a fault passes it on and only then fails: a process that ends because of
 // it must not look like the cause to those who have not heard yet.
 void Session::spread(const std::string& fault, const std::string& why) {
-  if (!is_connected_ || has_fault_timer_ || engine_->has_failed()) return;
+  if (!is_connected_ || has_fault_timer_ || has_failed()) return;
   tell_everybody(fault);
   cause_ = why;
   has_fault_timer_ = true;
@@ -236,15 +305,16 @@ void Session::spread(const std::string& fault, const std::string& why) {
 }
 
 void Session::fail(const std::string& why) {
-  if (engine_->has_failed()) return;
+  if (has_failed()) return;
   // What follows from a fault before its time is up is not the cause.
   hooks_.failed(cause_.empty() ? why : cause_);
+  if (survivors_) return survivors_->fail();
   epochs_->stop();
   engine_->fail();
 }
 
 void Session::tell_everybody(const std::string& why) {
-  if (engine_->has_failed()) return;
+  if (has_failed()) return;
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_ || departed_[peer]) continue;
     control_->send(peer, FrameType::kFault, kFaultKind,

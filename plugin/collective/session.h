@@ -4,7 +4,8 @@
 //
 // Failure: the first problem (a lost peer, a frame that does not fit, a node that left while we
 // need it) fails every operation, is reported once and told to all peers, so that every survivor
-// hears of it.
+// hears of it. With SessionOptions::survivors the others go on where nodes are lost (survivors.h);
+// what breaks the protocol is still everybody's failure, and so is a loss during connect.
 //
 // Threads: one, the mesh's owner.
 #pragma once
@@ -18,6 +19,7 @@
 #include "plugin/collective/engine.h"
 #include "plugin/collective/epochs.h"
 #include "plugin/collective/prober.h"
+#include "plugin/collective/survivors.h"
 #include "plugin/transport/timer_service.h"
 
 namespace riffle {
@@ -25,6 +27,7 @@ namespace riffle {
 struct SessionOptions {
   EngineOptions engine;
   EpochOptions epochs;
+  SurvivorOptions survivors;
   Background* background = nullptr;  // needed by epochs; must outlive the session
   std::uint64_t connect_timeout_ns = 60'000'000'000;
   std::uint64_t peer_timeout_ns = 60'000'000'000;
@@ -51,6 +54,8 @@ struct SessionHooks {
   std::function<void(Status, const std::string& aside)> connected;
   // At most once, before the operations fail: what went wrong, for people.
   std::function<void(const std::string& why)> failed;
+  // Nodes were lost and the others go on; who, why and how many, for people.
+  std::function<void(const std::string& what)> went_on;
 };
 
 class Session final : private MeshSink {
@@ -72,7 +77,11 @@ class Session final : private MeshSink {
   // goodbye, false if it ends in the middle of something and must abort.
   bool end();
 
-  bool has_failed() const { return engine_ && engine_->has_failed(); }
+  bool has_failed() const {
+    return survivors_ ? survivors_->has_failed() : engine_ && engine_->has_failed();
+  }
+  // The nodes that work together, where nodes may be lost; else null.
+  const Membership* membership() const { return survivors_ ? &survivors_->membership() : nullptr; }
 
  private:
   void opened(int peer) override;
@@ -82,7 +91,9 @@ class Session final : private MeshSink {
   void departed(int peer) override;
   void lost(int peer, const Status& why) override;
 
+  bool is_of_survivors(const FrameHeader& header) const;
   void received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message);
+  std::unique_ptr<Survivors> make_survivors();
   void prepare(const std::vector<NodeReport>& reports, std::function<void()> go_on);
   Status install(const PlanSet& plans, const Verdict& verdict);
   void connect_is_over(Status outcome, const std::string& aside);
@@ -104,9 +115,17 @@ class Session final : private MeshSink {
   std::unique_ptr<Bootstrap> bootstrap_;
   std::unique_ptr<Prober> prober_;
   std::vector<NodeReport> reports_;  // node 0, while it probes
+  // Either survivors_, or engine_ and epochs_.
+  std::unique_ptr<Survivors> survivors_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Epochs> epochs_;
-  PlanSet plans_;  // node 0, until connect is over
+  struct Early {
+    int peer;
+    std::uint32_t kind;
+    std::vector<std::uint8_t> message;
+  };
+  std::vector<Early> early_;  // about losses, before connect was over here
+  PlanSet plans_;             // node 0, until connect is over
   std::vector<bool> departed_;
   std::string left_;   // who said goodbye first
   std::string cause_;  // the fault we heard of, while we pass it on

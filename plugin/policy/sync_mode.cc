@@ -55,6 +55,10 @@ SyncSettings sync_settings() {
   } else if (c.deterministic || c.epoch == 0) {
     s.refusal = "RIFFLE_SYNC=" + c.sync + " begins when the nodes agree at an epoch, and " +
                 (c.deterministic ? "RIFFLE_DETERMINISTIC=1" : "RIFFLE_EPOCH=0") + " has none";
+  } else if (c.on_loss == "continue") {
+    s.refusal = "RIFFLE_SYNC=" + c.sync +
+                " keeps a state on every node, which RIFFLE_ON_LOSS=continue cannot go on without "
+                "yet: one of the two";
   }
   if (!s.refusal.empty()) s.mode = SyncMode::kExact;
   return s;

@@ -57,7 +57,10 @@ bool avoid_collnet(const CostTable& table) {
 
 TunerSettings tuner_settings() {
   return {.is_enabled = config().collnet != "off",
-          .min_bytes = static_cast<std::size_t>(config().collnet_min_bytes)};
+          // Over NET a lost node ends an all-reduce, whatever its size.
+          .min_bytes = config().on_loss == "continue"
+                           ? 0
+                           : static_cast<std::size_t>(config().collnet_min_bytes)};
 }
 
 Way choose_way(const TunerSettings& settings, std::size_t nodes, int function, std::size_t bytes) {

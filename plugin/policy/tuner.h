@@ -12,7 +12,7 @@ namespace riffle {
 
 struct TunerSettings {
   bool is_enabled = true;     // false with RIFFLE_COLLNET=off
-  std::size_t min_bytes = 0;  // RIFFLE_COLLNET_MIN_BYTES
+  std::size_t min_bytes = 0;  // RIFFLE_COLLNET_MIN_BYTES; 0 with RIFFLE_ON_LOSS=continue
 };
 
 TunerSettings tuner_settings();  // from config()

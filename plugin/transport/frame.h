@@ -27,6 +27,7 @@ enum class FrameType : std::uint8_t {
   kPosted = 6,     // NET: a receive was posted (tag, capacity)
   kFault = 7,      // a node was lost or failed; payload: a sentence naming it
   kProbe = 8,      // active probing of the network during connect (collective/probe_flows.h)
+  kDone = 9,       // operations that some, or all, nodes have finished (collective/survivors.h)
 };
 
 struct FrameHeader {

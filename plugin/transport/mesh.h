@@ -71,6 +71,10 @@ class Mesh {
   // Marks all further frames to this peer with receiver_is_slow, or none.
   virtual void mark_slow(int /*peer*/, bool /*is_slow*/) {}
 
+  // Closes the link to one peer: what was sent to it still goes out, with a goodbye behind it, but
+  // nothing more comes from it, no payload of its frames is touched, and sent() comes no more.
+  virtual void dismiss(int peer) = 0;
+
   // Monotonic time in nanoseconds: the clock of deadlines (virtual in simulation).
   virtual std::uint64_t now_ns() const = 0;
 

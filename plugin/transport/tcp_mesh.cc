@@ -50,6 +50,7 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
   void mark_slow(int peer, bool is_slow) override {
     if (Link* const link = at(peer).link()) link->mark_slow(is_slow);
   }
+  void dismiss(int peer) override { at(peer).close(); }
   void abort() override {
     sink_ = nullptr;
     acceptor_.reset();

@@ -1,6 +1,7 @@
 #include "test/sim/member.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "test/sim/link_rates.h"
@@ -28,6 +29,8 @@ Member::Member(SimNetwork* network, int rank, const Scenario& scenario, Workload
   session_ = std::make_unique<Session>(rank, scenario.size(), session_options(),
                                        &network->timers(rank), hooks());
   network_->set_sink(rank, this);
+  sides_.emplace_back(scenario.size());
+  std::iota(sides_.back().begin(), sides_.back().end(), 0);
   later(scenario.most_start_ns, &Member::start);
 }
 
@@ -53,6 +56,7 @@ SessionHooks Member::hooks() {
   hooks.epochs.observer = this;
   hooks.connected = [this](const Status& outcome, const std::string&) { connected(outcome); };
   hooks.failed = [this](const std::string& why) { failed(why); };
+  hooks.went_on = [this](const std::string& what) { went_on(what); };
   return hooks;
 }
 
@@ -107,6 +111,12 @@ void Member::failed(const std::string& why) {
   error_ = why;
   error_ns_ = network_->now_ns();
   later(0, &Member::poll);  // its operations are failed by then
+}
+
+void Member::went_on(const std::string& what) {
+  say("goes on: " + what);
+  sides_.push_back(session_->membership()->nodes);
+  later(0, &Member::poll);  // calls may be over by then
 }
 
 void Member::arrived(int peer, const FrameHeader& header, std::byte* payload) {
@@ -168,13 +178,14 @@ void Member::finish_oldest() {
     }
     return end_soon();
   }
-  std::string problem = workload_->check(p.call, rank_, p.recv.data());
+  std::string problem = workload_->check(p.call, rank_, p.recv.data(), sides_);
   if (!problem.empty()) broken_(problem);
   ++finished_;
   say("has the result of call " + std::to_string(p.call));
   // The job uses its memory for something else at once, and gives it back (asan watches).
   std::fill(p.recv.begin(), p.recv.end(), kStale);
   std::fill(p.send.begin(), p.send.end(), kStale);
+  std::fill(p.kept.begin(), p.kept.end(), kStale);
   posted_.pop_front();
 }
 
@@ -187,6 +198,10 @@ void Member::post() {
   if (!call.in_place) p->send.assign(bytes, kStale);
   std::vector<std::byte>& input = call.in_place ? p->recv : p->send;
   workload_->fill(next_call_, rank_, input.data());
+  if (call.in_place && scenario_.session.survivors.is_on) {
+    p->kept = p->recv;
+    p->operation.kept = p->kept.data();
+  }
   p->operation.type = call.type;
   p->operation.count = call.count;
   p->operation.send = input.data();

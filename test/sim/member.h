@@ -31,6 +31,10 @@ class Member final : private MeshSink, private EpochObserver {
   const std::string& error() const { return error_; }
   std::uint64_t error_ns() const { return error_ns_; }
   std::size_t finished_calls() const { return finished_; }
+  // Where nodes may be lost: those that this one worked with at last, and how often others were
+  // lost.
+  const std::vector<int>& side() const { return sides_.back(); }
+  int losses_survived() const { return static_cast<int>(sides_.size()) - 1; }
   // Node 0: changes of the plan that all nodes agreed on, and those that came to nothing.
   int plan_changes() const { return plan_changes_; }
   int plan_changes_given_up() const { return plan_changes_given_up_; }
@@ -39,7 +43,7 @@ class Member final : private MeshSink, private EpochObserver {
  private:
   struct Posted {
     std::size_t call;
-    std::vector<std::byte> send, recv;
+    std::vector<std::byte> send, recv, kept;
     Operation operation;
   };
   void opened(int peer) override { sink().opened(peer); }
@@ -60,6 +64,7 @@ class Member final : private MeshSink, private EpochObserver {
   void start();
   void connected(const Status& outcome);
   void failed(const std::string& why);
+  void went_on(const std::string& what);
   void poll();
   void take_finished();
   void finish_oldest();
@@ -83,6 +88,7 @@ class Member final : private MeshSink, private EpochObserver {
   bool has_outcome_ = false, connected_ = false, has_failed_ = false, ending_ = false;
   bool over_ = false;
   int plan_changes_ = 0, plan_changes_given_up_ = 0;
+  std::vector<std::vector<int>> sides_;
   std::string error_;
   std::uint64_t error_ns_ = 0;
 };

@@ -53,6 +53,10 @@ class Play {
     outcome_.end_ns = network_.now_ns();
     outcome_.counters = network_.counters();
     for (const auto& m : members_) outcome_.calls += m->finished_calls();
+    for (const auto& m : members_) {
+      outcome_.losses_survived = std::max(outcome_.losses_survived, m->losses_survived());
+      outcome_.went_on += m->is_over() && m->error().empty() && m->losses_survived() > 0;
+    }
     outcome_.plan_changes = members_[0]->plan_changes();
     outcome_.plan_changes_given_up = members_[0]->plan_changes_given_up();
     return outcome_;
@@ -101,6 +105,12 @@ class Play {
         blame(f.node);
         blame(f.other);
         return network_.break_link(f.node, f.other);
+      case Fault::Kind::kUnplug:
+        blame(f.node);
+        for (int other = 0; other < s_.size(); ++other) {
+          if (other != f.node) network_.break_link(f.node, other);
+        }
+        return;
       case Fault::Kind::kNodeRate:
       case Fault::Kind::kRackRate:
         set_rate(f, f.factor);
@@ -136,9 +146,49 @@ class Play {
       }
       if (m.error().empty()) continue;
       ++outcome_.failed_nodes;
-      check_error(r, m);
+      if (!goes_on()) check_error(r, m);
     }
+    if (goes_on()) check_sides();
     check_queues();
+  }
+
+  bool goes_on() const { return s_.session.survivors.is_on; }
+
+  // Of those who are left without an error, no two may have gone on apart.
+  void check_sides() {
+    bool all_connected = true, breaks = false;
+    for (const Fault& f : s_.faults) breaks |= f.kind == Fault::Kind::kBreak;
+    for (const auto& m : members_) all_connected &= m->is_connected();
+    std::sort(culprits_.begin(), culprits_.end());
+    culprits_.erase(std::unique(culprits_.begin(), culprits_.end()), culprits_.end());
+    for (int a = 0; a < s_.size(); ++a) {
+      const Member& m = *members_[a];
+      if (!survives(a)) continue;
+      if (!m.error().empty()) {
+        // Connect, and a broken link, may cost others.
+        const bool is_culprit = std::binary_search(culprits_.begin(), culprits_.end(), a);
+        if (!all_connected || breaks || is_culprit) continue;
+        if (2 * culprits_.size() < members_.size()) {
+          return broken("node " + std::to_string(a) + " says \"" + m.error() +
+                        "\" though most nodes are well");
+        }
+        continue;
+      }
+      if (m.finished_calls() < s_.calls.size()) {
+        return broken("node " + std::to_string(a) + " has no error and not all results");
+      }
+      for (int b = 0; b < a; ++b) {
+        const Member& other = *members_[b];
+        if (!survives(b) || !other.error().empty()) continue;
+        const auto has = [](const Member& x, int node) {
+          return std::binary_search(x.side().begin(), x.side().end(), node);
+        };
+        if (!has(m, b) && !has(other, a)) {
+          return broken("nodes " + std::to_string(a) + " and " + std::to_string(b) +
+                        " went on apart from each other");
+        }
+      }
+    }
   }
 
   void check_error(int rank, const Member& m) {

@@ -9,6 +9,9 @@
 // * With one, every node that reports an error does so once, within the peer timeout and a second,
 //   and blames a node that was concerned (unless packets got lost or links were slowed down: news
 //   may then come after its teller has gone).
+// * Where the survivors of a loss go on: results are sums over all nodes or over those left, with
+//   the same bits everywhere; no two sides go on; while the nodes that no fault concerned are more
+//   than half, they all finish everything.
 // * Queues are bounded.
 #pragma once
 
@@ -26,6 +29,8 @@ struct Outcome {
   std::uint64_t calls = 0;        // that succeeded, over all nodes
   int plan_changes = 0;           // agreed on by all
   int plan_changes_given_up = 0;  // begun, but a node could not take it or left
+  int losses_survived = 0;        // by the node that saw most
+  int went_on = 0;                // nodes that finished everything after a loss
   int faults_in_switches = 0;     // that struck in the middle of a change
   std::uint64_t end_ns = 0;       // virtual
   SimCounters counters;

@@ -57,6 +57,39 @@ class Drawing {
     return std::move(s_);
   }
 
+  Scenario draw_losses() {
+    s_ = draw();
+    SurvivorOptions& survivors = s_.session.survivors;
+    survivors.is_on = true;
+    survivors.rescales = !one_in(4);
+    for (Call& call : s_.calls) {  // integers cannot be scaled
+      if (!survivors.rescales) break;
+      if (call.type == DataType::kInt32) call.type = DataType::kFloat32;
+      if (call.type == DataType::kUint8) call.type = DataType::kFloat64;
+    }
+    const auto ends_something = [this](const Fault& f) {
+      return f.kind == Fault::Kind::kKill || f.kind == Fault::Kind::kStop ||
+             f.kind == Fault::Kind::kBreak ||
+             (f.kind == Fault::Kind::kPause && f.length_ns > s_.network.peer_timeout_ns);
+    };
+    if (std::any_of(s_.faults.begin(), s_.faults.end(), ends_something)) return std::move(s_);
+    double run_us = 0;
+    for (const Call& call : s_.calls) {
+      run_us += 2 * bound_us(s_.fabric, call.count * size_of(call.type)) + 500;
+    }
+    Fault f;
+    f.kind = one_in(2) ? Fault::Kind::kKill : Fault::Kind::kStop;
+    f.node = static_cast<int>(below(s_.fabric.nodes.size()));
+    f.when_ns =
+        s_.most_start_ns + 5 * kMillisecond + below(static_cast<std::uint64_t>(run_us * 1e3));
+    f.is_in_switch = s_.session.epochs.collectives > 0 && one_in(2);
+    if (f.is_in_switch) f.when_ns = below(50 * kMillisecond);
+    s_.faults.push_back(f);
+    std::sort(s_.faults.begin(), s_.faults.end(),
+              [](const Fault& a, const Fault& b) { return a.when_ns < b.when_ns; });
+    return std::move(s_);
+  }
+
  private:
   std::uint64_t below(std::uint64_t n) { return random_() % n; }
   bool one_in(std::uint64_t n) { return below(n) == 0; }
@@ -290,6 +323,8 @@ const char* name_of(Fault::Kind kind) {
       return "pause node";
     case Fault::Kind::kBreak:
       return "break the connection of node";
+    case Fault::Kind::kUnplug:
+      return "unplug node";
     case Fault::Kind::kNodeRate:
       return "slow down node";
     case Fault::Kind::kRackRate:
@@ -308,6 +343,7 @@ bool Scenario::is_survivable() const {
 }
 
 Scenario draw_scenario(std::uint64_t seed) { return Drawing(seed).draw(); }
+Scenario draw_loss_scenario(std::uint64_t seed) { return Drawing(seed).draw_losses(); }
 
 std::string describe(const Fault& f) {
   std::string text = name_of(f.kind) + (" " + std::to_string(f.node));
@@ -336,6 +372,10 @@ std::string describe(const Scenario& s) {
       std::to_string(e.chunk_bytes) + " in pieces of " + std::to_string(e.piece_bytes) + " bytes\n";
   if (s.session.epochs.collectives > 0) {
     text += "  an epoch every " + std::to_string(s.session.epochs.collectives) + " calls\n";
+  }
+  if (s.session.survivors.is_on) {
+    text += s.session.survivors.rescales ? "  goes on after losses\n"
+                                         : "  goes on after losses, not scaled\n";
   }
   if (s.probes) text += "  connect probes\n";
   for (const Fault& f : s.faults) {

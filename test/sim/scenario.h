@@ -20,6 +20,7 @@ struct Fault {
     kStop,      // node: it hangs for good
     kPause,     // node: it hangs for `length_ns`
     kBreak,     // the connection between node and other breaks
+    kUnplug,    // node: its connections to all others break
     kNodeRate,  // node: its rates are multiplied by `factor` for `length_ns`
     kRackRate,  // rack `node`: likewise
   };
@@ -62,6 +63,8 @@ struct Scenario {
 };
 
 Scenario draw_scenario(std::uint64_t seed);
+// The same with RIFFLE_ON_LOSS=continue, and at least one node that is lost or thinks so.
+Scenario draw_loss_scenario(std::uint64_t seed);
 
 // A few lines for people.
 std::string describe(const Scenario& scenario);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 namespace riffle::sim {
 namespace {
@@ -66,21 +67,29 @@ void Workload::fill(std::size_t call, int rank, std::byte* to) const {
   });
 }
 
-void Workload::make(std::size_t call) {
+// What the nodes of one side add up to.
+void Workload::make(std::size_t call, const std::vector<int>& side) {
   Reference& ref = references_[call];
   const Call& c = scenario_.calls[call];
   ref.sum.assign(c.count, 0);
   ref.magnitude.assign(c.is_rounded ? c.count : 0, 0);
-  for (int rank = 0; rank < scenario_.size(); ++rank) {
+  for (const int rank : side) {
     for (std::uint64_t i = 0; i < c.count; ++i) {
       const double v = value(call, rank, i);
       ref.sum[i] += v;
       if (c.is_rounded) ref.magnitude[i] += std::abs(v);
     }
   }
+  ref.is_scaled =
+      static_cast<int>(side.size()) < scenario_.size() && scenario_.session.survivors.rescales;
+  if (!ref.is_scaled) return;
+  const double factor = static_cast<double>(scenario_.size()) / static_cast<double>(side.size());
+  for (double& v : ref.sum) v *= factor;
+  for (double& v : ref.magnitude) v *= factor;
 }
 
-std::string Workload::check(std::size_t call, int rank, const std::byte* result) {
+std::string Workload::check(std::size_t call, int rank, const std::byte* result,
+                            const std::vector<std::vector<int>>& sides) {
   const Call& c = scenario_.calls[call];
   Reference& ref = references_[call];
   const std::string who = "node " + std::to_string(rank) + ", call " + std::to_string(call);
@@ -89,22 +98,36 @@ std::string Workload::check(std::size_t call, int rank, const std::byte* result)
     if (std::equal(result, result + bytes, ref.bits.begin())) return "";
     return who + ": other bits than node " + std::to_string(ref.first) + " has";
   }
-  make(call);
   ref.first = rank;
   ref.bits.assign(result, result + c.count * size_of(c.type));
+  std::vector<int> all(scenario_.size());
+  std::iota(all.begin(), all.end(), 0);
+  make(call, all);
+  const std::string problem = compare(call, result);
+  if (problem.empty()) return "";
+  for (const std::vector<int>& side : sides) {
+    make(call, side);
+    if (compare(call, result).empty()) return "";
+  }
+  return who + problem;
+}
+
+std::string Workload::compare(std::size_t call, const std::byte* result) const {
+  const Call& c = scenario_.calls[call];
+  const Reference& ref = references_[call];
   return with_type(c.type, [&](auto kind) -> std::string {
     using T = decltype(kind);
+    constexpr double kRounding = std::numeric_limits<float>::epsilon();
     for (std::uint64_t i = 0; i < c.count; ++i) {
       T got;
       std::memcpy(&got, result + i * sizeof(T), sizeof got);
       // At most one rounding per node, each of half a unit in the last place.
-      const double allowed =
-          c.is_rounded ? ref.magnitude[i] * scenario_.size() * std::numeric_limits<float>::epsilon()
-                       : 0;
+      double allowed = c.is_rounded ? ref.magnitude[i] * scenario_.size() * kRounding : 0;
+      if (ref.is_scaled) allowed += std::abs(ref.sum[i]) * kRounding;
       const double error =
           std::abs(static_cast<double>(got) - static_cast<double>(as<T>(ref.sum[i])));
       if (error <= allowed) continue;
-      return who + ": element " + std::to_string(i) + " of " + std::to_string(c.count) + " is " +
+      return ": element " + std::to_string(i) + " of " + std::to_string(c.count) + " is " +
              std::to_string(static_cast<double>(got)) + ", the sum is " +
              std::to_string(ref.sum[i]);
     }

@@ -16,7 +16,9 @@ class Workload {
   // What node `rank` contributes to a call.
   void fill(std::size_t call, int rank, std::byte* to) const;
   // Empty if `result` is the sum over all nodes and has the bits that the first node to ask had.
-  std::string check(std::size_t call, int rank, const std::byte* result);
+  // Where nodes may be lost: or over one of the `sides`, scaled if the scenario says so.
+  std::string check(std::size_t call, int rank, const std::byte* result,
+                    const std::vector<std::vector<int>>& sides = {});
 
  private:
   struct Reference {
@@ -24,9 +26,11 @@ class Workload {
     std::vector<double> magnitude;  // sum of absolute values, where results may be rounded
     std::vector<std::byte> bits;    // of the first result
     int first = -1;                 // the node it came from
+    bool is_scaled = false;
   };
   double value(std::size_t call, int rank, std::uint64_t element) const;
-  void make(std::size_t call);
+  void make(std::size_t call, const std::vector<int>& side);
+  std::string compare(std::size_t call, const std::byte* result) const;
 
   const Scenario& scenario_;
   std::vector<Reference> references_;

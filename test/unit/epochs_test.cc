@@ -60,6 +60,7 @@ class BusyMesh final : public Mesh {
     mesh_.send(peer, header, payload, cookie, priority);
   }
   std::uint64_t now_ns() const override { return clock_.now_ns; }
+  void dismiss(int peer) override { mesh_.dismiss(peer); }
   void abort() override { mesh_.abort(); }
   LinkActivity activity(int peer) override {
     const std::uint64_t ns = clock_.now_ns - std::exchange(seen_ns_[peer], clock_.now_ns);

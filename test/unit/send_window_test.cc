@@ -19,6 +19,7 @@ class NotedMesh final : public Mesh {
     priorities.push_back(priority);
     lengths.push_back(header.length);
   }
+  void dismiss(int /*peer*/) override {}
   void abort() override {}
   std::uint64_t now_ns() const override { return 0; }
 

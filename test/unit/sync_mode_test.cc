@@ -38,6 +38,13 @@ TEST_F(SyncModeTest, ExactUnlessAskedForAndUnderAnOptimizerThatBearsIt) {
   }
 }
 
+TEST_F(SyncModeTest, NoModeWhereLossesAreSurvived) {
+  const SyncSettings s = with(
+      {{"RIFFLE_SYNC", "moshpit"}, {"RIFFLE_OPTIMIZER", "sgd"}, {"RIFFLE_ON_LOSS", "continue"}});
+  EXPECT_EQ(s.mode, SyncMode::kExact);
+  EXPECT_NE(s.refusal.find("RIFFLE_ON_LOSS=continue"), std::string::npos) << s.refusal;
+}
+
 TEST_F(SyncModeTest, NoModeWithoutEpochs) {
   for (const auto& [name, value] :
        {std::pair{"RIFFLE_EPOCH", "0"}, std::pair{"RIFFLE_DETERMINISTIC", "1"}}) {

@@ -18,6 +18,7 @@ class MemoryNetwork::Node final : public Mesh {
     network_->frames_.push_back({rank_, peer, header, payload, cookie, false, {}});
   }
   std::uint64_t now_ns() const override { return network_->clock_ns_; }
+  void dismiss(int peer) override { network_->dismissed_.insert({rank_, peer}); }
   void abort() override { alive = false; }
 
   MeshSink* sink = nullptr;
@@ -47,7 +48,9 @@ bool MemoryNetwork::step() {
     frame.handed_over = true;
     sent_bytes_[frame.from] += frame.copy.size();
     const auto [from, to, cookie] = std::tuple(frame.from, frame.to, frame.cookie);
-    if (nodes_[from]->alive) nodes_[from]->sink->sent(to, cookie);
+    if (nodes_[from]->alive && dismissed_.count({from, to}) == 0) {
+      nodes_[from]->sink->sent(to, cookie);
+    }
     return true;
   }
   std::swap(frames_[i], frames_.back());
@@ -59,7 +62,9 @@ bool MemoryNetwork::step() {
 
 void MemoryNetwork::deliver(Frame frame) {
   Node& to = *nodes_[frame.to];
-  if (!to.alive || !nodes_[frame.from]->alive) return;
+  if (!to.alive || !nodes_[frame.from]->alive || dismissed_.count({frame.to, frame.from}) > 0) {
+    return;
+  }
   const Result<std::byte*> place = to.sink->place(frame.from, frame.header);
   if (!place) {
     to.sink->lost(frame.from, place.status());

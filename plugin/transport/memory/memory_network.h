@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "plugin/transport/mesh.h"
@@ -40,6 +42,7 @@ class MemoryNetwork {
   void deliver(Frame frame);
 
   std::mt19937_64 random_;
+  std::set<std::pair<int, int>> dismissed_;  // who dismissed whom
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Frame> frames_;
   std::vector<std::uint64_t> sent_bytes_;

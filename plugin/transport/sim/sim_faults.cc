@@ -147,24 +147,34 @@ void SimNetwork::close(int rank) {
     const SimNode::Peer ours = n.peers[peer], theirs = node(peer).peers[rank];
     if (ours == SimNode::Peer::kUp) {
       SimLink& l = link(rank, peer);
-      if (l.is_down) continue;
-      for (const SimLink::Waiting& w : l.queue) {
-        SimFrame& frame = frames_.at(w.frame);
-        if (options_.carries_payload) copy_payload(frame);
-      }
-      if (l.under_way >= 0) {
-        SimFrame& frame = frames_.at(static_cast<std::uint32_t>(l.under_way));
-        if (options_.carries_payload) copy_payload(frame);
-      }
-      SimFrame& goodbye = frames_.take();
-      goodbye.from = rank;
-      goodbye.to = peer;
-      goodbye.says_goodbye = true;
-      queue(l, goodbye, kLast);
+      if (!l.is_down) say_goodbye(l);
     } else if (theirs == SimNode::Peer::kAsked) {
       lose(peer, rank, now_ns_ + detection_ns(), "connection refused");
     }
   }
+}
+
+// What is queued still goes, behind it a goodbye.
+void SimNetwork::say_goodbye(SimLink& l) {
+  for (const SimLink::Waiting& w : l.queue) {
+    if (options_.carries_payload) copy_payload(frames_.at(w.frame));
+  }
+  if (l.under_way >= 0 && options_.carries_payload) {
+    copy_payload(frames_.at(static_cast<std::uint32_t>(l.under_way)));
+  }
+  SimFrame& goodbye = frames_.take();
+  goodbye.from = l.from;
+  goodbye.to = l.to;
+  goodbye.says_goodbye = true;
+  queue(l, goodbye, kLast);
+}
+
+void SimNetwork::dismiss(int rank, int peer) {
+  SimNode& n = node(rank);
+  if (n.is_over || n.peers[peer] != SimNode::Peer::kUp) return;
+  n.peers[peer] = SimNode::Peer::kOver;
+  SimLink& l = link(rank, peer);
+  if (!l.is_down) say_goodbye(l);
 }
 
 void SimNetwork::set_node_rate(int rank, std::int64_t out_kbps, std::int64_t in_kbps) {

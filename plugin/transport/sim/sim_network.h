@@ -119,6 +119,8 @@ class SimNetwork {
   // sim_faults.cc: opening and ending of links.
   void open(int from, int to);
   void abort(int rank);
+  void dismiss(int rank, int peer);
+  void say_goodbye(SimLink& link);
   void cut(int from, int to);
   void lose(int node, int peer, std::uint64_t when_ns, const std::string& why);
   void lost_by_all(int rank, const std::string& why);

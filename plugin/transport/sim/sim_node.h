@@ -29,6 +29,7 @@ class SimNode final : public Mesh, public TimerService {
   void mark_slow(int peer, bool is_slow) override {
     if (SimLink* link = network_->find_link(rank_, peer)) link->marks_slow = is_slow;
   }
+  void dismiss(int peer) override { network_->dismiss(rank_, peer); }
   void abort() override { network_->abort(rank_); }
 
   std::uint64_t call_at(std::uint64_t when_ns, std::function<void()> f) override {

@@ -1,0 +1,374 @@
+#include "plugin/collective/regroup.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "plugin/collective/byte_io.h"
+
+namespace riffle {
+namespace {
+
+void put(ByteWriter* w, const std::vector<int>& nodes) {
+  w->number(nodes.size());
+  for (const int node : nodes) w->number(static_cast<std::uint64_t>(node));
+}
+
+// Ascending ranks below `size`; anything else counts as mangled.
+bool get(ByteReader* reader, int size, std::vector<int>* nodes) {
+  const std::uint64_t count = reader->number();
+  if (count > static_cast<std::uint64_t>(size)) return false;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t node = reader->number();
+    if (node >= static_cast<std::uint64_t>(size)) return false;
+    if (!nodes->empty() && static_cast<int>(node) <= nodes->back()) return false;
+    nodes->push_back(static_cast<int>(node));
+  }
+  return reader->is_ok();
+}
+
+Regroup::Bytes number_message(std::uint64_t n) {
+  ByteWriter w;
+  w.number(n);
+  return w.take();
+}
+
+std::string text_of(const std::vector<int>& nodes) {
+  std::string text;
+  for (const int node : nodes) text += (text.empty() ? "" : ", ") + std::to_string(node);
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+Regroup::Regroup(int rank, int size, const Options& options, Steps steps)
+    : rank_(rank), size_(size), options_(options), steps_(std::move(steps)), why_lost_(size) {
+  for (int node = 0; node < size_; ++node) last_.nodes.push_back(node);
+}
+
+Regroup::~Regroup() { cancel_timers(); }
+
+std::vector<int> Regroup::reached() const {
+  std::vector<int> nodes;
+  for (const int node : last_.nodes) {
+    if (node == rank_ || !has_lost(node)) nodes.push_back(node);
+  }
+  return nodes;
+}
+
+std::vector<int> Regroup::missing() const {
+  std::vector<int> nodes;
+  for (const int node : last_.nodes) {
+    if (node != rank_ && has_lost(node)) nodes.push_back(node);
+  }
+  return nodes;
+}
+
+void Regroup::lost(int peer, const std::string& why) {
+  if (is_over_ || has_lost(peer)) return;
+  why_lost_[peer] = why.empty() ? "lost" : why;
+  if (!last_.has(peer)) return;
+  const bool counts_on_it =
+      verdict_ ? verdict_->next.has(peer)
+               : std::binary_search(planned_for_.begin(), planned_for_.end(), peer);
+  if (phase_ == Phase::kRunning || counts_on_it) return begin(round_ + 1);
+  if (verdict_) return;  // it goes without that one
+  states_.erase(peer);
+  tell_state();
+  gather();
+}
+
+void Regroup::begin(std::uint64_t round) {
+  if (phase_ == Phase::kRunning) {
+    steps_.freeze();
+    account_ = steps_.account();
+    deadline_timer_ = steps_.call_later(options_.deadline_ns, [this] {
+      deadline_timer_.reset();
+      end("the survivors of a loss did not agree in time (round " + std::to_string(round_) +
+          ", nodes lost: " + text_of(missing()) + ")");
+    });
+  }
+  phase_ = Phase::kGathering;
+  round_ = round;
+  verdict_.reset();
+  is_installing_ = false;
+  planned_for_.clear();
+  accepted_.clear();
+  states_.clear();
+  if (patience_timer_) steps_.cancel(*patience_timer_);
+  patience_timer_ = steps_.call_later(options_.patience_ns, [this] { look_for_silent(); });
+  tell_state();
+  gather();
+}
+
+void Regroup::tell_state() {
+  for (const int peer : reached()) {
+    if (peer != rank_) tell_state_to(peer);
+  }
+}
+
+void Regroup::tell_state_to(int peer) {
+  ByteWriter w;
+  w.number(round_);
+  put(&w, missing());
+  w.number(last_.term);
+  put(&w, last_.nodes);
+  w.number(steps_.frames_to(peer));
+  w.blob(account_);
+  steps_.send(peer, kState, w.take());
+}
+
+Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
+  if (is_over_ || has_lost(peer)) return Status::ok();
+  Status mangled = remote_error("mangled message " + std::to_string(kind) +
+                                " about a loss from node " + std::to_string(peer));
+  ByteReader reader(message);
+  if (kind == kLeftBehind) {
+    const std::string why = reader.text();
+    if (!reader.is_complete()) return mangled;
+    end("left behind: " + why);
+    return Status::ok();
+  }
+  if (kind == kGone) {
+    const std::string why = reader.text();
+    if (!reader.is_complete()) return mangled;
+    lost(peer, why);
+    return Status::ok();
+  }
+  const std::uint64_t round = reader.number();
+  if (kind == kState) {
+    State s;
+    if (!get(&reader, size_, &s.missing)) return mangled;
+    s.last.term = reader.number();
+    if (!get(&reader, size_, &s.last.nodes)) return mangled;
+    s.frames = reader.number();
+    s.account = reader.blob<Bytes>();
+    if (!reader.is_complete()) return mangled;
+    if (round < round_ || (round == round_ && phase_ == Phase::kRunning)) return Status::ok();
+    if (round > round_) begin(round);
+    if (is_over_) return Status::ok();
+    states_[peer] = std::move(s);
+    gather();
+    install_if_heard();
+    return Status::ok();
+  }
+  if (kind == kVerdict) {
+    Verdict v;
+    v.next.term = round;
+    if (!get(&reader, size_, &v.next.nodes)) return mangled;
+    v.content = reader.blob<Bytes>();
+    if (!reader.is_complete() || !v.next.has(rank_)) return mangled;
+    if (round != round_ || phase_ != Phase::kGathering || reached().front() != peer) {
+      return Status::ok();
+    }
+    const bool reaches_all =
+        std::all_of(v.next.nodes.begin(), v.next.nodes.end(),
+                    [this](int node) { return node == rank_ || !has_lost(node); });
+    // Else a loss of ours has crossed it.
+    if (reaches_all) {
+      take(std::move(v));
+    } else {
+      begin(round_ + 1);
+    }
+    return Status::ok();
+  }
+  if (!reader.is_complete()) return mangled;
+  if (round != round_ || !verdict_) return Status::ok();
+  if (kind == kAccepted) {
+    accepted_.push_back(peer);
+    commit_if_all_accepted();
+  } else if (kind == kCommit && phase_ == Phase::kAccepted) {
+    commit();
+  }
+  return Status::ok();
+}
+
+// Has everybody we reach told its state? Then whoever is the lowest of them decides.
+void Regroup::gather() {
+  if (is_over_ || phase_ != Phase::kGathering || !planned_for_.empty()) return;
+  const std::vector<int> nodes = reached();
+  Membership last = last_;
+  for (const int node : nodes) {
+    if (node == rank_) continue;
+    const auto state = states_.find(node);
+    if (state == states_.end()) return;
+    if (state->second.last.term > last.term) last = state->second.last;
+  }
+  if (!holds_quorum(last.nodes, nodes)) {
+    return end("left behind or cut off: only " + std::to_string(nodes.size()) + " of " +
+               std::to_string(last.nodes.size()) +
+               " nodes are on this side, the others may go on without them (" + why_lost_text() +
+               ")");
+  }
+  if (nodes.front() == rank_ && nobody_reaches_lower()) decide(nodes, last);
+}
+
+// Where links are missing, one of those we hear may look to somebody we do not reach.
+bool Regroup::nobody_reaches_lower() const {
+  return std::all_of(states_.begin(), states_.end(), [this](const auto& entry) {
+    const State& s = entry.second;
+    return std::all_of(s.last.nodes.begin(), s.last.nodes.end(), [&](int node) {
+      return node >= rank_ || std::binary_search(s.missing.begin(), s.missing.end(), node);
+    });
+  });
+}
+
+void Regroup::decide(const std::vector<int>& nodes, const Membership& last) {
+  const auto reaches = [this](int from, int to) {
+    if (from == rank_) return !has_lost(to);
+    const std::vector<int>& missing = states_.at(from).missing;
+    return !std::binary_search(missing.begin(), missing.end(), to);
+  };
+  std::vector<int> able;
+  for (const int node : nodes) {
+    if (last.has(node)) able.push_back(node);
+  }
+  Membership next{round_, mutual(able, reaches)};
+  if (!next.has(rank_) || !holds_quorum(last.nodes, next.nodes)) {
+    return end("left behind or cut off: only " + std::to_string(next.nodes.size()) + " of " +
+               std::to_string(last.nodes.size()) +
+               " nodes reach each other on this side, the others may go on without them (" +
+               why_lost_text() + ")");
+  }
+  planned_for_ = next.nodes;
+  std::vector<Bytes> accounts;
+  for (const int node : next.nodes) {
+    accounts.push_back(node == rank_ ? account_ : states_.at(node).account);
+  }
+  steps_.plan(next, accounts, [this, next](Result<Bytes> content) {
+    if (is_over_ || next.term != round_ || phase_ != Phase::kGathering) return;
+    if (!content) return end(content.status().message());
+    ByteWriter w;
+    w.number(round_);
+    put(&w, next.nodes);
+    w.blob(*content);
+    const Bytes message = w.take();
+    for (const int node : next.nodes) {
+      if (node != rank_) steps_.send(node, kVerdict, message);
+    }
+    take({next, std::move(*content)});
+  });
+}
+
+void Regroup::take(Verdict verdict) {
+  verdict_ = std::move(verdict);
+  phase_ = Phase::kAccepting;
+  ByteWriter w;
+  w.blob("nodes " + text_of(verdict_->next.nodes) + " go on without this one");
+  const Bytes goodbye = w.take();
+  for (int node = 0; node < size_; ++node) {
+    if (node == rank_ || has_lost(node) || verdict_->next.has(node)) continue;
+    why_lost_[node] = "some of the others do not reach it";
+    steps_.send(node, kLeftBehind, goodbye);
+    steps_.dismiss(node);
+  }
+  install_if_heard();
+}
+
+void Regroup::install_if_heard() {
+  if (is_over_ || phase_ != Phase::kAccepting || is_installing_) return;
+  std::vector<std::uint64_t> frames;
+  for (const int node : verdict_->next.nodes) {
+    const auto state = states_.find(node);
+    if (node != rank_ && state == states_.end()) return;
+    frames.push_back(node == rank_ ? 0 : state->second.frames);
+  }
+  is_installing_ = true;
+  steps_.install(*verdict_, frames,
+                 [this, round = round_](const Status& outcome) { accept(round, outcome); });
+}
+
+void Regroup::accept(std::uint64_t round, const Status& outcome) {
+  if (is_over_ || round != round_ || phase_ != Phase::kAccepting) return;
+  if (!outcome) return end("cannot go on after a loss: " + outcome.message());
+  phase_ = Phase::kAccepted;
+  accepted_.push_back(rank_);
+  if (verdict_->next.nodes.front() == rank_) return commit_if_all_accepted();
+  steps_.send(verdict_->next.nodes.front(), kAccepted, number_message(round_));
+}
+
+void Regroup::commit_if_all_accepted() {
+  const std::vector<int>& nodes = verdict_->next.nodes;
+  if (phase_ != Phase::kAccepted || nodes.front() != rank_) return;
+  const bool all = std::all_of(nodes.begin(), nodes.end(), [this](int node) {
+    return std::find(accepted_.begin(), accepted_.end(), node) != accepted_.end();
+  });
+  if (!all) return;
+  for (const int node : nodes) {
+    if (node != rank_) steps_.send(node, kCommit, number_message(round_));
+  }
+  commit();
+}
+
+void Regroup::commit() {
+  cancel_timers();
+  phase_ = Phase::kRunning;
+  const Verdict verdict = *std::exchange(verdict_, std::nullopt);
+  last_ = verdict.next;
+  planned_for_.clear();
+  states_.clear();
+  steps_.go(verdict);
+}
+
+bool Regroup::has_begun(std::uint64_t term) {
+  if (is_over_ || phase_ != Phase::kAccepted || verdict_->next.term != term) return false;
+  commit();
+  return true;
+}
+
+// A stopped node is noticed by one peer earlier than by the others, by up to a heartbeat. Who
+// neither answers nor is reached by everybody else is lost.
+void Regroup::look_for_silent() {
+  patience_timer_ = steps_.call_later(options_.patience_ns, [this] { look_for_silent(); });
+  std::map<int, int> accusers;
+  for (const auto& [node, state] : states_) {
+    for (const int other : state.missing) accusers.emplace(other, node);
+  }
+  for (const auto& [node, accuser] : accusers) {
+    if (is_over_ || phase_ == Phase::kRunning) return;
+    if (node == rank_ || has_lost(node) || states_.count(node) > 0 || !last_.has(node)) continue;
+    lost(node, "node " + std::to_string(accuser) + " has lost it, and it does not answer here");
+  }
+}
+
+std::string Regroup::why_lost_text() const {
+  std::string text;
+  int named = 0;
+  for (const int node : missing()) {
+    if (++named > 3) continue;
+    text +=
+        (text.empty() ? "lost node " : ", node ") + std::to_string(node) + ": " + why_lost_[node];
+  }
+  if (named > 3) text += " and " + std::to_string(named - 3) + " more";
+  return text.empty() ? "some nodes do not reach each other" : text;
+}
+
+void Regroup::leave(const std::string& why) {
+  if (is_over_) return;
+  ByteWriter w;
+  w.blob(why);
+  const Bytes message = w.take();
+  for (const int peer : reached()) {
+    if (peer != rank_) steps_.send(peer, kGone, message);
+  }
+  stop();
+}
+
+void Regroup::end(const std::string& why) {
+  if (is_over_) return;
+  leave("it ended: " + why);
+  steps_.end(why);
+}
+
+void Regroup::stop() {
+  is_over_ = true;
+  cancel_timers();
+}
+
+void Regroup::cancel_timers() {
+  if (patience_timer_) steps_.cancel(*patience_timer_);
+  if (deadline_timer_) steps_.cancel(*deadline_timer_);
+  patience_timer_.reset();
+  deadline_timer_.reset();
+}
+
+}  // namespace riffle

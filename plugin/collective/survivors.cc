@@ -1,0 +1,335 @@
+#include "plugin/collective/survivors.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "plugin/collective/byte_io.h"
+#include "plugin/collective/rescale.h"
+#include "plugin/collective/survivors_term.h"
+#include "topology/base/check.h"
+
+namespace riffle {
+namespace {
+
+constexpr std::uint64_t kUrgent = 0;
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+}  // namespace
+
+Survivors::Survivors(Mesh* mesh, TimerService* timers, Background* background, Options options,
+                     Hooks hooks)
+    : mesh_(mesh),
+      timers_(timers),
+      background_(background),
+      options_(std::move(options)),
+      hooks_(std::move(hooks)),
+      regroup_(mesh->rank(), mesh->size(),
+               {.patience_ns = options_.survivors.patience_ns,
+                .deadline_ns = 2 * options_.peer_timeout_ns + 5 * kSecond},
+               steps()),
+      traffic_(mesh->size()),
+      entries_(static_cast<std::size_t>(options_.engine.max_operations)) {}
+
+Survivors::~Survivors() = default;
+
+// -------------------------------------------------------------------------------- begin and end
+
+Status Survivors::make_term(const Membership& members, const PlanSet& plans,
+                            std::unique_ptr<Term>* made) {
+  auto term = std::make_unique<Term>(this, members);
+  if (Status s = term->engine.install(plans); !s) return s;
+  if (term->is_root()) term->plans = plans;
+  *made = std::move(term);
+  return Status::ok();
+}
+
+Status Survivors::install(const PlanSet& plans) {
+  Result<std::unique_ptr<SlotMemory>> discard = SlotMemory::map(kMaxFramePayload);
+  if (!discard) return discard.status();
+  discard_ = std::move(*discard);
+  return make_term(regroup_.membership(), plans, &term_);
+}
+
+void Survivors::start(const PlanSet& plans) {
+  is_started_ = true;
+  PlanBasis basis;
+  if (term_->is_root()) {
+    basis = hooks_.basis();
+    take_basis(encode(basis));
+  }
+  term_->epochs.start(plans, basis);
+  take_early();
+}
+
+void Survivors::take_early() {
+  for (const Term::Early& m : std::exchange(term_->early, {})) {
+    term_message(m.place, m.kind, m.message);
+  }
+}
+
+// Whoever coordinates after a loss has to know the network.
+void Survivors::take_basis(const std::vector<std::uint8_t>& message) {
+  Result<PlanBasis> basis = decode_basis(message, mesh_->size());
+  if (!basis) return;  // then it plans for an even network
+  basis_ = std::move(*basis);
+  for (const int child : term_->children) {
+    term_->control.send(child, FrameType::kControl, kBasis, message);
+  }
+}
+
+void Survivors::term_message(int place, std::uint32_t kind,
+                             const std::vector<std::uint8_t>& message) {
+  if (kind == kBasis) {
+    if (place == term_->parent() && !basis_) take_basis(message);
+    return;
+  }
+  const Status s = Epochs::is_mine(kind)
+                       ? term_->epochs.received(place, kind, message)
+                       : remote_error("unexpected message " + std::to_string(kind));
+  if (!s) hooks_.violation(term_->node(place), s);
+}
+
+void Survivors::fail() {
+  if (has_failed_) return;
+  has_failed_ = true;
+  regroup_.stop();
+  freeze();
+  for (; released_ < posted_; ++released_) {
+    entry(released_).user->state.store(Operation::State::kFailed, std::memory_order_release);
+  }
+}
+
+bool Survivors::end() {
+  // Also while others agree who goes on: this node needs nobody any more.
+  const bool is_clean = !has_failed_ && is_started_ && !regroup_.is_over() && is_idle();
+  if (is_clean) {
+    ByteWriter w;
+    w.number(released_);
+    const std::vector<std::uint8_t> message = w.take();
+    for (const int node : regroup_.reached()) {
+      if (node != mesh_->rank()) hooks_.send(node, kFinished, message);
+    }
+  } else {
+    leave("it closed its communicator");
+  }
+  fail();
+  return is_clean;
+}
+
+// ------------------------------------------------------------------------------------ operations
+
+void Survivors::submit(Operation* operation) {
+  if (operation->count == 0 && !has_failed_) {  // the same on all nodes: needs nobody
+    return operation->state.store(Operation::State::kDone, std::memory_order_release);
+  }
+  if (!has_failed_ && !end_reason_.empty()) hooks_.ended(end_reason_);
+  if (has_failed_) {
+    return operation->state.store(Operation::State::kFailed, std::memory_order_release);
+  }
+  RIFFLE_CHECK(posted_ - released_ < entries_.size(), "more operations than agreed");
+  Entry& e = entry(posted_);
+  e.user = operation;
+  e.has_begun = false;
+  e.inner.state.store(Operation::State::kRunning, std::memory_order_relaxed);
+  ++posted_;
+  for (const auto& [peer, why] : std::exchange(deferred_, {})) regroup_.lost(peer, why);
+  if (has_failed_ || is_frozen_) return;
+  begin(posted_ - 1);
+  advance();
+}
+
+// Gives an operation to the engine, again if a term that ended had begun it.
+void Survivors::begin(std::uint64_t number) {
+  Entry& e = entry(number);
+  const Operation& user = *e.user;
+  e.inner.state.store(Operation::State::kRunning, std::memory_order_relaxed);
+  if (const std::string why = objection(user); !why.empty()) {
+    return hooks_.violation(mesh_->rank(),
+                            invalid_argument("call " + std::to_string(number) + why));
+  }
+  if (e.has_begun && user.kept != nullptr) {
+    std::memcpy(user.recv, user.kept, user.count * size_of(user.type));
+  }
+  e.has_begun = true;
+  Operation& o = e.inner;
+  o.collective = user.collective;
+  o.type = user.type;
+  o.op = user.op;
+  o.send = user.send;
+  o.recv = user.recv;
+  o.count = user.count;
+  o.block = user.block;
+  o.window = user.window;
+  o.is_dry = user.is_dry;
+  if (term_->mesh.size() == 1) {  // the last one left: no plan, and nothing to add
+    if (o.recv != o.send && !o.is_dry) std::memcpy(o.recv, o.send, o.count * size_of(o.type));
+    return o.state.store(Operation::State::kDone, std::memory_order_relaxed);
+  }
+  term_->engine.submit(&o);
+  term_->epochs.operation_posted();
+}
+
+// What keeps an operation from making sense without the lost nodes; empty: nothing.
+std::string Survivors::objection(const Operation& o) const {
+  const std::size_t members = term_->mesh.members().nodes.size();
+  if (members == static_cast<std::size_t>(mesh_->size())) return "";
+  const std::string without = " without the " +
+                              std::to_string(static_cast<std::size_t>(mesh_->size()) - members) +
+                              " lost nodes: ";
+  if (o.collective != Collective::kAllReduce) {
+    return without + "only all-reduces can go on, and this is a reduce-scatter or an all-gather";
+  }
+  if (o.op == ReduceOp::kMin || o.op == ReduceOp::kMax || !options_.survivors.rescales) return "";
+  if (o.op == ReduceOp::kSum && is_floating(o.type)) return "";
+  return without + name_of(o.op) + " of " + name_of(o.type) +
+         " cannot be scaled to stand for all nodes (RIFFLE_RESCALE=0 takes the survivors' result)";
+}
+
+// What the engine has finished since the last time.
+void Survivors::advance() {
+  if (is_frozen_) return;
+  const std::uint64_t before = done_;
+  while (done_ < posted_ &&
+         entry(done_).inner.state.load(std::memory_order_relaxed) == Operation::State::kDone) {
+    const Operation& o = entry(done_).inner;
+    const std::size_t members = term_->mesh.members().nodes.size();
+    const std::size_t all = static_cast<std::size_t>(mesh_->size());
+    if (members < all && options_.survivors.rescales && o.op == ReduceOp::kSum && !o.is_dry) {
+      rescale(o.recv, o.count, o.type, static_cast<double>(all) / static_cast<double>(members));
+    }
+    ++done_;
+  }
+  if (done_ > before) tell_done();
+}
+
+void Survivors::tell_done() {
+  std::uint64_t below = done_;
+  for (const std::uint64_t child : term_->children_done) {
+    if (!options_.survivors.plants_early_end) below = std::min(below, child);
+  }
+  if (term_->is_root()) {
+    if (below > released_) release(below);
+  } else if (below > term_->told) {
+    term_->told = below;
+    send_done(term_->parent(), kUp, below);
+  }
+}
+
+// All nodes have the results of all operations below. They hear it first: a poster may leave as
+// soon as it sees its own done.
+void Survivors::release(std::uint64_t below) {
+  for (const int child : term_->children) send_done(child, kDown, below);
+  while (released_ < below) {
+    Operation* const user = entry(released_++).user;
+    user->state.store(Operation::State::kDone, std::memory_order_release);
+  }
+}
+
+void Survivors::send_done(int place, Way way, std::uint64_t below) {
+  FrameHeader header;
+  header.type = FrameType::kDone;
+  header.seq = below;
+  header.key = way;
+  term_->mesh.send(place, header, {}, kNoCookie, kUrgent);
+}
+
+void Survivors::hear_done(int peer, const FrameHeader& header) {
+  const int place = term_->mesh.members().place_of(peer);
+  if (header.key == kDown) return hear_over(peer, header.seq);
+  const auto child = std::find(term_->children.begin(), term_->children.end(), place);
+  if (child == term_->children.end() || is_frozen_) return;
+  std::uint64_t& known = term_->children_done[child - term_->children.begin()];
+  known = std::max(known, header.seq);
+  tell_done();
+}
+
+// Also when frozen: what all have is over, whatever comes.
+void Survivors::hear_over(int peer, std::uint64_t below) {
+  if (below > done_) {
+    return hooks_.violation(peer,
+                            remote_error("it says that calls below " + std::to_string(below) +
+                                         " are over, this node is at " + std::to_string(done_)));
+  }
+  if (below > released_) release(below);
+}
+
+// ------------------------------------------------------------------------------------- mesh sink
+
+bool Survivors::is_of_term(int peer, const FrameHeader& header) const {
+  return term_ && mark_of(header) == mark_of(term_->mesh.members().term) &&
+         term_->mesh.members().has(peer);
+}
+
+Result<std::byte*> Survivors::place(int peer, const FrameHeader& header) {
+  if (!discard_) return remote_error("no plan is installed here");
+  if (next_ && !has_failed_ && mark_of(header) == mark_of(next_->mesh.members().term)) {
+    (void)regroup_.has_begun(next_->mesh.members().term);
+  }
+  const bool is_wanted = !has_failed_ && !is_frozen_ && is_of_term(peer, header);
+  if (!is_wanted || header.type == FrameType::kDone) return discard_->data();
+  const int place = term_->mesh.members().place_of(peer);
+  Result<std::byte*> at = header.type == FrameType::kControl ? term_->control.place(place, header)
+                                                             : term_->engine.place(place, header);
+  if (!at) hooks_.violation(peer, at.status());
+  return at;
+}
+
+void Survivors::arrived(int peer, const FrameHeader& header, std::byte* payload) {
+  ++traffic_.arrived[peer];
+  if (has_failed_) return;
+  if (!is_of_term(peer, header)) return check_drained();
+  if (header.type == FrameType::kDone) {
+    hear_done(peer, header);
+    return check_drained();
+  }
+  if (is_frozen_) return check_drained();
+  const int place = term_->mesh.members().place_of(peer);
+  if (header.type == FrameType::kControl) {
+    term_->control.arrived(place, header);
+  } else {
+    term_->engine.arrived(place, header, payload);
+    advance();
+  }
+}
+
+void Survivors::sent(int peer, std::uint64_t cookie) {
+  --traffic_.under_way[peer];
+  if (is_frozen_ || has_failed_) return check_drained();
+  cookie &= ~kTermCookie;
+  if ((cookie & kControlCookie) != 0) {
+    term_->control.sent(cookie);
+  } else {
+    term_->engine.sent(cookie);
+    advance();
+  }
+}
+
+void Survivors::lost(int peer, const std::string& why) {
+  if (has_failed_) return;
+  if (anybody_departed_ && is_idle() && regroup_.is_running()) {
+    deferred_.emplace_back(peer, why);
+  } else {
+    regroup_.lost(peer, why);
+  }
+}
+
+void Survivors::departed(int peer) {
+  anybody_departed_ = true;
+  if (has_failed_) return;
+  const int place = term_->mesh.members().place_of(peer);
+  if (place >= 0) term_->epochs.departed(place);
+  lost(peer, "it closed its communicator");
+}
+
+void Survivors::received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
+  if (has_failed_) return;
+  if (kind == kFinished) {
+    ByteReader reader(message);
+    const std::uint64_t below = reader.number();
+    if (!reader.is_complete()) return hooks_.violation(peer, remote_error("mangled goodbye"));
+    return hear_over(peer, below);
+  }
+  if (const Status s = regroup_.received(peer, kind, message); !s) hooks_.violation(peer, s);
+}
+
+}  // namespace riffle

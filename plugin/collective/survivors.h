@@ -1,0 +1,172 @@
+// Survivors: RIFFLE_ON_LOSS=continue. The work of a communicator that goes on when nodes are lost.
+//
+// Terms: the nodes that work together, an engine, a control channel and epochs over a mesh of just
+// them (member_mesh.h). A loss ends the term (regroup.h): everybody freezes, those who go on plan
+// for the network that is left, wait for each other's last frames and begin a new term.
+//
+// Operations: one is reported done only when all nodes of the term have its result. Each node tells
+// its parent in a tree (kFanOut children) below which number its subtree has all results, the root
+// tells everybody below which number all have: one frame without payload for as many operations as
+// are done, behind nobody. So after a loss nothing has to be handed over: whatever anybody reported
+// is in everybody's memory. Operations that all survivors have finished are over; all others begin
+// again from their inputs, which nobody has touched: where an operation works in place, its poster
+// keeps a copy (Operation::kept). Their sums are multiplied by all / survivors where that is wanted
+// and makes sense.
+//
+// A node that leaves tells everybody what is over before it says goodbye, so that nobody needs it
+// for anything.
+//
+// Threads: the mesh's owner.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plugin/collective/background.h"
+#include "plugin/collective/control_channel.h"
+#include "plugin/collective/engine.h"
+#include "plugin/collective/epochs.h"
+#include "plugin/collective/member_mesh.h"
+#include "plugin/collective/recovery_messages.h"
+#include "plugin/collective/regroup.h"
+#include "plugin/transport/timer_service.h"
+
+namespace riffle {
+
+struct SurvivorOptions {
+  bool is_on = false;
+  bool rescales = true;  // sums of floating-point numbers, by all / survivors
+  std::uint64_t patience_ns = Regroup::Options().patience_ns;
+  // Tests only, to see that they would notice: operations are over as soon as the root has them.
+  bool plants_early_end = false;
+};
+
+class Survivors {
+ public:
+  static constexpr int kFanOut = 8;
+  static constexpr std::uint32_t kBasis = 50;  // in a term's control channel
+  static constexpr std::uint32_t kFinished =
+      51;  // outside of terms: what is over, a goodbye behind
+  static bool is_mine(std::uint32_t kind) { return Regroup::is_mine(kind) || kind == kFinished; }
+
+  struct Options {
+    SurvivorOptions survivors;
+    EngineOptions engine;
+    EpochOptions epochs;
+    std::uint64_t peer_timeout_ns = 0;
+  };
+  struct Hooks {
+    std::function<void(int peer, std::uint32_t kind, std::vector<std::uint8_t>)> send;
+    std::function<PlanBasis()> basis;  // node 0
+    EpochHooks epochs;
+    std::function<std::string(int node)> name_of;
+    // A loss was survived: a line for people.
+    std::function<void(const std::string&)> went_on;
+    // A peer broke the protocol, which is nobody's loss but everybody's error.
+    std::function<void(int peer, const Status&)> violation;
+    // This node cannot go on; it has told the others.
+    std::function<void(const std::string& why)> ended;
+  };
+
+  // All must outlive this; `background` may be null, then planning happens in place.
+  Survivors(Mesh* mesh, TimerService* timers, Background* background, Options options, Hooks hooks);
+  ~Survivors();
+  Survivors(const Survivors&) = delete;
+  Survivors& operator=(const Survivors&) = delete;
+
+  Status install(const PlanSet& plans);  // the plan of connect
+  void start(const PlanSet& plans);      // connect is over; node 0 gives the plan
+  void submit(Operation* operation);
+  // All operations fail, nothing is sent any more.
+  void fail();
+  // The others hear that this node is gone, and go on.
+  void leave(const std::string& why) {
+    if (is_started_) regroup_.leave(why);  // before, not everybody is there to hear it
+  }
+  // The end. True if all is over and others may hear a goodbye.
+  bool end();
+
+  // As MeshSink, for frames that carry a term's mark, and cookies with kTermCookie.
+  Result<std::byte*> place(int peer, const FrameHeader& header);
+  void arrived(int peer, const FrameHeader& header, std::byte* payload);
+  void sent(int peer, std::uint64_t cookie);
+  void lost(int peer, const std::string& why);
+  void departed(int peer);
+  // Messages outside of terms.
+  void received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message);
+
+  bool has_failed() const { return has_failed_; }
+  bool is_idle() const { return posted_ == released_; }
+  const Membership& membership() const { return regroup_.membership(); }
+
+ private:
+  struct Entry {
+    Operation* user = nullptr;  // the poster's
+    Operation inner;            // the engine's
+    bool has_begun = false;     // in any term
+  };
+  // A frame of kDone: who tells whom.
+  enum Way : std::uint32_t { kUp = 0, kDown = 1 };
+  struct Term;
+
+  Entry& entry(std::uint64_t number) { return entries_[number % entries_.size()]; }
+  Status make_term(const Membership& members, const PlanSet& plans, std::unique_ptr<Term>* made);
+  bool is_of_term(int peer, const FrameHeader& header) const;
+  void begin(std::uint64_t number);
+  std::string objection(const Operation& operation) const;
+  void advance();
+  void tell_done();
+  void release(std::uint64_t below);
+  void hear_over(int peer, std::uint64_t below);
+  void hear_done(int peer, const FrameHeader& header);
+  void send_done(int place, Way way, std::uint64_t below);
+  void term_message(int place, std::uint32_t kind, const std::vector<std::uint8_t>& message);
+  void take_early();
+  void take_basis(const std::vector<std::uint8_t>& message);
+
+  // survivors_recovery.cc: the steps of regroup.
+  Regroup::Steps steps();
+  void freeze();
+  Regroup::Bytes account();
+  void plan(const Membership& next, const std::vector<Regroup::Bytes>& accounts,
+            const std::function<void(Result<Regroup::Bytes>)>& planned);
+  void install(const Regroup::Verdict& verdict, const std::vector<std::uint64_t>& frames,
+               const std::function<void(Status)>& installed);
+  void check_drained();
+  void go(const Regroup::Verdict& verdict);
+  void ended(const std::string& why);
+  std::string describe(const Membership& before, const Membership& now) const;
+
+  Mesh* const mesh_;
+  TimerService* const timers_;
+  Background* const background_;
+  const Options options_;
+  const Hooks hooks_;
+  Regroup regroup_;
+  TermTraffic traffic_;
+  std::unique_ptr<SlotMemory> discard_;        // where payloads of former terms go
+  std::unique_ptr<Term> term_;                 // the one that runs or ran last
+  std::unique_ptr<Term> next_;                 // that was accepted, or waits for old frames
+  std::vector<std::unique_ptr<Term>> former_;  // whose frames may still be under way
+  bool is_started_ = false, is_frozen_ = false, has_failed_ = false;
+
+  std::vector<Entry> entries_;
+  std::uint64_t posted_ = 0, done_ = 0, released_ = 0;
+
+  std::optional<PlanBasis> basis_;  // of connect, all nodes
+  std::optional<RecoveryOrder> order_;
+  std::vector<std::uint64_t> frames_;  // to wait for, per member of next_
+  std::function<void(Status)> installed_;
+  std::uint64_t frozen_ns_ = 0;
+  bool anybody_departed_ = false;
+  // Losses that nobody minds until there is something to do.
+  std::vector<std::pair<int, std::string>> deferred_;
+  std::string end_reason_;  // likewise
+};
+
+}  // namespace riffle

@@ -1,0 +1,184 @@
+// Survivors, part 2: from one term to the next. The steps that regroup.h asks for.
+#include <algorithm>
+#include <cstdio>
+
+#include "plugin/collective/survivors.h"
+#include "plugin/collective/survivors_term.h"
+#include "topology/plan/planner.h"
+
+namespace riffle {
+
+Regroup::Steps Survivors::steps() {
+  Regroup::Steps s;
+  s.send = [this](int peer, std::uint32_t kind, Regroup::Bytes message) {
+    hooks_.send(peer, kind, std::move(message));
+  };
+  s.freeze = [this] { freeze(); };
+  s.frames_to = [this](int peer) { return traffic_.sent[peer]; };
+  s.account = [this] { return account(); };
+  s.plan = [this](const Membership& next, const std::vector<Regroup::Bytes>& accounts,
+                  const std::function<void(Result<Regroup::Bytes>)>& planned) {
+    plan(next, accounts, planned);
+  };
+  s.install = [this](const Regroup::Verdict& verdict, const std::vector<std::uint64_t>& frames,
+                     const std::function<void(Status)>& installed) {
+    install(verdict, frames, installed);
+  };
+  s.go = [this](const Regroup::Verdict& verdict) { go(verdict); };
+  s.dismiss = [this](int peer) { mesh_->dismiss(peer); };
+  s.end = [this](const std::string& why) { ended(why); };
+  s.call_later = [this](std::uint64_t delay_ns, const std::function<void()>& f) {
+    return timers_->call_at(mesh_->now_ns() + delay_ns, f);
+  };
+  s.cancel = [this](std::uint64_t timer) { timers_->cancel(timer); };
+  return s;
+}
+
+// The engine's own operations end here; nobody outside hears of that.
+void Survivors::freeze() {
+  if (is_frozen_) return;
+  is_frozen_ = true;
+  frozen_ns_ = mesh_->now_ns();
+  if (!term_) return;
+  term_->mesh.freeze();
+  term_->epochs.stop();
+  term_->engine.fail();
+}
+
+Regroup::Bytes Survivors::account() {
+  WorkAccount account;
+  account.done = done_;
+  for (std::uint64_t number = released_; number < posted_; ++number) {
+    const Entry& e = entry(number);
+    if (e.has_begun && e.user->send == e.user->recv && e.user->kept == nullptr && !e.user->is_dry) {
+      account.unrepeatable.push_back(number);
+    }
+  }
+  return encode(account);
+}
+
+// The coordinator: which operations are over, and a plan for the network that is left.
+void Survivors::plan(const Membership& next, const std::vector<Regroup::Bytes>& accounts,
+                     const std::function<void(Result<Regroup::Bytes>)>& planned) {
+  std::vector<WorkAccount> works;
+  for (const Regroup::Bytes& bytes : accounts) {
+    Result<WorkAccount> work = decode_account(bytes);
+    if (!work) return planned(work.status());
+    works.push_back(std::move(*work));
+  }
+  auto order = std::make_shared<RecoveryOrder>(order_of(works));
+  constexpr std::int64_t kAnyRate = 1'000'000;
+  const PlanBasis basis = restrict_to(
+      basis_ ? *basis_ : PlanBasis{even_fabric(mesh_->size(), kAnyRate), true}, next.nodes);
+  if (next.nodes.size() == 1) {
+    const PlanSet alone = {.lanes = {GroupPlan{.nodes = 1, .levels = {}}}, .name = "alone"};
+    order->plans = encode(alone);
+    order->digest = digest(alone);
+    return planned(encode(*order));
+  }
+  const auto work = [order, basis, bytes = options_.epochs.planned_bytes,
+                     options = options_.epochs.plan] {
+    Result<PlanChoice> choice = riffle::plan(basis.fabric, bytes, options);
+    if (!choice) {  // a kind of plan that was asked for and needs other numbers of nodes
+      PlanOptions any = options;
+      any.only.clear();
+      choice = riffle::plan(basis.fabric, bytes, any);
+    }
+    if (!choice) {
+      order->problem = choice.status().message();
+    } else {
+      order->plans = encode(choice->plans);
+      order->digest = digest(choice->plans);
+    }
+  };
+  const auto then = [order, planned] { planned(encode(*order)); };
+  if (background_ != nullptr && background_->run(work, then)) return;
+  work();
+  then();
+}
+
+void Survivors::install(const Regroup::Verdict& verdict, const std::vector<std::uint64_t>& frames,
+                        const std::function<void(Status)>& installed) {
+  if (next_) former_.push_back(std::move(next_));  // frames may be on their way into it
+  installed_ = nullptr;
+  Result<RecoveryOrder> order = decode_order(verdict.content);
+  if (!order) return installed(order.status());
+  if (!order->problem.empty()) return installed(remote_error(order->problem));
+  const Result<PlanSet> plans = decode_plan_set(order->plans.data(), order->plans.size());
+  if (!plans) return installed(plans.status());
+  if (digest(*plans) != order->digest)
+    return installed(remote_error("the plan's checksum differs"));
+  if (const Status s = make_term(verdict.next, *plans, &next_); !s) return installed(s);
+  order_ = std::move(*order);
+  frames_ = frames;
+  installed_ = installed;
+  check_drained();
+}
+
+// Has every frame of earlier terms between us and the nodes of the next one arrived, and has what
+// is ours left our memory?
+void Survivors::check_drained() {
+  if (!installed_ || !next_) return;
+  const std::vector<int>& nodes = next_->mesh.members().nodes;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const int node = nodes[i];
+    if (node == mesh_->rank()) continue;
+    if (traffic_.arrived[node] < frames_[i] || traffic_.under_way[node] > 0) return;
+  }
+  former_.clear();
+  std::exchange(installed_, nullptr)(Status::ok());
+}
+
+void Survivors::go(const Regroup::Verdict& verdict) {
+  const Membership before = term_->mesh.members();
+  term_ = std::move(next_);  // nothing of the former one is under way, nor running
+  is_frozen_ = false;
+  const std::uint64_t final_below = order_->final_below;
+  done_ = std::max(final_below, released_);
+  std::fill(term_->children_done.begin(), term_->children_done.end(), done_);
+  term_->told = done_;
+  hooks_.went_on(describe(before, verdict.next));
+  const bool plans_again = term_->is_root() && options_.epochs.collectives > 0 && basis_;
+  term_->epochs.start(std::exchange(term_->plans, {}),
+                      plans_again ? restrict_to(*basis_, verdict.next.nodes) : PlanBasis());
+  take_early();
+  while (released_ < done_) {
+    entry(released_++).user->state.store(Operation::State::kDone, std::memory_order_release);
+  }
+  for (std::uint64_t number = done_; number < posted_ && !has_failed_ && !is_frozen_; ++number) {
+    begin(number);
+  }
+  advance();
+}
+
+void Survivors::ended(const std::string& why) {
+  if (anybody_departed_ && is_idle()) {
+    end_reason_ = why;
+    return;
+  }
+  hooks_.ended(why);
+}
+
+std::string Survivors::describe(const Membership& before, const Membership& now) const {
+  std::string who;
+  for (const int node : before.nodes) {
+    if (now.has(node)) continue;
+    const std::string& why = regroup_.why_lost(node);
+    who += (who.empty() ? "lost " : "; lost ") + hooks_.name_of(node) + ": " +
+           (why.empty() ? "others do not reach it" : why);
+  }
+  char text[160];
+  std::snprintf(text, sizeof text, "; %zu of %d nodes go on, %.0f ms after it was noticed here",
+                now.nodes.size(), mesh_->size(),
+                static_cast<double>(mesh_->now_ns() - frozen_ns_) / 1e6);
+  std::string line = (who.empty() ? "no node was lost" : who) + text;
+  if (options_.survivors.rescales) {
+    line += "; sums are multiplied by " + std::to_string(mesh_->size()) + "/" +
+            std::to_string(now.nodes.size()) + ", min and max are those of the survivors";
+  } else {
+    line += "; results are those of the survivors, not scaled (RIFFLE_RESCALE=0)";
+  }
+  return line;
+}
+
+}  // namespace riffle

@@ -1,0 +1,77 @@
+// What survivors tell each other: there and back, mangled, and what follows from it.
+#include "plugin/collective/recovery_messages.h"
+
+#include <gtest/gtest.h>
+
+namespace riffle {
+namespace {
+
+template <class Decode>
+void refuses_every_cut(const std::vector<std::uint8_t>& bytes, Decode decode) {
+  EXPECT_TRUE(decode(bytes));
+  for (std::size_t n = 0; n < bytes.size(); ++n) {
+    EXPECT_FALSE(decode(
+        std::vector<std::uint8_t>(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(n))))
+        << n;
+  }
+  std::vector<std::uint8_t> longer = bytes;
+  longer.push_back(0);
+  EXPECT_FALSE(decode(longer));
+}
+
+TEST(RecoveryMessages, ThereAndBack) {
+  const WorkAccount account{.done = 12, .unrepeatable = {13, 15}};
+  const auto bytes = encode(account);
+  EXPECT_EQ(decode_account(bytes)->done, 12U);
+  EXPECT_EQ(decode_account(bytes)->unrepeatable, account.unrepeatable);
+  refuses_every_cut(bytes, decode_account);
+  const RecoveryOrder order{.problem = "p", .final_below = 7, .plans = {1, 2}, .digest = 9};
+  EXPECT_EQ(decode_order(encode(order))->final_below, 7U);
+  EXPECT_EQ(decode_order(encode(order))->plans, order.plans);
+  refuses_every_cut(encode(order), decode_order);
+}
+
+PlanBasis two_racks() {
+  PlanBasis basis;
+  basis.is_nominal = false;
+  basis.fabric = even_fabric(6, 1000);
+  basis.fabric.racks = {{"a", 100, 200}, {"b", 300, 400}, {"c", 500, 600}};
+  for (int n = 0; n < 6; ++n) {
+    basis.fabric.nodes[n].rack = n / 2;
+    basis.fabric.nodes[n].out_kbps = 10 + n;
+  }
+  return basis;
+}
+
+TEST(RecoveryMessages, TheFabric) {
+  const auto bytes = encode(two_racks());
+  const auto basis = decode_basis(bytes, 6);
+  ASSERT_TRUE(basis) << basis.status().message();
+  EXPECT_FALSE(basis->is_nominal);
+  EXPECT_EQ(basis->fabric.nodes[5].out_kbps, 15);
+  EXPECT_EQ(basis->fabric.nodes[5].rack, 2);
+  EXPECT_EQ(basis->fabric.racks[2].down_kbps, 600);
+  EXPECT_FALSE(decode_basis(bytes, 7));
+  refuses_every_cut(bytes, [](const auto& b) { return decode_basis(b, 6); });
+}
+
+TEST(RecoveryMessages, RacksWithoutNodesAreLeftOut) {
+  const PlanBasis left = restrict_to(two_racks(), {0, 4, 5});
+  ASSERT_TRUE(validate(left.fabric));
+  ASSERT_EQ(left.fabric.racks.size(), 2U);
+  EXPECT_EQ(left.fabric.racks[1].up_kbps, 500);
+  EXPECT_EQ(left.fabric.nodes[1].rack, 1);
+  EXPECT_EQ(left.fabric.nodes[1].out_kbps, 14);
+}
+
+TEST(RecoveryMessages, WhatAllHaveIsOver) {
+  EXPECT_EQ(order_of({{.done = 5}, {.done = 3}, {.done = 9}}).final_below, 3U);
+  EXPECT_EQ(order_of({{.done = 5}, {.done = 3}}).problem, "");
+  // Over already, so nobody has to repeat it.
+  EXPECT_EQ(order_of({{.done = 5, .unrepeatable = {2}}, {.done = 3}}).problem, "");
+  EXPECT_NE(order_of({{.done = 5, .unrepeatable = {3}}, {.done = 3}}).problem.find("call 3"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace riffle

@@ -1,0 +1,276 @@
+// RIFFLE_ON_LOSS=continue over TCP, nodes as processes: some are killed or stopped in
+// mid-collective, the others finish every call with the same bits, and a stopped one that wakes up
+// ends with one error.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "plugin/collective/coll_service.h"
+#include "plugin/config/config.h"
+
+namespace riffle {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr int kNodes = 8;
+constexpr int kTimeoutS = 2;  // RIFFLE_PEER_TIMEOUT
+constexpr int kCalls = 400;
+constexpr int kOutstanding = 4;
+constexpr std::size_t kCount = 100'000;
+
+struct Shared {
+  Handle handles[kNodes];
+  std::atomic<int> listening, connected, finished[kNodes];
+  std::atomic<bool> is_done[kNodes];
+  std::atomic<std::int64_t> longest_us[kNodes];  // between two results
+  char error[kNodes][1024];
+  int errors[kNodes];
+  float results[kNodes][kCalls];  // first element
+  bool is_wrong[kNodes];          // not the same in all elements
+};
+
+std::int64_t micros(Clock::duration d) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(d).count();
+}
+
+class SurvivorsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    void* at =
+        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(at, MAP_FAILED);
+    shared_ = new (at) Shared();
+    setenv("RIFFLE_SOCKET_IFNAME", "=lo", 1);
+    setenv("RIFFLE_COLLNET", "on", 1);
+    setenv("RIFFLE_LOG", "warn", 1);
+    setenv("RIFFLE_ON_LOSS", "continue", 1);
+    setenv("RIFFLE_PEER_TIMEOUT", std::to_string(kTimeoutS).c_str(), 1);
+    reload_config();
+  }
+  void TearDown() override {
+    for (const pid_t p : pids_) {
+      kill(p, SIGKILL);
+      waitpid(p, nullptr, 0);
+    }
+    munmap(shared_, sizeof(Shared));
+    unsetenv("RIFFLE_ON_LOSS");
+    reload_config();
+  }
+
+  void start(bool in_place) {
+    for (int r = 0; r < kNodes; ++r) {
+      const pid_t pid = fork();
+      ASSERT_GE(pid, 0);
+      if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        node(r, in_place);
+        shared_->is_done[r] = true;
+        _exit(0);
+      }
+      pids_.push_back(pid);
+    }
+  }
+
+  void give_up(int rank, const std::string& why) {
+    std::strncpy(shared_->error[rank], why.c_str(), sizeof shared_->error[rank] - 1);
+    ++shared_->errors[rank];
+  }
+
+  // What node r contributes to a call: sums of any nodes tell who is in them.
+  static float input(int rank, int call) {
+    return static_cast<float>((1 << rank) + call % 7 * 256);
+  }
+
+  void node(int rank, bool in_place) {
+    Result<coll::Listener*> l = coll::listen(0, 0, &shared_->handles[rank]);
+    if (!l) return give_up(rank, l.status().message());
+    ++shared_->listening;
+    while (shared_->listening < kNodes) std::this_thread::sleep_for(1ms);
+    std::vector<const Handle*> handles;
+    for (const Handle& h : shared_->handles) handles.push_back(&h);
+    Result<coll::Communicator*> c = coll::connect(handles, rank, *l);
+    coll::close(*l);
+    if (!c) return give_up(rank, c.status().message());
+    ++shared_->connected;
+    work(rank, *c, in_place);
+    coll::close(*c);
+  }
+
+  void work(int rank, coll::Communicator* c, bool in_place) {
+    std::vector<float> send[kOutstanding], recv[kOutstanding];
+    coll::Request* requests[kOutstanding] = {};
+    auto last = Clock::now();
+    for (int call = 0; call < kCalls + kOutstanding; ++call) {
+      const int slot = call % kOutstanding;
+      if (call >= kOutstanding) {
+        while (true) {
+          const Result<bool> done = coll::test(requests[slot], nullptr);
+          if (!done) return give_up(rank, done.status().message());
+          if (*done) break;
+          std::this_thread::sleep_for(20us);
+        }
+        const int over = call - kOutstanding;
+        shared_->results[rank][over] = recv[slot][0];
+        for (const float x : recv[slot]) shared_->is_wrong[rank] |= x != recv[slot][0];
+        ++shared_->finished[rank];
+        const auto now = Clock::now();
+        shared_->longest_us[rank] =
+            std::max<std::int64_t>(shared_->longest_us[rank], micros(now - last));
+        last = now;
+      }
+      if (call >= kCalls) continue;
+      send[slot].assign(kCount, input(rank, call));
+      recv[slot] = send[slot];
+      const void* from = in_place ? recv[slot].data() : send[slot].data();
+      while (true) {
+        Result<coll::Request*> q =
+            coll::all_reduce(c, from, recv[slot].data(), kCount, type_, ReduceOp::kSum);
+        if (!q) return give_up(rank, q.status().message());
+        requests[slot] = *q;
+        if (*q != nullptr) break;
+        std::this_thread::sleep_for(20us);
+      }
+    }
+  }
+
+  void wait_for_calls(int n) {
+    const auto deadline = Clock::now() + 30s;
+    for (int r = 0; r < kNodes; ++r) {
+      while (shared_->finished[r] < n && Clock::now() < deadline) std::this_thread::sleep_for(1ms);
+      ASSERT_GE(shared_->finished[r], n) << "node " << r << ": " << shared_->error[r];
+    }
+  }
+
+  // All but the lost ones finish every call; each result is the sum over all nodes or the scaled
+  // one over the survivors, the same everywhere.
+  void expect_survivors(const std::set<int>& lost, Clock::duration limit) {
+    const auto deadline = Clock::now() + limit;
+    for (int r = 0; r < kNodes; ++r) {
+      if (lost.count(r) > 0) continue;
+      while (!shared_->is_done[r] && Clock::now() < deadline) std::this_thread::sleep_for(1ms);
+      EXPECT_TRUE(shared_->is_done[r]) << "node " << r << " after " << shared_->finished[r];
+      EXPECT_EQ(shared_->errors[r], 0) << "node " << r << ": " << shared_->error[r];
+      EXPECT_EQ(shared_->finished[r], kCalls) << "node " << r;
+      EXPECT_FALSE(shared_->is_wrong[r]) << "node " << r;
+    }
+    int full = 0, scaled = 0;
+    for (int call = 0; call < kCalls; ++call) {
+      const int first = lost.count(0) > 0 ? (lost.count(1) > 0 ? 2 : 1) : 0;
+      const float got = shared_->results[first][call];
+      float all = 0, left = 0;
+      std::set<float> possible;
+      for (int r = 0; r < kNodes; ++r) all += input(r, call);
+      // Two may be lost one after the other.
+      std::vector<std::set<int>> sides = {lost};
+      for (const int x : lost) sides.push_back({x});
+      for (const auto& gone : sides) {
+        left = 0;
+        for (int r = 0; r < kNodes; ++r) left += gone.count(r) > 0 ? 0 : input(r, call);
+        possible.insert(left *
+                        static_cast<float>(kNodes / static_cast<double>(kNodes - gone.size())));
+      }
+      EXPECT_TRUE(got == all || possible.count(got) > 0) << "call " << call << ": " << got;
+      full += got == all;
+      scaled += got != all;
+      for (int r = 0; r < kNodes; ++r) {
+        if (lost.count(r) == 0) {
+          EXPECT_EQ(shared_->results[r][call], got) << "node " << r << " call " << call;
+        }
+      }
+    }
+    EXPECT_GT(full, 10);
+    EXPECT_GT(scaled, 10);
+    std::int64_t longest = 0;
+    for (int r = 0; r < kNodes; ++r) {
+      if (lost.count(r) == 0) longest = std::max<std::int64_t>(longest, shared_->longest_us[r]);
+    }
+    std::printf("%d full sums, %d scaled; longest pause between two results %.1f ms\n", full,
+                scaled, static_cast<double>(longest) / 1e3);
+  }
+
+  DataType type_ = DataType::kFloat32;
+  Shared* shared_ = nullptr;
+  std::vector<pid_t> pids_;
+};
+
+TEST_F(SurvivorsTest, OneIsKilled) {
+  start(false);
+  wait_for_calls(20);
+  kill(pids_[5], SIGKILL);
+  expect_survivors({5}, 60s);
+}
+
+TEST_F(SurvivorsTest, OneIsKilledWhileCallsWorkInPlace) {
+  start(true);
+  wait_for_calls(20);
+  kill(pids_[7], SIGKILL);
+  expect_survivors({7}, 60s);
+}
+
+TEST_F(SurvivorsTest, TheCoordinatorIsKilledAndThenTheNextOne) {
+  start(true);
+  wait_for_calls(20);
+  kill(pids_[0], SIGKILL);
+  std::this_thread::sleep_for(3ms);
+  kill(pids_[1], SIGKILL);
+  expect_survivors({0, 1}, 60s);
+}
+
+TEST_F(SurvivorsTest, OneIsStoppedAndWakesUpWhenItIsTooLate) {
+  start(false);
+  wait_for_calls(20);
+  kill(pids_[3], SIGSTOP);
+  expect_survivors({3}, 60s);
+  kill(pids_[3], SIGCONT);
+  const auto deadline = Clock::now() + 10s;
+  while (!shared_->is_done[3] && Clock::now() < deadline) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(shared_->is_done[3]);
+  EXPECT_EQ(shared_->errors[3], 1);
+  EXPECT_NE(std::string(shared_->error[3]).find("left behind"), std::string::npos)
+      << shared_->error[3];
+  std::printf("node 3 says: %s\n", shared_->error[3]);
+}
+
+TEST_F(SurvivorsTest, IntegersCannotBeScaledAndEndTheJobOnEverySurvivor) {
+  type_ = DataType::kInt32;
+  start(false);
+  wait_for_calls(20);
+  kill(pids_[6], SIGKILL);
+  const auto deadline = Clock::now() + 20s;
+  for (int r = 0; r < kNodes; ++r) {
+    if (r == 6) continue;
+    while (!shared_->is_done[r] && Clock::now() < deadline) std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(shared_->errors[r], 1) << "node " << r;
+    const std::string error = shared_->error[r];
+    EXPECT_NE(error.find("sum of int32"), std::string::npos) << error;
+    EXPECT_NE(error.find("RIFFLE_RESCALE"), std::string::npos) << error;
+  }
+}
+
+TEST_F(SurvivorsTest, FourOfEightStopTheSideWithoutTheLowest) {
+  start(false);
+  wait_for_calls(20);
+  for (int r = 0; r < 4; ++r) kill(pids_[r], SIGSTOP);
+  const auto deadline = Clock::now() + 20s;
+  for (int r = 4; r < kNodes; ++r) {
+    while (!shared_->is_done[r] && Clock::now() < deadline) std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(shared_->errors[r], 1) << "node " << r;
+  }
+}
+
+}  // namespace
+}  // namespace riffle
