@@ -161,9 +161,14 @@ void Session::connect_is_over(Status outcome, const std::string& aside) {
 
 void Session::submit(Operation* operation) {
   if (survivors_) return survivors_->submit(operation);
-  // A call of no elements needs nobody.
-  if (!left_.empty() && operation->count > 0)
-    fail(left_ + " closed its communicator; a further collective cannot end");
+  // A call of no elements needs nobody, and one within groups perhaps not the node that left.
+  if (!left_.empty() && operation->count > 0) {
+    if (operation->step == Operation::kExact) {
+      fail(left_ + " closed its communicator; a further collective cannot end");
+    } else if (!has_timer_ && !has_failed()) {
+      watch_departed();
+    }
+  }
   engine_->submit(operation);
   epochs_->operation_posted();
 }
@@ -266,14 +271,14 @@ void Session::departed(int peer) {
   epochs_->departed(peer);
   if (left_.empty()) left_ = name_of(peer);
   // It has sent us all it ever will. What is running now should end by itself; if not, say so.
-  if (is_connected_ && !engine_->is_idle() && !has_timer_) watch_departed(peer);
+  if (is_connected_ && !engine_->is_idle() && !has_timer_) watch_departed();
 }
 
-void Session::watch_departed(int peer) {
+void Session::watch_departed() {
   has_timer_ = true;
-  timer_ = timers_->call_at(mesh_->now_ns() + options_.peer_timeout_ns, [this, peer] {
+  timer_ = timers_->call_at(mesh_->now_ns() + options_.peer_timeout_ns, [this] {
     has_timer_ = false;
-    if (!engine_->is_idle()) fail(name_of(peer) + " closed its communicator during a collective");
+    if (!engine_->is_idle()) fail(left_ + " closed its communicator during a collective");
   });
 }
 

@@ -100,7 +100,7 @@ class Session final : private MeshSink {
   void fail(const std::string& why);
   void tell_everybody(const std::string& why);
   void spread(const std::string& fault, const std::string& why);
-  void watch_departed(int peer);
+  void watch_departed();
   const std::string& name_of(int peer) const { return names_[peer]; }
   void cancel_timers();
 

@@ -83,7 +83,7 @@ void Survivors::term_message(int place, std::uint32_t kind,
     if (place == term_->parent() && !basis_) take_basis(message);
     return;
   }
-  const Status s = Epochs::is_mine(kind)
+  const Status s = term_->epochs.is_mine(kind)
                        ? term_->epochs.received(place, kind, message)
                        : remote_error("unexpected message " + std::to_string(kind));
   if (!s) hooks_.violation(term_->node(place), s);
