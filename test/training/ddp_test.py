@@ -46,7 +46,7 @@ class Ddp(unittest.TestCase):
         self.assertGreater(outcome.scores[0], 0.9)
 
     def test_cnn_with_adam_as_one_process(self):
-        self.same_as_one_process("digits-cnn", 40, "adam")
+        self.same_as_one_process("digits-cnn-small", 40, "adam")
 
     def test_transformer_as_one_process(self):
         self.same_as_one_process("text", 20)

@@ -90,6 +90,8 @@ def main(arguments=None):
     with open(os.path.join(options.output, f"course{rank}.json"), "w") as file:
         json.dump({"course": course, "collnet_calls": trainer.collnet_calls(),
                    "bucket_bytes": hook.bucket_bytes}, file)
+    # In relaxed modes others may have steps ahead that this worker has no part in.
+    dist.barrier()
     trainer.close()
     dist.destroy_process_group()
 

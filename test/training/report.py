@@ -65,7 +65,7 @@ def table(group):
     print(f"| mode | {exact['score']} | worst worker | mean of the weights | worse than exact, {unit}"
           " | 95 % upper limit | deviation at the end | paired seeds |")
     print("|---|---|---|---|---|---|---|---|")
-    for record in sorted(group, key=lambda r: (r is not exact, r["mode"])):
+    for record in group:
         own, worst, joint = np.mean(list(by_seed(record).values()), axis=0)
         score = (lambda v: f"{v:.4f}") if text else (lambda v: f"{100 * v:.2f} %")
         lost, deviation = losses(record, exact), record["curve"][-1]["deviation"]
@@ -143,6 +143,7 @@ def main():
         record = json.loads(file.read_text())
         groups[record["source"], record["task"], record["optimizer"]].append(record)
     for _, group in sorted(groups.items()):
+        group.sort(key=lambda r: (r["mode"] != "exact", r["mode"]))
         table(group)
         if options.curves:
             curves(group, options.curves)

@@ -153,10 +153,22 @@ class Transformer(nn.Module):
         return self.out(self.norm(self.blocks(self.characters(text) + self.places)))
 
 
-# Their gradients are large enough for the relaxed modes, which leave small sums alone.
+# Their gradients are large enough for the plugin's relaxed modes, which leave small sums alone; those
+# of the small ones are not.
 def mlp():
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 192), nn.ReLU(), nn.Linear(192, 128), nn.ReLU(),
                          nn.Linear(128, 10))
+
+
+def mlp_small():
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 32), nn.ReLU(),
+                         nn.Linear(32, 10))
+
+
+def cnn_small():
+    return nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+                         nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(), nn.Flatten(),
+                         nn.Linear(256, 10))
 
 
 def wide():
@@ -173,8 +185,10 @@ def cnn():
 
 TASKS = {task.name: task for task in (
     Digits("digits-mlp", mlp, 0.05), Digits("digits-cnn", cnn, 0.05),
+    Digits("digits-mlp-small", mlp_small, 0.05), Digits("digits-cnn-small", cnn_small, 0.05),
     Digits("digits-wide", wide, 0.05), Text("text", 0.2))}
-RATES_ADAM = {"digits-mlp": 0.003, "digits-cnn": 0.003, "digits-wide": 0.001, "text": 0.003}
+RATES_ADAM = {"digits-mlp": 0.003, "digits-cnn": 0.003, "digits-mlp-small": 0.003,
+              "digits-cnn-small": 0.003, "digits-wide": 0.001, "text": 0.003}
 MOMENTUM = 0.9
 
 
