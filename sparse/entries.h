@@ -46,4 +46,12 @@ class Entries {
   std::size_t count_ = 0;
 };
 
+// The sum of two vectors: first[i] + second[i], in that order; what cancels to zero is left out,
+// every NaN is the one quiet NaN. Returns how many different indices they had. `sum` is neither of
+// them.
+std::size_t add(const Entries& first, const Entries& second, Entries& sum);
+
+// The same for two numbers.
+float plus(float first, float second);
+
 }  // namespace riffle::sparse

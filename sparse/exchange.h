@@ -69,7 +69,7 @@ class Exchange {
   bool has_non_finite() const { return non_finite_; }
   // The sum over workers: every element, mostly zeros. For kEf21 the running sum.
   void write_result(void* out, Element element) const;
-  // What was delivered by this call, block by block, and the indices' base.
+  // What was delivered by this call, block by block.
   std::span<const Entries> blocks() const { return final_; }
 
   // Sent by this worker in this call so far.
@@ -77,24 +77,28 @@ class Exchange {
   std::uint64_t bytes_sent() const { return bytes_sent_; }
 
  private:
-  struct Original {  // an element of the chunk before it was changed here
-    std::uint32_t index;
+  struct Changed {
+    std::uint32_t index;  // in the chunk
     float value;
   };
 
-  void enter_step();
-  void sparsify(int block, std::size_t budget, bool may_reuse, Entries& kept);
+  void load_chunk(const void* gradient, Element element);
+  void settle();           // all that lies between two messages
+  void prepare_message();  // of the step at hand
+  void take(Phase phase, const Step& step);
+  void sparsify(int block, std::size_t budget, Entries& kept);
   void round_values(int block, Entries& kept, int copies);
+  void change(std::uint32_t index, float value);
   void add_to_chunk(int block, const Entries& received);
-  void keep_dropped(int block, const Entries& dropped, int copies);
+  void keep_dropped(int copies);
   void take_own_block();
   void merge_gathered();
-  void merge_recursive(const Entries& received, int from_team, int copies);
+  void merge_recursive(int from_team, int copies);
   void finish();
   void restore_originals();
+  void keep_unsent();
   void commit();
   BlockShape shape_of(Phase phase, int label) const;
-  const Entries& entries_of(Phase phase, int label) const;
 
   Layout layout_;
   ExchangeOptions options_;
@@ -103,21 +107,23 @@ class Exchange {
   std::size_t at_ = 0;
   ChunkState* state_ = nullptr;
   std::uint32_t sequence_ = 0;
+  bool own_taken_ = false;  // the own block was cut to what this team offers
+  bool own_final_ = false;  // and merged with the other teams' offers
 
   Selector selector_;
-  std::vector<float> chunk_;           // gradient + residual, then what is left of it
+  std::vector<float> chunk_;           // gradient + residual, then what is left of it here
   std::vector<float> momentum_next_;   // kEf21
-  std::vector<Original> originals_;    // in the order of change; the first of an index counts
-  std::vector<std::uint32_t> sent_;    // chunk indices that were selected here
+  std::vector<Changed> originals_;     // before each change; the first of an index counts
+  std::vector<Changed> sent_;          // what was selected here, with its rounding error
   std::vector<Threshold> thresholds_;  // become the state's when the call succeeds
-  std::vector<Entries> bag_;           // what a step sends or has received, by slot
-  std::vector<Entries> offers_;        // the own block's versions by team
+  std::vector<Entries> bag_;           // of the message at hand, in or out
+  std::vector<BlockShape> shapes_;     // of bag_
+  std::vector<Entries> offers_;        // the own block as each team has it
   std::vector<Entries> final_;         // by block
-  Entries merged_, dropped_;
+  Entries merged_, sum_, dropped_;
   std::uint64_t union_size_ = 0;
   std::vector<std::uint64_t> in_result_;  // a bit per element, all zero between calls
   MessageWriter writer_;
-  bool message_ready_ = false;
   bool non_finite_ = false;
   Traffic traffic_;
   std::uint64_t bytes_sent_ = 0;

@@ -13,7 +13,7 @@
 
 namespace riffle::sparse {
 
-inline constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 31;  // of a chunk
+inline constexpr std::uint64_t kMaxElements = (std::uint64_t{1} << 31) - 1;  // of a chunk
 inline constexpr int kMaxWorkers = 1 << 16;
 // Blocks up to this size have 2-byte indices.
 inline constexpr std::uint64_t kShortIndexElements = 1 << 16;

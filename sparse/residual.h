@@ -27,7 +27,8 @@ namespace riffle::sparse {
 
 enum class ResidualPolicy : std::uint8_t { kGlobal = 0, kPartial = 1, kLocal = 2, kEf21 = 3 };
 
-struct ChunkState {
+class ChunkState {
+ public:
   ChunkState() = default;
   ChunkState(const Layout& layout, int position, ResidualPolicy policy);
 
@@ -40,6 +41,9 @@ struct ChunkState {
   bool has_momentum = false;          // kEf21: false until the first call, which sets v = gradient
   std::vector<Threshold> thresholds;  // one per block, when thresholds are reused
   HController offer;                  // of the own block
+
+ private:
+  HController offer_as_new_;
 };
 
 }  // namespace riffle::sparse
