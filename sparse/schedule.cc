@@ -85,7 +85,8 @@ Traffic predicted(const Layout& layout, Across across, int position,
   const int rank = layout.local_rank_of(position);
   const std::uint64_t own = layout.budget_of(rank);
   Traffic traffic;
-  traffic.messages = static_cast<std::uint64_t>(2 * ceil_log2(size) + ceil_log2(teams));
+  traffic.messages = 2 * static_cast<std::uint64_t>(ceil_log2(size)) +
+                     static_cast<std::uint64_t>(ceil_log2(teams));
   traffic.entries = layout.budget() - own;  // reduce-scatter: every other block once
   traffic.entries += across == Across::kRecursive
                          ? own * static_cast<std::uint64_t>(ceil_log2(teams))
