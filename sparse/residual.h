@@ -5,8 +5,10 @@
 //           worker dropped of it on the way (contributions of others included); any other index
 //           keeps the worker's own original value. Conservation, element by element:
 //             sum over workers of residual_new + result = sum over workers of (gradient + residual)
-// kPartial  keeps what this worker dropped, wherever; contributions that died elsewhere are lost
-// kLocal    keeps what this worker did not send of its own; what it dropped of others' is lost
+// kPartial  keeps what this worker dropped, wherever, others' contributions included, and nothing of
+//           what it sent. Conserves too; mass gathers where it was dropped, not where it came from.
+// kLocal    keeps what this worker did not send of its own; what it dropped of others' is lost, so
+//           this one does not conserve
 // kEf21     EF21 with momentum (Fatkhullin et al., arXiv 2305.15155): each worker's momentum v, an
 //           exponential average of its gradients, is what is to be known to all; the change of v
 //           since it was last delivered is exchanged with kGlobal, and the result is the running

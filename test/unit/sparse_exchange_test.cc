@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -63,6 +64,15 @@ constexpr Variant kVariants[] = {
     {"recursive, reuse, bfloat16", Across::kRecursive, Selection::kReuse, Element::kBfloat16},
 };
 
+std::vector<std::pair<Variant, ResidualPolicy>> conserving() {
+  std::vector<std::pair<Variant, ResidualPolicy>> all;
+  for (const Variant& variant : kVariants) {
+    all.emplace_back(variant, ResidualPolicy::kGlobal);
+    all.emplace_back(variant, ResidualPolicy::kPartial);
+  }
+  return all;
+}
+
 bool is_possible(const Variant& variant, int teams) {
   return variant.across == Across::kGathered || (teams & (teams - 1)) == 0;
 }
@@ -71,13 +81,15 @@ TEST(SparseExchange, MassIsConservedAndAllAgreeBitForBit) {
   std::mt19937 random(1);
   for (int workers = 1; workers <= 17; ++workers) {
     for (const int teams : divisors(workers)) {
-      for (const Variant& variant : kVariants) {
+      for (const auto& [variant, policy] : conserving()) {
         if (!is_possible(variant, teams)) continue;
-        const std::size_t elements = 1200 + static_cast<std::size_t>(workers);
-        Job job(
-            {workers, teams, elements, 0.02},
-            {.across = variant.across, .selection = variant.selection, .values = variant.values},
-            random());
+        const std::size_t elements = 700 + static_cast<std::size_t>(workers);
+        Job job({workers, teams, elements, 0.02},
+                {.across = variant.across,
+                 .selection = variant.selection,
+                 .residual = policy,
+                 .values = variant.values},
+                random());
         for (int step = 0; step < 4; ++step) {
           const Vectors gradients = random_gradients(random, workers, elements);
           const Vectors before = job.residuals();
@@ -231,6 +243,15 @@ TEST(SparseExchange, AnOverflowOfFiniteNumbersIsAnInfinityToo) {
   for (const auto& e : job.residuals()) EXPECT_EQ(e, std::vector<float>(400, 0.0F));
 }
 
+TEST(SparseExchange, ThereIsOneNan) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const float canonical = std::numeric_limits<float>::quiet_NaN();
+  const auto bits = [](float x) { return std::bit_cast<std::uint32_t>(x); };
+  EXPECT_EQ(bits(plus(kInf, -kInf)), bits(canonical));
+  EXPECT_EQ(bits(plus(1, std::nanf("77"))), bits(canonical));
+  EXPECT_EQ(bits(plus(-std::nanf("77"), 1)), bits(canonical));
+}
+
 // Two workers, one block each, one entry each: small enough to follow by hand.
 TEST(SparseExchange, ResidualPoliciesDifferAsDescribed) {
   const Vectors gradients = {{5, 1, 2, 0}, {4, -8, 0, 3}};
@@ -246,6 +267,71 @@ TEST(SparseExchange, ResidualPoliciesDifferAsDescribed) {
   EXPECT_EQ(residuals(ResidualPolicy::kLocal), (Vectors{{5, 0, 0, 0}, {4, 0, 0, 0}}));
 }
 
+TEST(SparseExchange, LocalResidualsKeepTheRoundingErrorOfWhatWasSent) {
+  Job job({1, 1, 4, 0.5}, {.residual = ResidualPolicy::kLocal, .values = Element::kBfloat16});
+  const float odd = 1 + 0x1p-12F;  // bfloat16 keeps seven bits of the fraction
+  EXPECT_EQ(job.all_reduce({{0.5F, odd, 4, 0}})[0], (std::vector<float>{0, 1, 4, 0}));
+  EXPECT_EQ(job.residuals()[0], (std::vector<float>{0.5F, 0x1p-12F, 0, 0}));
+}
+
+TEST(SparseExchange, StateThatSteersLaterCallsIsKeptAndEqualAmongPartners) {
+  std::mt19937 random(10);
+  Job job({12, 3, 40000, 0.02}, {.selection = Selection::kReuse});
+  const std::uint64_t first = job.states[0].offer.entries();
+  const std::uint64_t budget = job.layout.budget_of(0);
+  for (int step = 0; step < 30; ++step) {
+    // All see much the same, as in training: offers overlap, and h grows.
+    const std::vector<float> common = random_gradients(random, 1, 40000)[0];
+    Vectors gradients = random_gradients(random, 12, 40000);
+    for (auto& g : gradients) {
+      for (std::size_t j = 0; j < g.size(); ++j) g[j] = common[j] + 0.1F * g[j];
+    }
+    job.all_reduce(gradients);
+  }
+  for (int p = 0; p < 12; ++p) {
+    EXPECT_EQ(job.states[p].offer.entries(), job.states[p % 4].offer.entries());
+    EXPECT_GT(job.states[p].offer.entries(), first);
+    EXPECT_LE(job.states[p].offer.entries(), budget);
+    for (int block = 0; block < 4; ++block) {
+      const Threshold& threshold = job.states[p].thresholds[block];
+      EXPECT_EQ(threshold.exact_calls + threshold.reused_calls, 30U);
+      // The residual grows fast in the first calls, so the threshold cannot be reused at once.
+      EXPECT_GE(threshold.reused_calls, 15U) << "worker " << p << ", block " << block;
+    }
+  }
+}
+
+TEST(SparseExchange, AStateThatIsResetIsAsNew) {
+  std::mt19937 random(11);
+  for (const ResidualPolicy policy : {ResidualPolicy::kGlobal, ResidualPolicy::kEf21}) {
+    const ExchangeOptions options{.selection = Selection::kReuse, .residual = policy};
+    Job used({6, 2, 3000, 0.05}, options);
+    for (int step = 0; step < 12; ++step) used.all_reduce(random_gradients(random, 6, 3000));
+    for (ChunkState& state : used.states) state.reset();
+    Job fresh({6, 2, 3000, 0.05}, options);
+    const Vectors gradients = random_gradients(random, 6, 3000);
+    EXPECT_EQ(used.all_reduce(gradients), fresh.all_reduce(gradients));
+    EXPECT_EQ(used.residuals(), fresh.residuals());
+  }
+}
+
+TEST(SparseExchange, WhatCancelsIsNotSentAndNotLost) {
+  // 3 and -3 meet at worker 0: nothing of element 0 is left to deliver, and nothing to keep.
+  for (const double density : {0.5, 1.0}) {  // sparse and dense blocks
+    Job job({2, 1, 4, density}, {});
+    const Vectors results = job.all_reduce({{3, 1, 0, 0}, {-3, 0, 2, 2}});
+    expect_identical(results);
+    EXPECT_EQ(results[0][0], 0.0F);
+    EXPECT_EQ(job.states[0].residual[0] + job.states[1].residual[0], 0.0F);
+  }
+  // Offers of two teams that cancel in the merge.
+  for (const Across across : {Across::kGathered, Across::kRecursive}) {
+    Job job({2, 2, 4, 1.0}, {.across = across});
+    EXPECT_EQ(job.all_reduce({{8, 1, 0, 0}, {-8, 0, 0, 0}})[1][0], 0.0F);
+    EXPECT_EQ(job.states[0].residual[0] + job.states[1].residual[0], 0.0F);
+  }
+}
+
 TEST(SparseExchange, Ef21TracksTheMomentum) {
   std::mt19937 random(6);
   for (const auto& [workers, teams] : {std::pair{5, 1}, {6, 2}, {7, 7}}) {
@@ -253,7 +339,7 @@ TEST(SparseExchange, Ef21TracksTheMomentum) {
     constexpr float kRate = 0.3F;
     Job job({workers, teams, kElements, 0.05},
             {.residual = ResidualPolicy::kEf21, .momentum_rate = kRate});
-    std::vector<double> momentum(kElements), size(kElements);
+    std::vector<double> size(kElements);
     const Vectors fixed = random_gradients(random, workers, kElements);
     double worst = 0, far = 0, near = 0;
     for (int step = 0; step < 120; ++step) {
