@@ -5,7 +5,8 @@
 //           worker dropped of it on the way (contributions of others included); any other index
 //           keeps the worker's own original value. Conservation, element by element:
 //             sum over workers of residual_new + result = sum over workers of (gradient + residual)
-// kPartial  keeps what this worker dropped, wherever, others' contributions included, and nothing of
+// kPartial  keeps what this worker dropped, wherever, others' contributions included, and nothing
+// of
 //           what it sent. Conserves too; mass gathers where it was dropped, not where it came from.
 // kLocal    keeps what this worker did not send of its own; what it dropped of others' is lost, so
 //           this one does not conserve
