@@ -19,6 +19,11 @@
 // finite entry is delivered, and no worker's state changes. The driver may then repeat the call
 // densely, which gives exactly what a dense call gives.
 //
+// One object serves any number of chunks of its layout, one call after the other; begin() abandons
+// a call that is under way, and `out` may be the gradient's own memory. Workers are named by
+// positions (layout.h); which node stands at which position, racks as teams for instance, is the
+// driver's.
+//
 // One thread at a time. Buffers grow in the first calls and are then reused. A step or position out
 // of range, or receive() when done, is a broken invariant (RIFFLE_CHECK).
 #pragma once
