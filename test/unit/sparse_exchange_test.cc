@@ -312,6 +312,7 @@ TEST(SparseExchange, AStateThatIsResetIsAsNew) {
     const Vectors gradients = random_gradients(random, 6, 3000);
     EXPECT_EQ(used.all_reduce(gradients), fresh.all_reduce(gradients));
     EXPECT_EQ(used.residuals(), fresh.residuals());
+    EXPECT_EQ(used.states[0].thresholds[0].exact_calls, 1U);
   }
 }
 
@@ -361,6 +362,21 @@ TEST(SparseExchange, Ef21TracksTheMomentum) {
     }
     EXPECT_LE(worst, 1.0);
     EXPECT_LT(near, far / 1000);  // with gradients that stay, the result becomes their sum
+  }
+}
+
+TEST(SparseExchange, Ef21AveragesTheGradientsOfItsWorker) {
+  std::mt19937 random(12);
+  Job job({4, 2, 500, 0.1}, {.residual = ResidualPolicy::kEf21, .momentum_rate = 0.25F});
+  std::vector<float> expected;
+  for (int step = 0; step < 6; ++step) {
+    const Vectors gradients = random_gradients(random, 4, 500);
+    job.all_reduce(gradients);
+    if (step == 0) expected = gradients[3];
+    for (std::size_t j = 0; j < expected.size(); ++j) {
+      expected[j] += 0.25F * (gradients[3][j] - expected[j]);
+    }
+    EXPECT_EQ(job.states[3].momentum, expected);
   }
 }
 

@@ -120,5 +120,13 @@ TEST(SparseController, SettlesWhereTheUnionIsTheBudget) {
   }
 }
 
+// A hundredth of the way per call would take a hundred calls.
+TEST(SparseController, SpeedsUpWhereItHasFarToGo) {
+  HController controller(100000, 2);
+  EXPECT_EQ(controller.entries(), 50000U);
+  for (int call = 0; call < 16; ++call) controller.observe(controller.entries());
+  EXPECT_EQ(controller.entries(), 100000U);
+}
+
 }  // namespace
 }  // namespace riffle::sparse

@@ -157,6 +157,18 @@ TEST(SparseSelect, ReuseTakesAllThereIsWhereLessThanKIsNotZero) {
   EXPECT_EQ(threshold.exact_calls, 1U);
 }
 
+TEST(SparseSelect, AThresholdThatLetTooManyInIsPutRightForTheNextCall) {
+  std::vector<float> values(10000);
+  std::iota(values.begin(), values.end(), 0.0F);
+  Selector selector;
+  Entries entries;
+  Threshold threshold{.magnitude = magnitude_of(9800)};  // 200 reach it
+  selector.near_top_k(values.data(), Element::kFloat32, values.size(), 100, threshold, entries);
+  EXPECT_EQ(entries.count(), 100U);
+  EXPECT_EQ(threshold.exact_calls, 0U);
+  EXPECT_EQ(threshold.magnitude, magnitude_of(9900));
+}
+
 TEST(SparseSelect, KeepTopKSharesOutWhatItWasGiven) {
   std::mt19937 random(5);
   Entries entries, dropped;
