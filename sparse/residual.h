@@ -38,6 +38,11 @@ class ChunkState {
   // Everything forgotten, as new. What the residual held is lost: take it along first.
   void reset();
 
+  // Another density (a ramp), other teams or fewer workers, the same elements: residuals belong to
+  // elements and stay, what steers selection starts anew. Not for kEf21 when workers are lost: what
+  // they had delivered is in the running sum, so all survivors reset().
+  void move_to(const Layout& layout, int position);
+
   std::vector<float> residual;        // one per element
   std::vector<float> momentum;        // kEf21: v of this worker
   std::vector<float> delivered;       // kEf21: the running result, equal on all workers

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "test/unit/sparse_job.h"
+#include "topology/base/check.h"
 
 namespace riffle::sparse {
 namespace {
@@ -314,6 +315,33 @@ TEST(SparseExchange, AStateThatIsResetIsAsNew) {
     EXPECT_EQ(used.residuals(), fresh.residuals());
     EXPECT_EQ(used.states[0].thresholds[0].exact_calls, 1U);
   }
+}
+
+// A density ramp, other teams, then a lost worker: those who remain lose nothing of theirs.
+TEST(SparseExchange, ResidualsMoveToAnotherLayoutWhole) {
+  constexpr std::size_t kElements = 2100;
+  std::mt19937 random(13);
+  std::vector<ChunkState> states;
+  for (const Shape& shape :
+       {Shape{6, 1, kElements, 0.3}, Shape{6, 1, kElements, 0.05}, Shape{6, 3, kElements, 0.01},
+        Shape{5, 1, kElements, 0.01}, Shape{4, 2, kElements, 0.01}}) {
+    Job job(shape, {.selection = Selection::kReuse});
+    if (!states.empty()) {
+      states.resize(static_cast<std::size_t>(shape.workers));
+      for (int p = 0; p < shape.workers; ++p) states[p].move_to(job.layout, p);
+      job.states = states;
+    }
+    for (int step = 0; step < 3; ++step) {
+      const Vectors gradients = random_gradients(random, shape.workers, kElements);
+      const Vectors before = job.residuals();
+      const Vectors results = job.all_reduce(gradients);
+      expect_identical(results);
+      EXPECT_LE(conservation_error(gradients, before, job.residuals(), results[0]), 1.0);
+    }
+    EXPECT_NE(job.residuals()[0], std::vector<float>(kElements));
+    states = job.states;
+  }
+  EXPECT_THROW(states[0].move_to(Layout({4, 2, 100, 0.01}), 0), InvariantBroken);
 }
 
 TEST(SparseExchange, WhatCancelsIsNotSentAndNotLost) {
