@@ -138,6 +138,7 @@ class RelaxedJob {
               std::uint64_t cookie, std::uint64_t priority) override {
       mesh_.send(peer, header, payload, cookie, priority);
     }
+    void dismiss(int peer) override { mesh_.dismiss(peer); }
     std::uint64_t now_ns() const override { return clock_.now_ns(); }
     void abort() override { mesh_.abort(); }
 
