@@ -110,8 +110,12 @@ std::string plans(const Explanation& e) {
 
 std::string modes(const Explanation& e) {
   std::string text;
-  for (const ModeEvent& m : e.modes) {
-    text += printed("  %+8.1f s, %s from call %llu on: %s\n", m.t, m.mode.c_str(),
+  for (const ModeChange& change : e.modes) {
+    const ModeEvent& m = change.event;
+    text += printed("  %+8.1f s, ", m.t);
+    // Calls are counted per communicator.
+    if (e.communicators > 1) text += printed("communicator %d: ", change.communicator);
+    text += printed("%s from call %llu on: %s\n", m.mode.c_str(),
                     static_cast<unsigned long long>(m.from_call), m.cause.c_str());
   }
   if (e.relaxed && e.relaxed->calls > 0) {
@@ -178,9 +182,12 @@ nlohmann::json json_of(const Explanation& e) {
                             {"digest", p.digest},
                             {"reason", p.reason}});
   }
-  for (const ModeEvent& m : e.modes) {
-    out["modes"].push_back(
-        {{"t", m.t}, {"from_call", m.from_call}, {"mode", m.mode}, {"cause", m.cause}});
+  for (const auto& [communicator, m] : e.modes) {
+    out["modes"].push_back({{"t", m.t},
+                            {"communicator", communicator},
+                            {"from_call", m.from_call},
+                            {"mode", m.mode},
+                            {"cause", m.cause}});
   }
   if (e.relaxed) {
     out["relaxed"] = {{"calls", e.relaxed->calls},           {"full_calls", e.relaxed->full_calls},

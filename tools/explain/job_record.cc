@@ -204,6 +204,15 @@ class Reader {
 
 }  // namespace
 
+void RelaxedUse::add(const RelaxedUse& other) {
+  calls += other.calls;
+  full_calls += other.full_calls;
+  doubts += other.doubts;
+  mismatches += other.mismatches;
+  not_finite += other.not_finite;
+  deviations += other.deviations;
+}
+
 double SizeTotals::quantile_us(double q) const {
   const double wanted = q * static_cast<double>(count);
   double seen = 0;

@@ -31,6 +31,7 @@ struct LinkTotals {
 struct RelaxedUse {
   std::uint64_t calls = 0, full_calls = 0, doubts = 0, mismatches = 0, not_finite = 0,
                 deviations = 0;
+  void add(const RelaxedUse& other);
 };
 
 struct Sample {
