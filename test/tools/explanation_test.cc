@@ -197,6 +197,30 @@ TEST(Explain, ShowsTheModesOfEveryCommunicator) {
   EXPECT_EQ(json["relaxed"]["calls"], 600);
 }
 
+TEST(Explain, ShowsTheSyncGap) {
+  Job job;
+  for (int rank = 0; rank < 2; ++rank) {
+    CommRecord record(*Recorder::open(job.file(rank), 1 << 20), 1, rank, 2);
+    record.connected({"node0", "node1"});
+    RelaxedTotals relaxed{.calls = 100, .rounds = 25, .waits = 3};
+    relaxed.corrections = 20;
+    relaxed.gap_steps = rank == 0 ? 30 : 70;
+    relaxed.longest_gap = rank == 0 ? 8 : 5;
+    record.sample(kSecond, {}, &relaxed);
+  }
+  const Explanation e = job.explained();
+  const std::string text = to_text(e, Colours(stdout));
+  for (const char* wanted : {"50 rounds in the background, 6 of them waited for",
+                             "2.5 steps after their snapshot, at most 8"}) {
+    EXPECT_NE(text.find(wanted), std::string::npos) << wanted << " in\n" << text;
+  }
+  const auto json = nlohmann::json::parse(to_json(std::vector{e}))[0]["relaxed"];
+  EXPECT_EQ(json["rounds"], 50);
+  EXPECT_EQ(json["waits"], 6);
+  EXPECT_EQ(json["mean_gap"], 2.5);
+  EXPECT_EQ(json["longest_gap"], 8);
+}
+
 TEST(Explain, AllOutputsHoldTheHeadline) {
   Job job;
   job.write(nullptr, straggler, 3);

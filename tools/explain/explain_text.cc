@@ -122,6 +122,15 @@ std::string modes(const Explanation& e) {
     const RelaxedUse& r = *e.relaxed;
     text += "  " + std::to_string(r.calls) + " relaxed calls on all nodes, " +
             std::to_string(r.full_calls) + " of them over all nodes\n";
+    if (r.rounds > 0) {
+      text += "  " + std::to_string(r.rounds) + " rounds in the background, " +
+              std::to_string(r.waits) + " of them waited for\n";
+    }
+    if (r.corrections > 0) {
+      text +=
+          printed("  sync gap: corrections came %.1f steps after their snapshot, at most %llu\n",
+                  r.mean_gap(), static_cast<unsigned long long>(r.longest_gap));
+    }
     const auto fell_back = [&text](std::uint64_t n, const char* why) {
       if (n > 0) text += "  " + std::to_string(n) + " " + why + "\n";
     };
@@ -190,9 +199,12 @@ nlohmann::json json_of(const Explanation& e) {
                             {"cause", m.cause}});
   }
   if (e.relaxed) {
-    out["relaxed"] = {{"calls", e.relaxed->calls},           {"full_calls", e.relaxed->full_calls},
-                      {"doubts", e.relaxed->doubts},         {"mismatches", e.relaxed->mismatches},
-                      {"not_finite", e.relaxed->not_finite}, {"deviations", e.relaxed->deviations}};
+    const RelaxedUse& r = *e.relaxed;
+    out["relaxed"] = {{"calls", r.calls},           {"full_calls", r.full_calls},
+                      {"doubts", r.doubts},         {"mismatches", r.mismatches},
+                      {"not_finite", r.not_finite}, {"deviations", r.deviations},
+                      {"rounds", r.rounds},         {"waits", r.waits},
+                      {"mean_gap", r.mean_gap()},   {"longest_gap", r.longest_gap}};
   }
   for (const TimePoint& p : e.timeline) {
     out["timeline"].push_back({{"t", p.t}, {"mbps", p.mbps}, {"active", p.active}});
