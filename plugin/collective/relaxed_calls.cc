@@ -220,6 +220,15 @@ void RelaxedCalls::collect(RelaxedRun& run, RelaxedRun::Position& position) {
   }
 }
 
+// Only this thread writes.
+void RelaxedCalls::count_gap(std::uint64_t steps) {
+  counts_.corrections.fetch_add(1, std::memory_order_relaxed);
+  counts_.gap_steps.fetch_add(steps, std::memory_order_relaxed);
+  if (steps > counts_.longest_gap.load(std::memory_order_relaxed)) {
+    counts_.longest_gap.store(steps, std::memory_order_relaxed);
+  }
+}
+
 rules::MomentumState RelaxedCalls::momentum_of(const RelaxedRun::Position& position,
                                                std::uint64_t first) const {
   return {position.second + first, position.state + first, position.third + first};
@@ -244,6 +253,7 @@ void RelaxedCalls::stage(const CallShape& shape, const Place& place, bool takes_
   if (is_in_background(place)) return step_alone(place, call);
   const auto type = static_cast<DataType>(shape.type);
   const bool brings = takes_part && std::exchange(position.has_missing, false);
+  if (brings) count_gap(place.step - position.round_step);
   const float* missing = brings ? position.third : nullptr;
   std::uint32_t number = 0;
   for (std::uint32_t i = call->segment; i != RelaxedRun::kNone; ++number) {
@@ -276,12 +286,7 @@ void RelaxedCalls::step_alone(const Place& place, StagedCall* call) {
   RelaxedRun::Position& position = run.position(place.position);
   const auto type = static_cast<DataType>(position.piece.type);
   const bool corrects = call->takes_part && std::exchange(position.has_missing, false);
-  if (corrects) {
-    const std::uint64_t gap = place.step - position.round_step;
-    if (gap > counts_.longest_gap.load(std::memory_order_relaxed)) {
-      counts_.longest_gap.store(gap, std::memory_order_relaxed);
-    }
-  }
+  if (corrects) count_gap(place.step - position.round_step);
   if (!is_fenced_) {
     rules::step_alone(call->send, corrects ? position.third : nullptr, options_.size,
                       position.piece.valid, position.state, type, call->recv);
@@ -414,7 +419,12 @@ RelaxedTotals RelaxedCalls::totals() const {
           .doubts = counts_.doubts,
           .mismatches = counts_.mismatches,
           .not_finite = counts_.not_finite,
-          .deviations = counts_.deviations};
+          .deviations = counts_.deviations,
+          .rounds = counts_.rounds,
+          .waits = counts_.waits,
+          .corrections = counts_.corrections,
+          .gap_steps = counts_.gap_steps,
+          .longest_gap = counts_.longest_gap};
 }
 
 // --------------------------------------------------------------------------------------- reactor

@@ -67,7 +67,9 @@ struct RelaxedCounts {
   std::atomic<std::uint64_t> deviations{0};   // modes that ended as the calls changed
   std::atomic<std::uint64_t> rounds{0};       // shadow_sync: in the background, per call
   std::atomic<std::uint64_t> waits{0};        // ... that were waited for
-  std::atomic<std::uint64_t> longest_gap{0};  // ... in steps, from snapshot to correction
+  std::atomic<std::uint64_t> corrections{0};  // ... whose result was added to an answer
+  std::atomic<std::uint64_t> gap_steps{0};    // ... steps from snapshot to correction, of all
+  std::atomic<std::uint64_t> longest_gap{0};  // ... and the most
 };
 
 class RelaxedCalls final : public SyncParty {
@@ -123,6 +125,7 @@ class RelaxedCalls final : public SyncParty {
   bool is_in_background(const Place& place) const;
   bool begins_round(const Place& place) const;
   void collect(RelaxedRun& run, RelaxedRun::Position& position);
+  void count_gap(std::uint64_t steps);
   void stage(const CallShape& shape, const Place& place, bool takes_part, StagedCall* call);
   void step_alone(const Place& place, StagedCall* call);
   void post(RelaxedRun& run, RelaxedRun::Segment& segment, const Place& place, std::uint32_t number,

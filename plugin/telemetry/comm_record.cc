@@ -164,7 +164,10 @@ void CommRecord::sample(std::uint64_t now_ns, const std::vector<LinkSample>& lin
   if (relaxed != nullptr) {
     line.open("relaxed", '{').add("calls", relaxed->calls).add("full_calls", relaxed->full_calls);
     line.add("doubts", relaxed->doubts).add("mismatches", relaxed->mismatches);
-    line.add("not_finite", relaxed->not_finite).add("deviations", relaxed->deviations).close('}');
+    line.add("not_finite", relaxed->not_finite).add("deviations", relaxed->deviations);
+    line.add("rounds", relaxed->rounds).add("waits", relaxed->waits);
+    line.add("corrections", relaxed->corrections).add("gap_steps", relaxed->gap_steps);
+    line.add("longest_gap", relaxed->longest_gap).close('}');
   }
   std::string text = line.take();
   interval_ns_ = std::max(kLeastIntervalNs, text.size() * kSecond / kBytesPerSecond);

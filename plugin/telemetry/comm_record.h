@@ -52,6 +52,10 @@ struct RelaxedTotals {
   // What fell back, by reason: not certain which gradients, a group not of one mind, gradients that
   // are not finite, modes that ended as the calls changed.
   std::uint64_t doubts = 0, mismatches = 0, not_finite = 0, deviations = 0;
+  // shadow_sync, counted per call: rounds begun, those that a call had to wait for, those whose
+  // correction was added, and the sync gap of these in steps, from the snapshot to the call that
+  // its correction was added to: of all together, and the longest.
+  std::uint64_t rounds = 0, waits = 0, corrections = 0, gap_steps = 0, longest_gap = 0;
 };
 
 class CommRecord {

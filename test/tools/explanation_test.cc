@@ -165,6 +165,62 @@ TEST(Explain, OtherNodesRecordsFillInForMissingOnes) {
   EXPECT_TRUE(e.headline.starts_with("sending of node node7 limits: 100 Mbit/s")) << e.headline;
 }
 
+// Two communicators of the same nodes in one folder: the exact one took nearly all the time.
+TEST(Explain, ShowsTheModesOfEveryCommunicator) {
+  Job job;
+  const auto write = [&](std::uint64_t comm, const char* mode, std::uint64_t seconds) {
+    for (int rank = 0; rank < 2; ++rank) {
+      const std::string name = job.folder() + "/" + mode + std::to_string(rank) + ".jsonl";
+      CommRecord record(*Recorder::open(name, 1 << 20), comm, rank, 2);
+      record.connected({"node0", "node1"});
+      record.counters().began(0);
+      record.counters().ended(seconds * kSecond, 0, Job::kBytes);
+      if (rank == 0) record.mode_changed({mode, 40 + comm, "told so"});
+      const RelaxedTotals relaxed{.calls = 100 * comm, .full_calls = 7};
+      record.sample(seconds * kSecond, {}, &relaxed);
+    }
+  };
+  write(1, "ds_sync", 1);
+  write(2, "moshpit", 10);
+  const Explanation e = job.explained();
+  EXPECT_EQ(e.communicators, 2);
+  ASSERT_EQ(e.modes.size(), 2u);
+  const std::string text = to_text(e, Colours(stdout));
+  for (const char* wanted : {"communicator 0: ds_sync from call 41 on", "600 relaxed calls",
+                             "communicator 1: moshpit from call 42 on"}) {
+    EXPECT_NE(text.find(wanted), std::string::npos) << wanted << " in\n" << text;
+  }
+  const auto json = nlohmann::json::parse(to_json(std::vector{e}))[0];
+  std::map<std::string, int> found;
+  for (const auto& mode : json["modes"]) found[mode["mode"]] = mode["communicator"];
+  EXPECT_EQ(found, (std::map<std::string, int>{{"ds_sync", 0}, {"moshpit", 1}}));
+  EXPECT_EQ(json["relaxed"]["calls"], 600);
+}
+
+TEST(Explain, ShowsTheSyncGap) {
+  Job job;
+  for (int rank = 0; rank < 2; ++rank) {
+    CommRecord record(*Recorder::open(job.file(rank), 1 << 20), 1, rank, 2);
+    record.connected({"node0", "node1"});
+    RelaxedTotals relaxed{.calls = 100, .rounds = 25, .waits = 3};
+    relaxed.corrections = 20;
+    relaxed.gap_steps = rank == 0 ? 30 : 70;
+    relaxed.longest_gap = rank == 0 ? 8 : 5;
+    record.sample(kSecond, {}, &relaxed);
+  }
+  const Explanation e = job.explained();
+  const std::string text = to_text(e, Colours(stdout));
+  for (const char* wanted : {"50 rounds in the background, 6 of them waited for",
+                             "2.5 steps after their snapshot, at most 8"}) {
+    EXPECT_NE(text.find(wanted), std::string::npos) << wanted << " in\n" << text;
+  }
+  const auto json = nlohmann::json::parse(to_json(std::vector{e}))[0]["relaxed"];
+  EXPECT_EQ(json["rounds"], 50);
+  EXPECT_EQ(json["waits"], 6);
+  EXPECT_EQ(json["mean_gap"], 2.5);
+  EXPECT_EQ(json["longest_gap"], 8);
+}
+
 TEST(Explain, AllOutputsHoldTheHeadline) {
   Job job;
   job.write(nullptr, straggler, 3);

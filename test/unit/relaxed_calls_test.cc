@@ -136,6 +136,12 @@ TEST(RelaxedCalls, ShadowSyncAnswersAtOnceAndLosesNothing) {
     EXPECT_GT(job.counts(2).rounds, 4 * 60 / shadow_steps - 20);
     EXPECT_GE(job.counts(2).longest_gap, 1u);
     EXPECT_LE(job.counts(2).longest_gap, shadow_steps);
+    const RelaxedTotals totals = job.totals(2);
+    EXPECT_EQ(totals.rounds, job.counts(2).rounds);
+    EXPECT_GT(totals.corrections, totals.rounds * 9 / 10);
+    EXPECT_LE(totals.corrections, totals.rounds);
+    EXPECT_GE(totals.gap_steps, totals.corrections);
+    EXPECT_LE(totals.gap_steps, totals.corrections * totals.longest_gap);
     // Without any round the variance would reach that of 20 steps' own gradients.
     EXPECT_LT(job.most_apart(), 20.0 * (kNodes - 1) / kNodes);
     EXPECT_GT(job.most_apart(), 0.1);

@@ -111,6 +111,7 @@ class RelaxedJob {
   void change_calls(std::vector<JobCall> calls) { options_.calls = std::move(calls); }
   SyncReport report(int r) { return nodes_[r]->calls->report(); }
   const RelaxedCounts& counts(int r) const { return nodes_[r]->calls->counts(); }
+  RelaxedTotals totals(int r) const { return nodes_[r]->calls->totals(); }
   std::uint64_t relaxed_elements() const { return relaxed_elements_; }
   std::uint64_t steps() const { return steps_begun_; }
   double most_apart() const { return most_apart_; }    // the largest variance between nodes

@@ -110,14 +110,27 @@ std::string plans(const Explanation& e) {
 
 std::string modes(const Explanation& e) {
   std::string text;
-  for (const ModeEvent& m : e.modes) {
-    text += printed("  %+8.1f s, %s from call %llu on: %s\n", m.t, m.mode.c_str(),
+  for (const ModeChange& change : e.modes) {
+    const ModeEvent& m = change.event;
+    text += printed("  %+8.1f s, ", m.t);
+    // Calls are counted per communicator.
+    if (e.communicators > 1) text += printed("communicator %d: ", change.communicator);
+    text += printed("%s from call %llu on: %s\n", m.mode.c_str(),
                     static_cast<unsigned long long>(m.from_call), m.cause.c_str());
   }
   if (e.relaxed && e.relaxed->calls > 0) {
     const RelaxedUse& r = *e.relaxed;
     text += "  " + std::to_string(r.calls) + " relaxed calls on all nodes, " +
             std::to_string(r.full_calls) + " of them over all nodes\n";
+    if (r.rounds > 0) {
+      text += "  " + std::to_string(r.rounds) + " rounds in the background, " +
+              std::to_string(r.waits) + " of them waited for\n";
+    }
+    if (r.corrections > 0) {
+      text +=
+          printed("  sync gap: corrections came %.1f steps after their snapshot, at most %llu\n",
+                  r.mean_gap(), static_cast<unsigned long long>(r.longest_gap));
+    }
     const auto fell_back = [&text](std::uint64_t n, const char* why) {
       if (n > 0) text += "  " + std::to_string(n) + " " + why + "\n";
     };
@@ -178,14 +191,20 @@ nlohmann::json json_of(const Explanation& e) {
                             {"digest", p.digest},
                             {"reason", p.reason}});
   }
-  for (const ModeEvent& m : e.modes) {
-    out["modes"].push_back(
-        {{"t", m.t}, {"from_call", m.from_call}, {"mode", m.mode}, {"cause", m.cause}});
+  for (const auto& [communicator, m] : e.modes) {
+    out["modes"].push_back({{"t", m.t},
+                            {"communicator", communicator},
+                            {"from_call", m.from_call},
+                            {"mode", m.mode},
+                            {"cause", m.cause}});
   }
   if (e.relaxed) {
-    out["relaxed"] = {{"calls", e.relaxed->calls},           {"full_calls", e.relaxed->full_calls},
-                      {"doubts", e.relaxed->doubts},         {"mismatches", e.relaxed->mismatches},
-                      {"not_finite", e.relaxed->not_finite}, {"deviations", e.relaxed->deviations}};
+    const RelaxedUse& r = *e.relaxed;
+    out["relaxed"] = {{"calls", r.calls},           {"full_calls", r.full_calls},
+                      {"doubts", r.doubts},         {"mismatches", r.mismatches},
+                      {"not_finite", r.not_finite}, {"deviations", r.deviations},
+                      {"rounds", r.rounds},         {"waits", r.waits},
+                      {"mean_gap", r.mean_gap()},   {"longest_gap", r.longest_gap}};
   }
   for (const TimePoint& p : e.timeline) {
     out["timeline"].push_back({{"t", p.t}, {"mbps", p.mbps}, {"active", p.active}});

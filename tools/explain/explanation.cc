@@ -72,6 +72,9 @@ class Analysis {
 
   Explanation take() {
     take_main_view();
+    std::stable_sort(
+        e_.modes.begin(), e_.modes.end(),
+        [](const ModeChange& a, const ModeChange& b) { return a.event.t < b.event.t; });
     Limits limits = find_limits(e_.hosts, fabric_, traffic_);
     e_.resources = std::move(limits.resources);
     e_.headline = std::move(limits.headline);
@@ -96,6 +99,7 @@ class Analysis {
         e_.failures.push_back(e_.hosts[static_cast<std::size_t>(rank)] + ": " + why);
       }
     }
+    add_modes(comm);
     if (whole.empty()) return;
     const auto all = static_cast<double>(bytes_of(whole.begin()->second));
     const auto recent = static_cast<double>(bytes_of(totals.begin()->second));
@@ -126,6 +130,21 @@ class Analysis {
     }
   }
 
+  // A job's modes may run on one of its communicators and the most time be spent on another.
+  void add_modes(const CommRecords& comm) {
+    const int number = communicator_++;
+    const auto has_modes = [](const auto& node) { return !node.second.modes.empty(); };
+    const auto teller = std::find_if(comm.nodes.begin(), comm.nodes.end(), has_modes);
+    if (teller != comm.nodes.end()) {
+      for (const ModeEvent& event : teller->second.modes) e_.modes.push_back({number, event});
+    }
+    for (const auto& [rank, node] : comm.nodes) {
+      if (node.samples.empty() || !node.samples.back().relaxed) continue;
+      if (!e_.relaxed) e_.relaxed.emplace();
+      e_.relaxed->add(*node.samples.back().relaxed);
+    }
+  }
+
   void add_whole(const std::map<int, Sample>& whole) {
     const Sample& first = whole.begin()->second;
     e_.bytes += bytes_of(first);
@@ -147,18 +166,6 @@ class Analysis {
                                           [](const PlanEvent& p) { return p.fabric.has_value(); });
       if (e_.plans.empty() || has_fabric) e_.plans = node.plans;
       if (has_fabric) break;
-    }
-    for (const auto& [rank, node] : main_->nodes) {
-      if (e_.modes.empty()) e_.modes = node.modes;
-      if (node.samples.empty() || !node.samples.back().relaxed) continue;
-      if (!e_.relaxed) e_.relaxed.emplace();
-      const RelaxedUse& r = *node.samples.back().relaxed;
-      e_.relaxed->calls += r.calls;
-      e_.relaxed->full_calls += r.full_calls;
-      e_.relaxed->doubts += r.doubts;
-      e_.relaxed->mismatches += r.mismatches;
-      e_.relaxed->not_finite += r.not_finite;
-      e_.relaxed->deviations += r.deviations;
     }
     for (const PlanEvent& plan : e_.plans) {
       if (plan.fabric) fabric_ = plan.fabric;
@@ -208,7 +215,7 @@ class Analysis {
     e_.wall_s = node.samples.back().t - begin;
     e_.active_s = static_cast<double>(node.samples.back().active_us) / 1e6;
     for (PlanEvent& plan : e_.plans) plan.t -= begin;
-    for (ModeEvent& mode : e_.modes) mode.t -= begin;
+    for (ModeChange& mode : e_.modes) mode.event.t -= begin;
   }
 
   void draw_links() {
@@ -231,6 +238,7 @@ class Analysis {
   const CommRecords* main_ = nullptr;
   std::uint64_t main_active_us_ = 0;
   std::map<int, Sample> main_totals_;
+  int communicator_ = 0;  // looked at so far
   std::uint64_t window_bytes_ = 0;
   bool has_others_ = false;
 };

@@ -42,6 +42,11 @@ struct TimePoint {
   double active = 0;  // share of time in collectives
 };
 
+struct ModeChange {
+  int communicator = 0;  // of those with these hosts, by key, from 0
+  ModeEvent event;       // its t: s since connect of the communicator with the most collective time
+};
+
 struct Explanation {
   std::string headline;                       // one sentence: what limits
   std::vector<std::string> hosts;             // by rank
@@ -55,8 +60,10 @@ struct Explanation {
   std::optional<double> bound_s;  // least time for these bytes
   bool since_last_plan = false;   // resources, waits and bound cover this window only
   std::vector<PlanEvent> plans;
-  std::vector<ModeEvent> modes;       // node 0's
-  std::optional<RelaxedUse> relaxed;  // of all recorded nodes; none: no such mode was wanted
+  // Of every communicator, as its lowest node that has any recorded them (node 0); by time.
+  std::vector<ModeChange> modes;
+  // Of all communicators and recorded nodes together; none: no such mode was wanted.
+  std::optional<RelaxedUse> relaxed;
   std::vector<TimePoint> timeline;
   // [from][to] while collectives ran, and the share of that time in which the sender's kernel had
   // data waiting (-1: not recorded). Empty for more than kMaxDrawnNodes nodes.

@@ -73,6 +73,13 @@ Sample sample_of(const json& line, int size) {
     const json& r = line["relaxed"];
     sample.relaxed = {r.at("calls"),      r.at("full_calls"), r.at("doubts"),
                       r.at("mismatches"), r.at("not_finite"), r.at("deviations")};
+    // Records of earlier versions have none of these.
+    RelaxedUse& use = *sample.relaxed;
+    use.rounds = r.value("rounds", std::uint64_t{0});
+    use.waits = r.value("waits", std::uint64_t{0});
+    use.corrections = r.value("corrections", std::uint64_t{0});
+    use.gap_steps = r.value("gap_steps", std::uint64_t{0});
+    use.longest_gap = r.value("longest_gap", std::uint64_t{0});
   }
   for (const json& s : line.at("sizes")) {
     SizeTotals& totals = sample.sizes[s.at("up_to")];
@@ -203,6 +210,24 @@ class Reader {
 };
 
 }  // namespace
+
+void RelaxedUse::add(const RelaxedUse& other) {
+  calls += other.calls;
+  full_calls += other.full_calls;
+  doubts += other.doubts;
+  mismatches += other.mismatches;
+  not_finite += other.not_finite;
+  deviations += other.deviations;
+  rounds += other.rounds;
+  waits += other.waits;
+  corrections += other.corrections;
+  gap_steps += other.gap_steps;
+  longest_gap = std::max(longest_gap, other.longest_gap);
+}
+
+double RelaxedUse::mean_gap() const {
+  return corrections == 0 ? 0 : static_cast<double>(gap_steps) / static_cast<double>(corrections);
+}
 
 double SizeTotals::quantile_us(double q) const {
   const double wanted = q * static_cast<double>(count);

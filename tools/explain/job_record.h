@@ -31,6 +31,11 @@ struct LinkTotals {
 struct RelaxedUse {
   std::uint64_t calls = 0, full_calls = 0, doubts = 0, mismatches = 0, not_finite = 0,
                 deviations = 0;
+  // shadow_sync: see RelaxedTotals in plugin/telemetry/comm_record.h.
+  std::uint64_t rounds = 0, waits = 0, corrections = 0, gap_steps = 0, longest_gap = 0;
+  // The mean number of steps that a correction came behind its snapshot; 0 where there was none.
+  double mean_gap() const;
+  void add(const RelaxedUse& other);
 };
 
 struct Sample {
