@@ -13,6 +13,9 @@ namespace {
 constexpr std::int64_t kLimitMs = 100;
 constexpr double kLimitShare = 0.25;
 constexpr double kOfPeak = 0.7;
+// ... for this part, if it never carried more: an uplink that a plan keeps full all the time holds
+// frames up only now and then.
+constexpr double kSteadyShare = 0.05;
 // Beyond doubt: one epoch is enough.
 constexpr std::int64_t kClearMs = 500;
 constexpr double kClearShare = 0.5;
@@ -47,10 +50,12 @@ LiveRates::LiveRates(Fabric base, bool is_nominal)
 
 bool LiveRates::was_limit(const PassiveRate& rate, std::int64_t active_ms) {
   const double share = static_cast<double>(rate.limit_ms) / static_cast<double>(active_ms + 1);
-  if (rate.limit_kbps <= 0 || rate.limit_ms < kLimitMs || share < kLimitShare) return false;
+  const double of_peak =
+      static_cast<double>(rate.limit_kbps) / static_cast<double>(rate.peak_kbps + 1);
+  const double least_share = of_peak >= kAboutAll ? kSteadyShare : kLimitShare;
+  if (rate.limit_kbps <= 0 || rate.limit_ms < kLimitMs || share < least_share) return false;
   // A link that carried far more in the same epoch was not the limit, unless for most of the time.
-  return share >= kClearShare ||
-         static_cast<double>(rate.limit_kbps) >= kOfPeak * static_cast<double>(rate.peak_kbps);
+  return share >= kClearShare || of_peak >= kOfPeak;
 }
 
 void LiveRates::update(const std::vector<PassiveReport>& reports) {
