@@ -85,6 +85,10 @@ PlanOptions plan_options() {
   PlanOptions options;
   options.max_lanes = static_cast<int>(config().lanes);
   options.only = config().plan;
+  if (options.only.empty() && sync_settings().all_levels) {
+    options.only = "grid";
+    options.only_if_it_applies = true;
+  }
   return options;
 }
 
@@ -136,6 +140,10 @@ Verdict decide(const std::vector<NodeReport>& reports, const Fabric* probed, con
     return verdict;
   }
   verdict.reason = choice->reason;
+  if (sync_settings().all_levels && !choice->plans.name.starts_with("grid")) {
+    log_warn("RIFFLE_MOSHPIT_LEVELS=all: " + std::to_string(fabric->size()) +
+             " nodes fill no grid; sums are exact by the best other plan");
+  }
   for (const NodeReport& r : reports) verdict.hosts.push_back(r.host);
   choice->plans.relaxed = relaxed_plans(*fabric, sync_settings().mode);
   verdict.plans = encode(choice->plans);

@@ -232,7 +232,7 @@ void Engine::choose_program(Chunk& chunk, const Operation& operation) {
 
 // We meet nobody: our contribution is the sum.
 void Engine::keep(Chunk& chunk) {
-  if (!chunk.operation->is_dry && chunk.recv != chunk.send) {
+  if (!chunk.operation->is_dry && chunk.recv != chunk.send && chunk.count > 0) {
     std::memcpy(chunk.recv, chunk.send, chunk.count * chunk.element_bytes);
   }
   chunk.not_final = 0;

@@ -37,6 +37,15 @@ SyncSettings sync_settings() {
   s.state_limit_bytes = static_cast<std::uint64_t>(c.state_limit_mb) << 20;
   s.min_bytes = static_cast<std::uint64_t>(c.collnet_min_bytes);
   s.shadow_steps = static_cast<std::uint64_t>(c.shadow_steps);
+  if (s.mode == SyncMode::kMoshpit && c.moshpit_levels == "all") {
+    s.mode = SyncMode::kExact;
+    s.all_levels = true;
+    if (!c.plan.empty() && c.plan != "grid") {
+      s.note = "RIFFLE_PLAN=" + c.plan + " and RIFFLE_MOSHPIT_LEVELS=all, which asks for " +
+               "RIFFLE_PLAN=grid: the plan is " + c.plan + ", sums are exact all the same";
+      s.all_levels = false;
+    }
+  }
   if (s.mode == SyncMode::kExact) return s;
   if (!c.momentum.empty() && s.mode != SyncMode::kShadowSync) {
     const char* end = c.momentum.data() + c.momentum.size();

@@ -18,6 +18,9 @@ SyncMode sync_mode_of(const std::string& name);
 
 struct SyncSettings {
   SyncMode mode = SyncMode::kExact;
+  // moshpit with all levels of a grid in every step: `mode` is exact, for such a step is an exact
+  // sum, and plans are grids where the nodes fill one.
+  bool all_levels = false;
   double momentum = 0;             // of the job, where it is known
   std::uint64_t shadow_steps = 8;  // from one background round to the next
   std::string note;                // about a knob that cannot be taken as it is; empty: nothing

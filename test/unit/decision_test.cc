@@ -7,6 +7,7 @@
 
 #include "plugin/config/config.h"
 #include "plugin/version.h"
+#include "topology/plan/group_plan.h"
 
 namespace riffle {
 namespace {
@@ -100,6 +101,23 @@ TEST_F(DecideTest, SteppingAsideIsNoProblem) {
   set("on");
   EXPECT_EQ(decide(virtual_nics).aside, "");
   EXPECT_FALSE(decide(virtual_nics).plans.empty());
+}
+
+// Moshpit with all levels: an exact plan, no pattern; the best one where nodes fill no grid.
+TEST_F(DecideTest, AllLevelsOfMoshpitAreAGridWhereThereIsOne) {
+  setenv("RIFFLE_SYNC", "moshpit", 1);
+  setenv("RIFFLE_MOSHPIT_LEVELS", "all", 1);
+  set("on");
+  for (const auto& [nodes, is_grid] : {std::pair{8, true}, std::pair{7, false}}) {
+    const Verdict verdict = decide(reports(nodes));
+    EXPECT_EQ(verdict.problem, "") << nodes;
+    const auto plans = decode_plan_set(verdict.plans.data(), verdict.plans.size());
+    ASSERT_TRUE(plans) << plans.status().message();
+    EXPECT_EQ(plans->name.starts_with("grid"), is_grid) << plans->name;
+    EXPECT_TRUE(plans->relaxed.is_empty());
+  }
+  unsetenv("RIFFLE_SYNC");
+  unsetenv("RIFFLE_MOSHPIT_LEVELS");
 }
 
 TEST(MachineSpeed, IsMeasured) {

@@ -207,6 +207,10 @@ TEST(Planner, ForcesAFamilyByName) {
   }
   options.only = "racks";
   EXPECT_FALSE(plan(even_fabric(4, 1000), 1, options).is_ok());
+  options.only_if_it_applies = true;
+  const auto best = plan(even_fabric(4, 1000), 1, options);
+  ASSERT_TRUE(best.is_ok()) << best.status().message();
+  EXPECT_EQ(best->plans, plan(even_fabric(4, 1000), 1, {})->plans);
 }
 
 TEST(Planner, RefusesBadOptionsAndFabrics) {

@@ -45,6 +45,19 @@ TEST_F(SyncModeTest, NoModeWhereLossesAreSurvived) {
   EXPECT_NE(s.refusal.find("RIFFLE_ON_LOSS=continue"), std::string::npos) << s.refusal;
 }
 
+TEST_F(SyncModeTest, MoshpitWithAllLevelsIsExactUnderEveryOptimizer) {
+  const SyncSettings all = with({{"RIFFLE_SYNC", "moshpit"}, {"RIFFLE_MOSHPIT_LEVELS", "all"}});
+  EXPECT_EQ(all.mode, SyncMode::kExact);
+  EXPECT_TRUE(all.all_levels);
+  EXPECT_EQ(all.refusal + all.note, "");
+  EXPECT_FALSE(with({{"RIFFLE_SYNC", "moshpit"}, {"RIFFLE_OPTIMIZER", "sgd"}}).all_levels);
+  EXPECT_FALSE(with({{"RIFFLE_SYNC", "ds_sync"}, {"RIFFLE_MOSHPIT_LEVELS", "all"}}).all_levels);
+  const SyncSettings both =
+      with({{"RIFFLE_SYNC", "moshpit"}, {"RIFFLE_MOSHPIT_LEVELS", "all"}, {"RIFFLE_PLAN", "ring"}});
+  EXPECT_FALSE(both.all_levels);
+  EXPECT_NE(both.note.find("RIFFLE_PLAN=ring"), std::string::npos) << both.note;
+}
+
 TEST_F(SyncModeTest, NoModeWithoutEpochs) {
   for (const auto& [name, value] :
        {std::pair{"RIFFLE_EPOCH", "0"}, std::pair{"RIFFLE_DETERMINISTIC", "1"}}) {

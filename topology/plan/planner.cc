@@ -114,6 +114,12 @@ Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOpt
       proposals.push_back({std::move(blueprint), p.chunk_bytes, std::move(candidate)});
     }
   }
+  if (proposals.empty() && options.only_if_it_applies) {
+    PlanOptions any = options;
+    any.only.clear();
+    any.only_if_it_applies = false;
+    return plan(fabric, bytes, any);
+  }
   if (proposals.empty()) {
     return invalid_argument("planner: \"" + options.only + "\" does not apply to " +
                             std::to_string(view.size()) + " nodes in " +

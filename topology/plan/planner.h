@@ -19,6 +19,7 @@ struct PlanOptions {
   std::uint64_t seed = 1;  // of the shuffles
   std::string only;        // force one candidate by name ("ring", "direct", ...); empty = best
   std::int64_t message_ns = kMessageNs;
+  bool only_if_it_applies = false;  // where `only` does not, the best of all instead of an error
 };
 
 struct Candidate {
