@@ -48,8 +48,10 @@ def matrix_of(groups, workers):
     return matrix
 
 
-def follow(outcome, task, seed, fold, steps, tolerance=1e-4):
-    """`outcome` of ddp_run.run() with --trace-every 1 under SGD with momentum."""
+def follow(outcome, task, seed, fold, steps, tolerance=2e-3):
+    """`outcome` of ddp_run.run() with --trace-every 1 under SGD with momentum. Groups differ by some
+    hundredths; a unit that rounding switches on here and not there makes members differ by some
+    ten-thousandths."""
     found, workers = Followed(), len(outcome.weights)
     data, stack = task.load(seed, fold), simulate.Stack(task, [(seed, fold)])
     order = bucket_order(task.model(seed))

@@ -14,8 +14,8 @@ import ddp_follow
 import ddp_run
 import tasks
 
-STEPS, FULL_EVERY = 150, 16
-LIMIT = 1e-5  # of any weight against the formulas, after any step
+STEPS, FULL_EVERY = 120, 16
+LIMIT = 1e-4  # of any weight against the formulas, after any step
 OPTIONS = None
 
 
