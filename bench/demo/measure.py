@@ -181,7 +181,7 @@ def contention(site, on_peer):
         return None
     file = site.output / "contention.json"
     command = [site.riffle, "bench", "--profile", "contention8", "--peers", "riffle-fixed",
-               "--sizes", "32M", "--phases", "5,25,25", "--json", file]
+               "--sizes", "32M", "--phases", "3,12,20", "--json", file]
     environment = {k: v for k, v in site.environment().items() if not k.startswith("RIFFLE_")}
     with running(command, [environment]) as (program,):
         for line in program.stdout:
