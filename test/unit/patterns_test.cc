@@ -252,18 +252,6 @@ TEST(Patterns, MoshpitTakesRandomGroupsWhereAGridWouldBeEmpty) {
   EXPECT_TRUE(has_grid);
 }
 
-TEST(Patterns, AllLevelsOfAGridAreAnExactPlan) {
-  const Fabric f = racks(3, 4, 300'000, 300'000);
-  const auto plans = all_levels(f, {4, 3}, 4, 1);
-  ASSERT_TRUE(plans) << plans.status().message();
-  ASSERT_EQ(plans->lanes.size(), 4u);
-  for (const GroupPlan& plan : plans->lanes) EXPECT_EQ(run_on_integers(plan, 1000, 1), "");
-  for (const auto& wrong :
-       std::vector<std::vector<int>>{{4, 4}, {12, 1}, {}, {65536, 65536, 65536}}) {
-    EXPECT_FALSE(all_levels(f, wrong, 1, 1));
-  }
-}
-
 TEST(Patterns, ShadowRoundsWeighTimeAgainstMixing) {
   const Fabric f = racks(2, 4, 400'000, 200'000);
   PatternOptions options;

@@ -2,9 +2,6 @@
 #include <numeric>
 
 #include "topology/base/seeded_random.h"
-#include "topology/plan/lane_order.h"
-#include "topology/plan/limits.h"
-#include "topology/plan/nested.h"
 #include "topology/plan/patterns/families.h"
 
 namespace riffle {
@@ -140,39 +137,6 @@ std::vector<Cycle> propose_reference(const FabricView& view, const FamilyOptions
            {static_cast<int>(slots), static_cast<int>(racks)}},
           b,
           c};
-}
-
-Result<PlanSet> all_levels(const Fabric& fabric, const std::vector<int>& dimensions, int lanes,
-                           std::uint64_t seed) {
-  if (Status s = validate(fabric); !s) return s;
-  std::int64_t cells = 1;
-  for (int side : dimensions) {
-    if (side < 2)
-      return invalid_argument("grid: a side of " + std::to_string(side) + ", accepted from 2");
-    cells *= side;
-    if (cells > fabric.size()) break;
-  }
-  if (cells != fabric.size()) {
-    return invalid_argument("grid: " + shape_text(dimensions) + " are not the " +
-                            std::to_string(fabric.size()) + " nodes");
-  }
-  if (lanes < 1 || lanes > static_cast<int>(kMaxPlanLanes)) {
-    return invalid_argument("grid: " + std::to_string(lanes) + " lanes, accepted 1.." +
-                            std::to_string(kMaxPlanLanes));
-  }
-  const FabricView view(fabric);
-  std::vector<Dimension> sides;
-  for (int side : dimensions) sides.push_back(even_dimension(side));
-  PlanSet plans;
-  plans.name = "grid " + shape_text(dimensions) + ", all levels";
-  for (int lane = 0; lane < lanes; ++lane) {
-    GroupPlan plan;
-    plan.nodes = fabric.size();
-    add_nested_levels(lane_order(view, lane, seed).flat(), sides, plan);
-    plans.lanes.push_back(std::move(plan));
-  }
-  if (Status s = validate(plans); !s) return internal_error(s.message());
-  return plans;
 }
 
 }  // namespace riffle

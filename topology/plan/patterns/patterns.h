@@ -92,10 +92,4 @@ struct PatternChoice {
 Result<PatternChoice> choose_pattern(const Fabric& fabric, PatternMode mode,
                                      const PatternOptions& options);
 
-// All levels of a full grid in one call: an exact plan (class A: the same result on all nodes),
-// shuffled in `lanes` ways. The product of the dimensions must be the number of nodes; the first
-// ones join nodes that are near each other.
-Result<PlanSet> all_levels(const Fabric& fabric, const std::vector<int>& dimensions, int lanes,
-                           std::uint64_t seed);
-
 }  // namespace riffle

@@ -1,0 +1,261 @@
+// The calls of a running mode: into staging memory, and what to make of their results.
+#include <algorithm>
+#include <utility>
+
+#include "plugin/collective/relaxed_calls.h"
+#include "plugin/collective/types.h"
+#include "plugin/config/log.h"
+#include "plugin/policy/rules/gradient_rules.h"
+#include "plugin/policy/rules/trailer.h"
+
+namespace riffle {
+namespace {
+
+// What all members of a group must agree on for one segment.
+std::uint32_t digest_of(const RelaxedRun& run, std::size_t position, std::uint32_t segment,
+                        std::uint64_t step, bool is_full) {
+  std::uint64_t h = run.digest() ^ static_cast<std::uint64_t>(run.mode()) << 60;
+  for (const std::uint64_t n :
+       {std::uint64_t{position}, std::uint64_t{segment}, step, std::uint64_t{is_full}}) {
+    h = (h ^ n) * 0x9e3779b97f4a7c15u;
+    h ^= h >> 29;
+  }
+  return static_cast<std::uint32_t>(h >> 32);
+}
+
+}  // namespace
+
+// Whatever the call needs besides a request; false: not now, nothing is taken.
+bool RelaxedCalls::reserve(const Place& place, StagedCall* call) {
+  RelaxedRun& run = *run_;
+  RelaxedRun::Position& position = run.position(place.position);
+  call->segment = RelaxedRun::kNone;
+  call->has_failed = false;
+  if (position.is_busy) return false;
+  collect(run, position);
+  const bool is_alone = is_in_background(place) && !begins_round(place);
+  if (is_alone || position.segments == 0) return true;
+  if (position.round != RelaxedRun::kNone) {
+    if (!std::exchange(is_waiting_, true)) counts_.waits.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  is_waiting_ = false;
+  call->segment = run.take(position.segments);
+  if (call->segment != RelaxedRun::kNone) return true;
+  // Rounds that are over still hold theirs until somebody looks.
+  for (RelaxedRun::Position& other : run.positions()) collect(run, other);
+  return false;
+}
+
+// What is over of the position's background round.
+void RelaxedCalls::collect(RelaxedRun& run, RelaxedRun::Position& position) {
+  while (position.round != RelaxedRun::kNone) {
+    RelaxedRun::Segment& segment = run.segment(position.round);
+    const Operation::State state = segment.operation.state.load(std::memory_order_acquire);
+    if (state == Operation::State::kRunning) return;
+    has_failed_ |= state == Operation::State::kFailed;
+    const rules::Verdict verdict = rules::read_trailer(segment.data + segment.count, options_.size);
+    if (verdict.kind == rules::Verdict::Kind::kAverage) {
+      rules::correction(segment.data, verdict.members, position.second + segment.first,
+                        segment.count, 1, position.third + segment.first);
+    } else {
+      counts_.mismatches.fetch_add(1, std::memory_order_relaxed);
+      std::fill_n(position.third + segment.first, segment.count, 0.0F);
+    }
+    const std::uint32_t next = segment.next;
+    run.give_back(position.round);
+    position.round = next;
+    // A node that kept out of the round keeps its own.
+    if (next == RelaxedRun::kNone) position.has_missing = position.round_takes_part;
+  }
+}
+
+// Only this thread writes.
+void RelaxedCalls::count_gap(std::uint64_t steps) {
+  counts_.corrections.fetch_add(1, std::memory_order_relaxed);
+  counts_.gap_steps.fetch_add(steps, std::memory_order_relaxed);
+  if (steps > counts_.longest_gap.load(std::memory_order_relaxed)) {
+    counts_.longest_gap.store(steps, std::memory_order_relaxed);
+  }
+}
+
+rules::MomentumState RelaxedCalls::momentum_of(const RelaxedRun::Position& position,
+                                               std::uint64_t first) const {
+  return {position.second + first, position.state + first, position.third + first};
+}
+
+void RelaxedCalls::stage(const CallShape& shape, const Place& place, bool takes_part,
+                         StagedCall* call) {
+  RelaxedRun& run = *run_;
+  RelaxedRun::Position& position = run.position(place.position);
+  position.is_busy = true;
+  call->run = run_;
+  call->position = place.position;
+  call->send = static_cast<const std::byte*>(shape.send);
+  call->recv = static_cast<std::byte*>(const_cast<void*>(shape.recv));
+  call->takes_part = takes_part;
+  call->is_full = place.is_full;
+  call->has_failed = has_failed_;
+  counts_.calls.fetch_add(1, std::memory_order_relaxed);
+  if (place.is_full) counts_.full_calls.fetch_add(1, std::memory_order_relaxed);
+
+  const std::lock_guard lock(memory_mutex_);
+  if (is_in_background(place)) return step_alone(place, call);
+  const auto type = static_cast<DataType>(shape.type);
+  const bool brings = takes_part && std::exchange(position.has_missing, false);
+  if (brings) count_gap(place.step - position.round_step);
+  const float* missing = brings ? position.third : nullptr;
+  std::uint32_t number = 0;
+  for (std::uint32_t i = call->segment; i != RelaxedRun::kNone; ++number) {
+    RelaxedRun::Segment& segment = run.segment(i);
+    i = segment.next;
+    segment.first = number * position.segment_elements;
+    segment.count = std::min(position.segment_elements, position.piece.valid - segment.first);
+    const std::byte* g = call->send + segment.first * size_of(type);
+    bool is_finite = true;
+    if (!takes_part || is_fenced_) {
+      std::fill_n(segment.data, segment.count, 0.0F);
+    } else if (run.momentum() > 0) {
+      is_finite = rules::prepare_momentum(momentum_of(position, segment.first), g, type,
+                                          segment.count, run.momentum(), segment.data);
+    } else {
+      is_finite =
+          rules::prepare(position.state + segment.first, g, type, segment.count, segment.data);
+      // What others may have taken over already must not be lost to the mean.
+      for (std::uint64_t k = 0; missing != nullptr && k < segment.count; ++k) {
+        segment.data[k] += missing[segment.first + k];
+      }
+    }
+    post(run, segment, place, number, takes_part, is_finite);
+  }
+}
+
+// shadow_sync: the answer is ready; a round may begin behind it.
+void RelaxedCalls::step_alone(const Place& place, StagedCall* call) {
+  RelaxedRun& run = *run_;
+  RelaxedRun::Position& position = run.position(place.position);
+  const auto type = static_cast<DataType>(position.piece.type);
+  const bool corrects = call->takes_part && std::exchange(position.has_missing, false);
+  if (corrects) count_gap(place.step - position.round_step);
+  if (!is_fenced_) {
+    rules::step_alone(call->send, corrects ? position.third : nullptr, options_.size,
+                      position.piece.valid, position.state, type, call->recv);
+  }
+  if (!begins_round(place)) return;
+  counts_.rounds.fetch_add(1, std::memory_order_relaxed);
+  position.round = std::exchange(call->segment, RelaxedRun::kNone);
+  position.round_step = place.step;
+  position.round_takes_part = call->takes_part;
+  std::copy_n(position.state, position.piece.valid, position.second);
+  std::uint32_t number = 0;
+  for (std::uint32_t i = position.round; i != RelaxedRun::kNone; ++number) {
+    RelaxedRun::Segment& segment = run.segment(i);
+    i = segment.next;
+    segment.first = number * position.segment_elements;
+    segment.count = std::min(position.segment_elements, position.piece.valid - segment.first);
+    if (call->takes_part) {
+      std::copy_n(position.second + segment.first, segment.count, segment.data);
+    } else {
+      std::fill_n(segment.data, segment.count, 0.0F);
+    }
+    Place round = place;
+    round.step = place.step / run.shadow_steps();
+    post(run, segment, round, number, call->takes_part, true);
+  }
+}
+
+void RelaxedCalls::post(RelaxedRun& run, RelaxedRun::Segment& segment, const Place& place,
+                        std::uint32_t number, bool takes_part, bool is_finite) {
+  const RelaxedRun::Position& position = run.position(place.position);
+  const std::uint32_t digest = digest_of(run, place.position, number, place.step, place.is_full);
+  rules::write_trailer({takes_part, is_finite, digest}, options_.size,
+                       segment.data + segment.count);
+  Operation& o = segment.operation;
+  o.type = DataType::kFloat32;
+  o.op = ReduceOp::kSum;
+  o.count = segment.count + run.trailer_elements();
+  o.send = o.recv = reinterpret_cast<std::byte*>(segment.data);
+  o.step = place.is_full ? Operation::kExact : static_cast<std::int64_t>(place.step);
+  o.lane = static_cast<std::uint32_t>(position.first_lane + number);
+  o.state.store(Operation::State::kRunning, std::memory_order_relaxed);
+  hooks_.post(&o);
+}
+
+Result<bool> RelaxedCalls::test(StagedCall* call) {
+  RelaxedRun& run = *call->run;
+  if (call->has_failed) {
+    call->run.reset();
+    return remote_error("a background round failed");
+  }
+  while (call->segment != RelaxedRun::kNone) {
+    RelaxedRun::Segment& segment = run.segment(call->segment);
+    const Operation::State state = segment.operation.state.load(std::memory_order_acquire);
+    if (state == Operation::State::kRunning) return false;
+    if (state == Operation::State::kFailed) {
+      // The communicator is over; nobody needs the other segments any more.
+      call->run.reset();
+      return remote_error("a relaxed call failed");
+    }
+    finish(*call, segment);
+    const std::uint32_t next = segment.next;
+    run.give_back(call->segment);
+    call->segment = next;
+  }
+  run.position(call->position).is_busy = false;
+  call->run.reset();
+  return true;
+}
+
+void RelaxedCalls::finish(const StagedCall& call, RelaxedRun::Segment& segment) {
+  RelaxedRun::Position& position = call.run->position(call.position);
+  const auto type = static_cast<DataType>(position.piece.type);
+  float* state = position.state + segment.first;
+  std::byte* out = call.recv + segment.first * size_of(type);
+  const rules::Verdict verdict = rules::read_trailer(segment.data + segment.count, options_.size);
+  const std::lock_guard lock(memory_mutex_);
+  if (is_fenced_) return;
+  if (!call.takes_part) return keep(call, segment, state);
+  switch (verdict.kind) {
+    case rules::Verdict::Kind::kAverage: {
+      const bool resets = call.is_full && verdict.members == options_.size;
+      if (call.run->momentum() > 0) {
+        const std::byte* g = call.send + segment.first * size_of(type);
+        rules::finish_momentum(segment.data, verdict.members, options_.size, g, segment.count,
+                               call.run->momentum(), resets, momentum_of(position, segment.first),
+                               type, out);
+        return;
+      }
+      rules::finish(segment.data, verdict.members, options_.size, segment.count, resets, state,
+                    type, out);
+      return;
+    }
+    case rules::Verdict::Kind::kKeep:
+      counts_.mismatches.fetch_add(1, std::memory_order_relaxed);
+      if (!std::exchange(told_mismatch_, true)) {
+        log_warn(std::string(name_of(call.run->mode())) +
+                 ": the members of a group were not at the same call; they keep what is their own");
+      }
+      return keep(call, segment, state);
+    case rules::Verdict::Kind::kNotFinite:
+      counts_.not_finite.fetch_add(1, std::memory_order_relaxed);
+      if (!std::exchange(told_not_finite_, true)) {
+        log_warn(std::string(name_of(call.run->mode())) +
+                 ": gradients that are not finite; all members of the group get them so");
+      }
+      rules::fill_not_finite(segment.count, type, out);
+      return;
+  }
+}
+
+void RelaxedCalls::keep(const StagedCall& call, const RelaxedRun::Segment& segment, float* state) {
+  const RelaxedRun::Position& position = call.run->position(call.position);
+  const auto type = static_cast<DataType>(position.piece.type);
+  const std::uint64_t at = segment.first * size_of(type);
+  if (call.run->momentum() > 0) {
+    return rules::keep_momentum(call.send + at, options_.size, segment.count, call.run->momentum(),
+                                momentum_of(position, segment.first), type, call.recv + at);
+  }
+  rules::keep(call.send + at, options_.size, segment.count, state, type, call.recv + at);
+}
+
+}  // namespace riffle
