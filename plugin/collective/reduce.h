@@ -16,13 +16,11 @@
 #include <span>
 
 #include "plugin/collective/types.h"
+#include "topology/base/isa.h"
 
 namespace riffle {
 
-enum class Isa { kPortable, kAvx2, kAvx512 };
-
 Isa best_isa();  // of this machine, RIFFLE_ISA may lower it
-const char* name_of(Isa isa);
 bool is_available(Isa isa);
 
 void reduce(void* dst, std::span<const void* const> sources, std::size_t count, DataType type,
