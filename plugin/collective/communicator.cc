@@ -16,6 +16,7 @@
 #include "plugin/policy/node_lock.h"
 #include "plugin/transport/stream_set.h"
 #include "topology/base/check.h"
+#include "topology/base/time.h"
 
 namespace riffle::coll {
 
@@ -28,8 +29,6 @@ struct Communicator::Outcome {
 };
 
 namespace {
-
-constexpr std::uint64_t kSecond = 1'000'000'000;
 
 std::uint64_t connect_timeout_ns() {
   return static_cast<std::uint64_t>(std::min(config().connect_timeout_s, config().peer_timeout_s)) *

@@ -28,7 +28,7 @@ bool get_flow(const std::uint8_t* at, int nodes, probe::Flow* f) {
   return true;
 }
 
-Status mangled(const char* what) {
+Status mangled_probe(const char* what) {
   return remote_error(std::string("probing: mangled ") + what + " message");
 }
 
@@ -50,7 +50,7 @@ std::vector<std::uint8_t> encode(const ProbeOrder& order) {
 
 Result<ProbeOrder> decode_probe_order(const std::vector<std::uint8_t>& bytes, int nodes) {
   if (bytes.size() < kOrderHead || (bytes.size() - kOrderHead) % kFlowBytes != 0) {
-    return mangled("order");
+    return mangled_probe("order");
   }
   ProbeOrder order;
   order.number = get<std::uint32_t>(&bytes[0]);
@@ -58,12 +58,12 @@ Result<ProbeOrder> decode_probe_order(const std::vector<std::uint8_t>& bytes, in
   order.most_bytes = get<std::uint32_t>(&bytes[8]);
   const auto kind = get<std::uint32_t>(&bytes[12]);
   order.kind = static_cast<ProbeOrder::Kind>(kind);
-  if (kind > static_cast<std::uint32_t>(ProbeOrder::Kind::kRound)) return mangled("order");
-  if (order.duration_us > kMostDurationUs) return mangled("order");
+  if (kind > static_cast<std::uint32_t>(ProbeOrder::Kind::kRound)) return mangled_probe("order");
+  if (order.duration_us > kMostDurationUs) return mangled_probe("order");
   order.flows.resize((bytes.size() - kOrderHead) / kFlowBytes);
   const std::uint8_t* at = bytes.data() + kOrderHead;
   for (probe::Flow& f : order.flows) {
-    if (!get_flow(at, nodes, &f)) return mangled("order");
+    if (!get_flow(at, nodes, &f)) return mangled_probe("order");
     at += kFlowBytes;
   }
   return order;
@@ -87,12 +87,12 @@ std::vector<std::uint8_t> encode(const ProbeReport& report) {
 
 Result<ProbeReport> decode_probe_report(const std::vector<std::uint8_t>& bytes, int nodes) {
   if (bytes.size() < kReportHead || (bytes.size() - kReportHead) % kEntryBytes != 0) {
-    return mangled("report");
+    return mangled_probe("report");
   }
   ProbeReport report;
   report.number = get<std::uint32_t>(&bytes[0]);
   const auto busy = get<std::uint32_t>(&bytes[4]);
-  if (busy > 1) return mangled("report");
+  if (busy > 1) return mangled_probe("report");
   report.is_busy = busy == 1;
   report.entries.resize((bytes.size() - kReportHead) / kEntryBytes);
   const std::uint8_t* at = bytes.data() + kReportHead;
@@ -101,7 +101,7 @@ Result<ProbeReport> decode_probe_report(const std::vector<std::uint8_t>& bytes, 
                steady = get<std::uint64_t>(at + 32);
     if (!get_flow(at, nodes, &e.flow) || kbps > kMostKbps || rtt_us > kMostDurationUs ||
         steady > 1) {
-      return mangled("report");
+      return mangled_probe("report");
     }
     e.sample = {static_cast<std::int64_t>(kbps), steady == 1, static_cast<std::int64_t>(rtt_us)};
     e.bytes = get<std::uint64_t>(at + 24);

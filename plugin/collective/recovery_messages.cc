@@ -8,7 +8,7 @@
 namespace riffle {
 namespace {
 
-Status mangled(const char* what) {
+Status mangled_recovery(const char* what) {
   return remote_error(std::string("after a loss: mangled ") + what);
 }
 
@@ -35,7 +35,7 @@ Result<WorkAccount> decode_account(const std::vector<std::uint8_t>& bytes) {
   for (std::uint64_t n = reader.number(); n > 0 && reader.is_ok(); --n) {
     account.unrepeatable.push_back(reader.number());
   }
-  if (!reader.is_complete()) return mangled("account");
+  if (!reader.is_complete()) return mangled_recovery("account");
   return account;
 }
 
@@ -55,7 +55,7 @@ Result<RecoveryOrder> decode_order(const std::vector<std::uint8_t>& bytes) {
   order.final_below = reader.number();
   order.plans = reader.blob<std::vector<std::uint8_t>>();
   order.digest = reader.number();
-  if (!reader.is_complete()) return mangled("order");
+  if (!reader.is_complete()) return mangled_recovery("order");
   return order;
 }
 
@@ -97,7 +97,7 @@ Result<PlanBasis> decode_basis(const std::vector<std::uint8_t>& bytes, int nodes
     node.rack = static_cast<int>(std::min<std::uint64_t>(reader.number(), kMaxNodes));
     basis.fabric.nodes.push_back(node);
   }
-  if (!reader.is_complete() || basis.fabric.size() != nodes) return mangled("fabric");
+  if (!reader.is_complete() || basis.fabric.size() != nodes) return mangled_recovery("fabric");
   if (const Status s = validate(basis.fabric); !s) return s;
   return basis;
 }

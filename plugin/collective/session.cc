@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "topology/base/time.h"
+
 namespace riffle {
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
 // A node cut off from its parent gives up this much later than the node that names the culprit.
 constexpr std::uint64_t kGraceNs = kSecond / 2;
 // Time for the news of a fault to leave before we fail and the job, perhaps, ends.

@@ -7,12 +7,12 @@
 #include "plugin/collective/rescale.h"
 #include "plugin/collective/survivors_term.h"
 #include "topology/base/check.h"
+#include "topology/base/time.h"
 
 namespace riffle {
 namespace {
 
 constexpr std::uint64_t kUrgent = 0;
-constexpr std::uint64_t kSecond = 1'000'000'000;
 
 }  // namespace
 

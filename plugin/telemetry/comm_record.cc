@@ -10,11 +10,11 @@
 
 #include "plugin/telemetry/json_line.h"
 #include "plugin/version.h"
+#include "topology/base/time.h"
 
 namespace riffle {
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kLeastIntervalNs = kSecond;
 constexpr std::uint64_t kBytesPerSecond = 8 << 10;
 constexpr std::size_t kMaxNamesBytes = 1 << 20;

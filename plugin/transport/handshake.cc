@@ -20,10 +20,10 @@ static_assert(kSecretBytes >= crypto_generichash_KEYBYTES_MIN);
 
 // Offsets within CHALLENGE (nonce at 16) and HELLO.
 enum : std::size_t {
-  kVersionAt = 4,
+  kHelloVersionAt = 4,
   kWireVersionAt = 8,
   kChallengeNonceAt = 16,
-  kCommunicatorAt = 8,
+  kHelloCommunicatorAt = 8,
   kSessionAt = 16,
   kRankAt = 24,
   kStreamAt = 28,
@@ -61,7 +61,7 @@ Status check_version(const std::uint8_t* bytes, std::uint32_t magic) {
   if (get<std::uint32_t>(bytes) != magic) {
     return remote_error("it does not speak Riffle's protocol (wrong magic number)");
   }
-  const auto version = get<std::uint32_t>(bytes + kVersionAt);
+  const auto version = get<std::uint32_t>(bytes + kHelloVersionAt);
   if (version != kPluginVersion) {
     return remote_error("it runs Riffle " + version_text(version) + ", this node runs " +
                         version_text(kPluginVersion) + ": install the same version on all nodes");
@@ -86,7 +86,7 @@ std::uint64_t random_u64() {
 ChallengeBytes make_challenge() {
   ChallengeBytes bytes{};
   put(bytes.data(), kChallengeMagic);
-  put(&bytes[kVersionAt], kPluginVersion);
+  put(&bytes[kHelloVersionAt], kPluginVersion);
   bytes[kWireVersionAt] = kFrameVersion;
   fill_random(&bytes[kChallengeNonceAt], kNonceBytes);
   return bytes;
@@ -105,8 +105,8 @@ Status check_challenge(const ChallengeBytes& challenge) {
 HelloBytes make_hello(const Hello& hello, const Secret& secret, const ChallengeBytes& challenge) {
   HelloBytes bytes{};
   put(bytes.data(), kHelloMagic);
-  put(&bytes[kVersionAt], kPluginVersion);
-  put(&bytes[kCommunicatorAt], hello.communicator);
+  put(&bytes[kHelloVersionAt], kPluginVersion);
+  put(&bytes[kHelloCommunicatorAt], hello.communicator);
   put(&bytes[kSessionAt], hello.session);
   put(&bytes[kRankAt], hello.rank);
   put(&bytes[kStreamAt], hello.stream);
@@ -127,7 +127,7 @@ Result<Hello> open_hello(const HelloBytes& bytes, const Secret& secret,
     return remote_error("it does not know this communicator's secret");
   }
   Hello hello;
-  hello.communicator = get<std::uint64_t>(&bytes[kCommunicatorAt]);
+  hello.communicator = get<std::uint64_t>(&bytes[kHelloCommunicatorAt]);
   hello.session = get<std::uint64_t>(&bytes[kSessionAt]);
   hello.rank = get<std::uint32_t>(&bytes[kRankAt]);
   hello.stream = get<std::uint16_t>(&bytes[kStreamAt]);

@@ -8,6 +8,7 @@
 #include "plugin/transport/net_options.h"
 #include "plugin/transport/tcp_listener.h"
 #include "plugin/transport/wire.h"
+#include "topology/base/time.h"
 
 namespace riffle::net {
 namespace {
@@ -25,7 +26,7 @@ Table& table() {
 }
 
 std::uint64_t patience_ns() {
-  return static_cast<std::uint64_t>(config().connect_timeout_s) * 1'000'000'000u;
+  return static_cast<std::uint64_t>(config().connect_timeout_s) * kSecond;
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace riffle::net {
 namespace {
 
-std::byte nowhere;  // the place of frames without payload
+std::byte no_payload;  // the place of frames without payload
 
 }  // namespace
 
@@ -107,7 +107,7 @@ Result<std::byte*> SendConnection::place(const FrameHeader& header) {
       early_[header.seq % kMaxPosted].is_here) {
     return remote_error("it announced receive " + std::to_string(header.seq) + " out of turn");
   }
-  return &nowhere;
+  return &no_payload;
 }
 
 void SendConnection::arrived(const FrameHeader& header, std::byte* payload) {

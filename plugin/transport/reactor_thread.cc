@@ -16,6 +16,7 @@
 #include "plugin/config/log.h"
 #include "plugin/transport/fork_registry.h"
 #include "plugin/transport/placement.h"
+#include "topology/base/time.h"
 
 namespace riffle {
 namespace {
@@ -56,8 +57,7 @@ Fd require(Fd fd, const char* what) {
 std::uint64_t Reactor::now_ns() {
   timespec t;
   ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
-         static_cast<std::uint64_t>(t.tv_nsec);
+  return static_cast<std::uint64_t>(t.tv_sec) * kSecond + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
 ReactorThread::ReactorThread(CpuList cpus)

@@ -19,6 +19,7 @@
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
+#include "test/sanitized.h"
 #include "test/unit/numbers.h"
 
 namespace riffle {
@@ -28,12 +29,6 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 // Sanitizers make everything several times slower; they need fewer repetitions to see the same.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kSlower = 4;
-#else
-constexpr int kSlower = 1;
-#endif
-
 class Cluster {
  public:
   explicit Cluster(int nodes) : comms(nodes, nullptr) {
@@ -140,18 +135,18 @@ class CommunicatorTest : public ::testing::Test {
 
 TEST_F(CommunicatorTest, TwoHundredAllReducesOverTcp) {
   std::mt19937_64 random(1);
-  int cases = 0;
+  int done = 0;
   for (const int nodes : {2, 3, 4, 5, 8}) {
     Cluster cluster(nodes);
     for (const std::string& e : cluster.errors) ASSERT_EQ(e, "");
-    for (int i = 0; i < 200 / kSlower / 5; ++i, ++cases) {
+    for (int i = 0; i < cases(200) / 5; ++i, ++done) {
       const std::size_t sizes[] = {0, 1, 3, 1009, 65536, 262144 + 1, random() % 300000};
       all_reduce_and_check(cluster, sizes[random() % 7], 1 + static_cast<int>(random() % 4),
                            random() % 2 == 0);
       if (HasFatalFailure()) return;
     }
   }
-  EXPECT_EQ(cases, 200 / kSlower);
+  EXPECT_EQ(done, cases(200));
 }
 
 TEST_F(CommunicatorTest, SixtyFourInFlightThenRefused) {
@@ -290,11 +285,12 @@ std::size_t resident_bytes() {
 }
 
 TEST_F(CommunicatorTest, CyclesLeaveNothingBehind) {
-  for (int i = 0; i < 400 / kSlower; ++i) Cluster warm_up(2);  // caches of the allocator fill
+  for (int i = 0; i < (kIsSanitized ? 5 : 400); ++i)
+    Cluster warm_up(2);  // caches of the allocator fill
   std::this_thread::sleep_for(500ms);
   [[maybe_unused]] const std::size_t heap = heap_bytes(), resident = resident_bytes();
   const std::size_t descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
-  constexpr int kCycles = kSlower > 1 ? 50 : 1000;
+  constexpr int kCycles = kIsSanitized ? 20 : 1000;
   for (int i = 0; i < kCycles; ++i) {
     Cluster cluster(2);
     ASSERT_EQ(cluster.errors[0] + cluster.errors[1], "");

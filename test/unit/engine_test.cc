@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 
+#include "test/sanitized.h"
 #include "test/unit/engine_case.h"
 
 namespace riffle {
@@ -15,11 +16,7 @@ namespace {
 using testing::EngineCase;
 
 // Ten thousand cases in ten parts, so that they can run in parallel; fewer where every one is slow.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kCasesPerPart = 50;
-#else
-constexpr std::uint64_t kCasesPerPart = 1000;
-#endif
+constexpr std::uint64_t kCasesPerPart = cases(1000) / (kIsSanitized ? 2 : 1);
 class EngineRandom : public ::testing::TestWithParam<int> {};
 
 TEST_P(EngineRandom, SumsExactly) {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "test/sanitized.h"
 #include "test/unit/plan_executor.h"
 #include "topology/base/seeded_random.h"
 #include "topology/plan/patterns/contraction.h"
@@ -18,12 +19,6 @@ namespace riffle {
 namespace {
 
 constexpr std::uint64_t kBytes = 32 << 20;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSlow = true;  // fewer cases of the same kind
-#else
-constexpr bool kIsSlow = false;
-#endif
 
 // Ranks are dealt out over the racks in turn, as in the profiles.
 Fabric racks(int count, int size, std::int64_t rate_kbps, std::int64_t uplink_kbps) {
@@ -124,7 +119,7 @@ TEST(Patterns, OnlyAPartOfTheChunksCrossesTheUplinkInAStep) {
 }
 
 TEST(Patterns, KeepTheirPromisesForAnyNumberOfNodes) {
-  std::vector<int> sizes(kIsSlow ? 15 : 39);
+  std::vector<int> sizes(kIsSanitized ? 15 : 39);
   std::iota(sizes.begin(), sizes.end(), 2);
   for (int n : {64, 97, 100, 127, 128}) sizes.push_back(n);
   for (int nodes : sizes) {
@@ -153,7 +148,7 @@ TEST(Patterns, KeepTheirPromisesOnRacksOfAllKinds) {
   for (const auto& [count, size] :
        {std::pair{2, 2}, {2, 3}, {2, 5}, {3, 3}, {4, 4}, {5, 2}, {8, 1}}) {
     for (const std::int64_t uplink : {50'000, 200'000, 3'200'000}) {
-      if (kIsSlow && uplink != 200'000) continue;
+      if (kIsSanitized && uplink != 200'000) continue;
       SCOPED_TRACE(std::to_string(count) + " racks of " + std::to_string(size) + ", uplink " +
                    std::to_string(uplink));
       const PatternChoice choice =
@@ -175,7 +170,7 @@ TEST(Patterns, KeepTheirPromisesOnRacksOfAllKinds) {
 TEST(Patterns, KeepTheirPromisesOnRandomFabrics) {
   SeededRandom random(17);
   const std::vector<std::int64_t> rates{1'000, 50'000, 100'000, 400'000, 1'000'000, 100'000'000};
-  for (int i = 0; i < (kIsSlow ? 8 : 40); ++i) {
+  for (int i = 0; i < (kIsSanitized ? 8 : 40); ++i) {
     Fabric f = even_fabric(static_cast<int>(2 + random.below(13)), 400'000);
     f.latency_us = static_cast<std::int64_t>(random.below(2000));
     f.racks.clear();

@@ -13,6 +13,7 @@
 #include "plugin/collective/control_channel.h"
 #include "plugin/collective/engine.h"
 #include "plugin/transport/memory/memory_network.h"
+#include "test/sanitized.h"
 #include "test/unit/random_plans.h"
 
 namespace riffle {
@@ -231,7 +232,7 @@ TEST(PlanSwitch, AnyTimingKeepsSumsExactAndNodesTogether) {
     ASSERT_EQ(Job(std::strtoull(one, nullptr, 10)).run(12, 5), "");
     return;
   }
-  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(600); ++seed) {
     ASSERT_EQ(Job(seed).run(12, 5), "") << "repeat with RIFFLE_TEST_SEED=" << seed;
   }
 }

@@ -2,6 +2,7 @@
 // that die, links that are missing between some only; messages delayed at random, in order between
 // two nodes and in any order between others. Never two sides go on, nobody waits for ever.
 #include "plugin/collective/regroup.h"
+#include "test/sanitized.h"
 
 #include <gtest/gtest.h>
 
@@ -307,7 +308,7 @@ TEST(Regroup, AMissingLinkCostsOneNode) {
 // Kills and cuts at any moment, also while the survivors of the last one agree.
 TEST(Regroup, AnythingAtAnyTime) {
   int settled_on_fewer = 0, nobody = 0;
-  for (std::uint64_t seed = 0; seed < 20'000; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(20'000); ++seed) {
     std::mt19937_64 random(seed);
     const int size = 2 + static_cast<int>(random() % 9);
     World w(size, seed);
@@ -352,14 +353,14 @@ TEST(Regroup, AnythingAtAnyTime) {
       return;
     }
   }
-  EXPECT_GT(settled_on_fewer, 10'000);
+  EXPECT_GT(settled_on_fewer, cases(10'000));
   EXPECT_GT(nobody, 100);
 }
 
 // Random partitions into any sides, with some of the nodes dying on top.
 TEST(Regroup, RandomPartitions) {
   int went_on = 0;
-  for (std::uint64_t seed = 0; seed < 5'000; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(5'000); ++seed) {
     std::mt19937_64 random(seed);
     const int size = 2 + static_cast<int>(random() % 11);
     World w(size, seed);
@@ -383,7 +384,7 @@ TEST(Regroup, RandomPartitions) {
       return;
     }
   }
-  EXPECT_GT(went_on, 1'000);
+  EXPECT_GT(went_on, cases(1'000));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "test/sanitized.h"
 #include "test/unit/probe_network.h"
 #include "topology/probe/live_fabric.h"
 #include "topology/probe/pair_rates.h"
@@ -18,7 +19,7 @@ constexpr std::int64_t kRate = 400'000;
 
 int runs() {  // more of them by hand: RIFFLE_TEST_RUNS=1000 survey_test
   const char* text = std::getenv("RIFFLE_TEST_RUNS");
-  return text != nullptr ? std::max(1, std::atoi(text)) : 30;
+  return text != nullptr ? std::max(1, std::atoi(text)) : cases(30);
 }
 
 Fabric with_racks(int nodes, int racks, std::int64_t uplink, bool interleaved) {

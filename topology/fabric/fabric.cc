@@ -5,7 +5,6 @@ namespace {
 
 // 10 Tbit/s: above any link, and small enough that loads times sizes stay exact in our arithmetic.
 constexpr std::int64_t kMaxKbps = 10'000'000'000;
-constexpr std::int64_t kMaxLatencyUs = 10'000'000;
 
 std::string outside(const std::string& what, std::int64_t value, std::int64_t least,
                     std::int64_t most, const char* unit) {

@@ -15,6 +15,7 @@
 namespace riffle {
 
 inline constexpr int kMaxNodes = 65536;
+inline constexpr std::int64_t kMaxLatencyUs = 10'000'000;
 
 struct NodeLink {
   std::string name;           // host name or address, for messages

@@ -18,7 +18,6 @@ namespace {
 
 constexpr double kMinMbps = 0.001;
 constexpr double kMaxMbps = 10'000'000;
-constexpr std::int64_t kMaxLatencyUs = 10'000'000;
 
 // One table of the file with all that a message about it needs. The first fault is kept and every
 // later question answered with nothing, so that the code below reads straight on.

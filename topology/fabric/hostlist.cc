@@ -8,13 +8,13 @@ namespace riffle {
 namespace {
 
 constexpr std::size_t kMaxNameBytes = 255;
-constexpr std::string_view kAccepted = "accepted are names like node1, node[1-4,7], r[1-2]n[01-16]";
+constexpr std::string_view kAcceptedNames = "accepted are names like node1, node[1-4,7], r[1-2]n[01-16]";
 
 Status refuse(std::string_view item, const std::string& why) {
   constexpr std::size_t kShown = 60;
   return invalid_argument("\"" + std::string(item.substr(0, kShown)) +
                           (item.size() > kShown ? "..." : "") + "\": " + why + "; " +
-                          std::string(kAccepted));
+                          std::string(kAcceptedNames));
 }
 
 bool is_number(std::string_view s) {

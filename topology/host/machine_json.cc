@@ -1,6 +1,5 @@
 #include "topology/host/machine_json.h"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 namespace riffle {
@@ -11,12 +10,6 @@ using Json = nlohmann::ordered_json;
 template <class Value>
 Json or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json();
-}
-
-std::string hex(int value, int digits) {
-  char text[16];
-  std::snprintf(text, sizeof text, "0x%0*x", digits, static_cast<unsigned>(value));
-  return text;
 }
 
 Json json_of(const Nic& nic) {

@@ -18,12 +18,6 @@ std::string plain(const std::string& text) {
   return out;
 }
 
-std::string hex(int value, int digits) {
-  char text[16];
-  std::snprintf(text, sizeof text, "0x%0*x", digits, static_cast<unsigned>(value));
-  return text;
-}
-
 struct Element {
   std::string name;
   std::vector<std::pair<std::string, std::string>> attributes;

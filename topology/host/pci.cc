@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <cstdio>
 
 namespace riffle {
 namespace {
@@ -40,6 +41,12 @@ PciPath pci_path_of(std::string_view sysfs_path) {
   }
   if (path.size() < 2) return {};
   return path;
+}
+
+std::string hex(int value, int digits) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%0*x", digits, static_cast<unsigned>(value));
+  return text;
 }
 
 std::optional<PciLink> pci_link_of_rate(double gbytes_per_s) {

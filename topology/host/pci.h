@@ -29,6 +29,9 @@ struct PciFunction {
   const std::string& address() const { return path.back(); }
 };
 
+std::string hex(int value,
+                int digits);  // as sysfs writes class codes and ids: hex(2, 4) is "0x0002"
+
 // What the link of a function carries in GB/s is nearly lanes x generation; this finds the widest
 // link (up to 16 lanes) of that rate. Nothing if none fits within 1 %.
 struct PciLink {

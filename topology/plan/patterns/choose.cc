@@ -11,8 +11,8 @@
 namespace riffle {
 namespace {
 
-constexpr std::uint32_t kFullChunkBytes = 1 << 20;
-constexpr std::uint32_t kLeastChunkBytes = 32 << 10;
+constexpr std::uint32_t kLargestChunkBytes = 1 << 20;
+constexpr std::uint32_t kSmallestChunkBytes = 32 << 10;
 constexpr double kTie = 1.02;       // as fast: then the one that mixes better
 constexpr double kGridTie = 1.05;   // a full grid may be so much slower, for its exactness
 constexpr double kLeastGroup = 2;   // mean group size of every node
@@ -74,8 +74,8 @@ class TableCost {
 
 // Small chunks only if the lanes need them: each should get two of a call at least.
 std::uint32_t largest_chunk(std::uint64_t bytes, int lanes) {
-  std::uint32_t chunk = kFullChunkBytes;
-  while (chunk > kLeastChunkBytes && bytes / chunk < 2 * static_cast<std::uint64_t>(lanes)) {
+  std::uint32_t chunk = kLargestChunkBytes;
+  while (chunk > kSmallestChunkBytes && bytes / chunk < 2 * static_cast<std::uint64_t>(lanes)) {
     chunk /= 2;
   }
   return chunk;
@@ -92,7 +92,7 @@ void predict_time(const FabricView& view, const PatternTable& table, const Patte
   for (int t = 0; t < steps; t += stride) cost.push_back(costs.step(t));
   PatternCandidate& candidate = proposal.candidate;
   candidate.time_us = 0;
-  for (std::uint32_t chunk = largest_chunk(options.bytes, table.lanes); chunk >= kLeastChunkBytes;
+  for (std::uint32_t chunk = largest_chunk(options.bytes, table.lanes); chunk >= kSmallestChunkBytes;
        chunk /= 2) {
     const double tail_us = static_cast<double>(std::min<std::uint64_t>(chunk, options.bytes)) *
                            costs.slowest_chunk_us();
