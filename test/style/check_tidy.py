@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """clang-tidy with .clang-tidy over the code that runs inside jobs: plugin, topology, sparse.
 
-A file that passed is not looked at again until it, a header that it includes, the settings or its
-compiler flags change; the record of what passed lies in the build folder.
+Files are looked at together, some at a time (as in a unity build). A batch that passed is not looked
+at again until a file of it, a header that one includes, the settings or the compiler flags change; the
+record of what passed lies in the build folder.
 
 usage: check_tidy.py BUILD
 """
@@ -12,12 +13,14 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
 from sources import ROOT, sources
 
 ROOMS = ("plugin", "topology", "sparse")
+BATCH = 12
 
 
 def digest(*texts):
@@ -40,10 +43,35 @@ def with_headers(file, known):
     return known[file]
 
 
-def tidy(build, file):
-    result = subprocess.run(["clang-tidy", "--quiet", "-p", build, str(file)], cwd=ROOT,
+def batches(commands):
+    """Files with the same compiler flags, some at a time: most of a look goes into headers."""
+    alike = {}
+    for file, command in commands.items():
+        flags = re.sub(r" -o \S+ -c \S+$", "", command)
+        alike.setdefault(flags, []).append(file)
+    for flags, files in sorted(alike.items()):
+        for first in range(0, len(files), BATCH):
+            yield flags, files[first:first + BATCH]
+
+
+def examine(folder, flags, files):
+    """What is wrong with the files; nothing if all is well."""
+    finding = tidy(folder, flags, files)
+    if finding == "" or len(files) == 1:
+        return finding
+    # Which file? And names that two files define for themselves are no finding.
+    return "".join(tidy(folder, flags, [file]) for file in files)
+
+
+def tidy(folder, flags, files):
+    together = folder / (digest(*(str(file).encode() for file in files)) + ".cc")
+    together.write_text("".join(f'#include "{file}"\n' for file in files))
+    arguments = [word for word in shlex.split(flags)[1:] if word != "-fno-semantic-interposition"]
+    result = subprocess.run(["clang-tidy", "--quiet", "--checks=-bugprone-suspicious-include",
+                             str(together), "--", *arguments], cwd=ROOT,
                             capture_output=True, text=True, check=False)
-    return result.returncode, result.stdout
+    together.unlink()
+    return f"{result.stdout}{result.stderr}\n" if result.returncode != 0 else ""
 
 
 def main():
@@ -52,27 +80,28 @@ def main():
     passed.mkdir(exist_ok=True)
     commands = {pathlib.Path(entry["file"]): entry["command"]
                 for entry in json.loads((build / "compile_commands.json").read_text())}
-    settings = (ROOT / ".clang-tidy").read_bytes()
-    pending, known = {}, {}
-    for file in sources(".cc", rooms=ROOMS):
-        command = commands.get(ROOT / file)
-        if command is None:
-            continue  # not part of this build
-        key = digest(settings, command.encode(),
-                     *((ROOT / name).read_bytes() for name in sorted(with_headers(file, known))))
-        if not (passed / key).exists():
-            pending[file] = key
     assert commands, "no compile commands"
+    settings = (ROOT / ".clang-tidy").read_bytes()
+    known = {}
+    ours = {file: commands[ROOT / file] for file in sources(".cc", rooms=ROOMS)
+            if ROOT / file in commands}
+    pending = []
+    for flags, files in batches(ours):
+        key = digest(settings, flags.encode(),
+                     *((ROOT / name).read_bytes() for file in files
+                       for name in sorted(with_headers(file, known))))
+        if not (passed / key).exists():
+            pending.append((key, flags, files))
     failures = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = pool.map(lambda file: tidy(str(build), file), pending)
-        for (file, key), (code, output) in zip(pending.items(), results):
-            if code == 0:
+        results = pool.map(lambda batch: examine(passed, *batch[1:]), pending)
+        for (key, *_), findings in zip(pending, results):
+            if findings == "":
                 (passed / key).touch()
             else:
                 failures += 1
-                print(f"{file}:\n{output}")
-    print(f"{len(pending)} files examined, {failures} with findings")
+                print(findings)
+    print(f"{len(pending)} batches of files examined, {failures} with findings")
     return 1 if failures else 0
 
 

@@ -8,7 +8,8 @@ namespace riffle {
 namespace {
 
 constexpr std::size_t kMaxNameBytes = 255;
-constexpr std::string_view kAcceptedNames = "accepted are names like node1, node[1-4,7], r[1-2]n[01-16]";
+constexpr std::string_view kAcceptedNames =
+    "accepted are names like node1, node[1-4,7], r[1-2]n[01-16]";
 
 Status refuse(std::string_view item, const std::string& why) {
   constexpr std::size_t kShown = 60;

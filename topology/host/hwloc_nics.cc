@@ -17,7 +17,7 @@ constexpr const char* kBondMembers = "RiffleBondMembers";
 constexpr const char* kBondMaster = "RiffleBondMaster";
 constexpr const char* kLower = "RiffleLower";
 
-std::string joined(const std::vector<std::string>& words) {
+std::string joined_words(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
   return text;
@@ -90,9 +90,9 @@ void annotate(const HwlocTopology& topology, const std::vector<Nic>& nics) {
     add(kSpeed, nic.speed_mbps ? std::to_string(*nic.speed_mbps) : nic.odd_speed);
     add(kDriver, nic.driver);
     add(kMtu, nic.mtu > 0 ? std::to_string(nic.mtu) : "");
-    add(kBondMembers, joined(nic.bond_members));
+    add(kBondMembers, joined_words(nic.bond_members));
     add(kBondMaster, nic.bond_master);
-    add(kLower, joined(nic.lower));
+    add(kLower, joined_words(nic.lower));
   }
 }
 

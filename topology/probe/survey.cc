@@ -13,9 +13,9 @@ constexpr int kMostSpokes = 16;  // of a wide fan
 constexpr int kMostWideFans = 3;
 constexpr int kCutRounds = 3;
 constexpr int kWithinRounds = 2;
-constexpr double kHeldBack = 0.02;   // share of flows that makes a second look worth it
-constexpr double kSaturated = 0.85;  // of what all partners together can do
-constexpr double kSurprise = 1.15;   // times the rate known so far
+constexpr double kManyHeldBack = 0.02;  // share of flows that makes a second look worth it
+constexpr double kSaturated = 0.85;     // of what all partners together can do
+constexpr double kSurprise = 1.15;      // times the rate known so far
 // Racks are far from each other, as sites are, if latency tells so: by a factor and by a time.
 // Less is what queues in a switch do.
 constexpr std::int64_t kFarTimes = 3;
@@ -99,7 +99,7 @@ void Survey::advance() {
 }
 
 bool Survey::anything_held_back() const {
-  return RackModel(nodes_, estimate_node_rates(nodes_, all_), all_).held_back() >= kHeldBack;
+  return RackModel(nodes_, estimate_node_rates(nodes_, all_), all_).held_back() >= kManyHeldBack;
 }
 
 void Survey::plan_racks() {

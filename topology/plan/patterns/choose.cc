@@ -92,8 +92,8 @@ void predict_time(const FabricView& view, const PatternTable& table, const Patte
   for (int t = 0; t < steps; t += stride) cost.push_back(costs.step(t));
   PatternCandidate& candidate = proposal.candidate;
   candidate.time_us = 0;
-  for (std::uint32_t chunk = largest_chunk(options.bytes, table.lanes); chunk >= kSmallestChunkBytes;
-       chunk /= 2) {
+  for (std::uint32_t chunk = largest_chunk(options.bytes, table.lanes);
+       chunk >= kSmallestChunkBytes; chunk /= 2) {
     const double tail_us = static_cast<double>(std::min<std::uint64_t>(chunk, options.bytes)) *
                            costs.slowest_chunk_us();
     double sum = 0, slowest = 0;
