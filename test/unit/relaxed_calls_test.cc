@@ -87,6 +87,32 @@ TEST(RelaxedCalls, CallsThatChangeEndTheModeAtTheSameCallEverywhere) {
   EXPECT_GT(job.relaxed_elements(), before + 10 * 7400);
 }
 
+// Two buckets change places, and their calls look alike: but where one ended the other has more.
+TEST(RelaxedCalls, CallsInThePlacesOfOthersArePassedOnWhole) {
+  for (const SyncMode mode : {SyncMode::kDsSync, SyncMode::kShadowSync}) {
+    RelaxedJob::Options options;
+    options.settings.mode = mode;
+    options.settings.full_every = 0;
+    options.calls = {{0, 0, 2500, 4400, 2500},
+                     {0, 2500, 1900, 4400, 2500},
+                     {1, 0, 2500, 5000, 2500},
+                     {1, 2500, 2500, 5000, 2500}};
+    RelaxedJob job(options);
+    ASSERT_EQ(job.run(30), "") << name_of(mode);
+    ASSERT_EQ(job.changes.size(), 1u);
+    const std::uint64_t relaxed = job.relaxed_elements();
+    std::rotate(options.calls.begin(), options.calls.begin() + 2, options.calls.end());
+    job.move_buckets(options.calls);
+    ASSERT_EQ(job.run(1), "") << name_of(mode);
+    ASSERT_EQ(job.changes.size(), 1u);
+    EXPECT_EQ(job.relaxed_elements(), relaxed + 9400) << "in the mode still";
+    for (int r = 0; r < kNodes; ++r) EXPECT_EQ(job.counts(r).doubts, 4u) << r;
+    for (int i = 0; i < 20 && job.changes.size() < 2; ++i) ASSERT_EQ(job.run(1), "");
+    ASSERT_EQ(job.changes.size(), 2u);
+    EXPECT_EQ(job.changes[1].mode, SyncMode::kExact);
+  }
+}
+
 TEST(RelaxedCalls, NotFiniteForAllMembersAndForgottenAfterwards) {
   RelaxedJob job;
   ASSERT_EQ(job.run(30), "");
