@@ -259,7 +259,8 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
     connect_is_over(std::move(outcome), aside);
   };
   hooks.failed = [this](const std::string& why) { failed(why); };
-  hooks.went_on = [this](const std::string& what) {
+  hooks.went_on = [this](const LossRecord& loss, const std::string& what) {
+    if (recording_) recording_->survived(loss);
     log_warn("rank " + std::to_string(rank_) + " of " + std::to_string(size_) + ": " + what);
   };
   session_ = std::make_unique<Session>(rank_, size_, options, reactor_.get(), std::move(hooks));

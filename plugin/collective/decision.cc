@@ -116,8 +116,10 @@ Verdict decide(const std::vector<NodeReport>& reports, const Fabric* probed, con
   Verdict verdict;
   verdict.problem = find_problem(reports);
   if (!verdict.problem.empty()) return verdict;
+  const bool is_to_survive = config().on_loss == "continue";
   if (config().collnet == "off") {
     verdict.aside = "RIFFLE_COLLNET=off";
+    if (is_to_survive) verdict.aside += " (RIFFLE_ON_LOSS=continue can do nothing for them)";
     return verdict;
   }
   const Result<Fabric> fabric = fabric_of(reports, probed, racks);
@@ -135,7 +137,9 @@ Verdict decide(const std::vector<NodeReport>& reports, const Fabric* probed, con
   const bool knows_rates =
       !config().fabric.empty() || probed != nullptr ||
       std::all_of(reports.begin(), reports.end(), [](auto& r) { return r.knows_rate; });
-  if (config().collnet == "auto" && !is_worth_it(*fabric, *choice, reports, knows_rates, &why)) {
+  // NCCL's ring may be faster, but no loss is survived there.
+  const bool may_step_aside = config().collnet == "auto" && !is_to_survive;
+  if (may_step_aside && !is_worth_it(*fabric, *choice, reports, knows_rates, &why)) {
     verdict.aside = "RIFFLE_COLLNET=auto: " + why;
     return verdict;
   }

@@ -259,7 +259,10 @@ void Engine::give_back(Generation& generation, int peer, int level, const void* 
 // ------------------------------------------------------------------------- the walk between levels
 
 void Engine::reduced(Chunk& chunk, int group, Range range) {
-  if (options_.counters != nullptr) options_.counters->last_was(contributor_);
+  if (options_.counters != nullptr) {
+    const auto at = static_cast<std::size_t>(contributor_);
+    options_.counters->last_was(options_.nodes.empty() ? contributor_ : options_.nodes[at]);
+  }
   const int fragment = chunk.own_shard(group).fragment_at(range.begin);
   chunk.runs[group].not_final[fragment] = range.size();
   std::uint64_t passed_on = 0;

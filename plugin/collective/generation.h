@@ -38,6 +38,8 @@ struct EngineOptions {
   bool plants_early_release = false;
   // What operations and groups are counted into, where somebody records; must outlive the engine.
   CommCounters* counters = nullptr;
+  // The counters' numbers of the mesh's nodes, where those are not their own.
+  std::vector<int> nodes;
 };
 
 class Generation {

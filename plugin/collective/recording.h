@@ -40,6 +40,7 @@ class Recording final : public EpochObserver {
   // end().
   void connected(const Status& outcome, TcpMesh* mesh);
   void failed(const std::string& why);
+  void survived(const LossRecord& loss) { record_->survived(loss); }
   // Node 0: changes of the plan.
   void on_epoch(const EpochEvent& event) override;
   // The last sample.

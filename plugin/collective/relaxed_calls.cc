@@ -39,6 +39,7 @@ RelaxedCalls::Answer RelaxedCalls::all_reduce(const CallShape& shape, StagedCall
     doubt(identity.is_sure ? "not those of its place in the sequence" : identity.why_not);
   }
   if (!is_staged) return Answer::kExact;
+  call->is_elsewhere = !takes_part && identity.is_sure;
   stage(shape, place, takes_part, call);
   return Answer::kStaged;
 }

@@ -20,8 +20,9 @@
 // for.
 //
 // A call whose identity is not certain keeps out: it contributes nothing (weight 0) and keeps its
-// own. A call that leaves the agreed sequence (count, datatype, operator) ends the mode: every node
-// sees that at the same call.
+// own, all of it, for it may hold more valid elements than the call whose place it has. A call that
+// leaves the agreed sequence (count, datatype, operator) ends the mode: every node sees that at the
+// same call.
 //
 // Threads: all_reduce(), test() on NCCL's progress thread; fence() on its service thread; the
 // SyncParty's functions on the reactor (prepare(): in the Background). A call takes no lock but one
@@ -53,6 +54,7 @@ struct StagedCall {
   const std::byte* send = nullptr;
   std::byte* recv = nullptr;
   bool takes_part = false;
+  bool is_elsewhere = false;  // surely not the call of its place: the place's state is not its own
   bool is_full = false;
   bool has_failed = false;
 };

@@ -12,6 +12,9 @@ namespace riffle {
 namespace {
 
 constexpr std::size_t kAlign = 64;  // a cache line
+// NCCL has up to so many calls of a group of channels under way, and asks about none of them while
+// the next one is refused for want of room.
+constexpr std::size_t kCallsUnderWay = 8;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
@@ -91,8 +94,9 @@ Result<std::shared_ptr<RelaxedRun>> RelaxedRun::make(const ModeOrder& order,
   }
   if (lanes == 0) return invalid_argument("no call of the job belongs to a large sum of floats");
 
+  const std::size_t least = std::min<std::size_t>(kCallsUnderWay * most, kMaxSegments);
   const std::size_t wanted =
-      std::clamp<std::size_t>(options.staging_bytes / chunk, most, kMaxSegments);
+      std::clamp<std::size_t>(options.staging_bytes / chunk, least, kMaxSegments);
   const auto segments = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(wanted, std::max<std::uint64_t>(lanes, most)));
   run->bytes_ = state_bytes + segments * aligned(chunk);

@@ -100,8 +100,14 @@ void RelaxedCalls::stage(const CallShape& shape, const Place& place, bool takes_
   if (place.is_full) counts_.full_calls.fetch_add(1, std::memory_order_relaxed);
 
   const std::lock_guard lock(memory_mutex_);
-  if (is_in_background(place)) return step_alone(place, call);
   const auto type = static_cast<DataType>(shape.type);
+  if (!takes_part && !is_fenced_) {
+    // What has no state here is passed on at once, the rest when the call is over.
+    const std::uint64_t first = call->is_elsewhere ? 0 : position.piece.valid;
+    const std::uint64_t at = first * size_of(type);
+    rules::pass_on(call->send + at, options_.size, shape.count - first, type, call->recv + at);
+  }
+  if (is_in_background(place)) return step_alone(place, call);
   const bool brings = takes_part && std::exchange(position.has_missing, false);
   if (brings) count_gap(place.step - position.round_step);
   const float* missing = brings ? position.third : nullptr;
@@ -137,7 +143,7 @@ void RelaxedCalls::step_alone(const Place& place, StagedCall* call) {
   const auto type = static_cast<DataType>(position.piece.type);
   const bool corrects = call->takes_part && std::exchange(position.has_missing, false);
   if (corrects) count_gap(place.step - position.round_step);
-  if (!is_fenced_) {
+  if (!is_fenced_ && !call->is_elsewhere) {
     rules::step_alone(call->send, corrects ? position.third : nullptr, options_.size,
                       position.piece.valid, position.state, type, call->recv);
   }
@@ -213,7 +219,7 @@ void RelaxedCalls::finish(const StagedCall& call, RelaxedRun::Segment& segment) 
   std::byte* out = call.recv + segment.first * size_of(type);
   const rules::Verdict verdict = rules::read_trailer(segment.data + segment.count, options_.size);
   const std::lock_guard lock(memory_mutex_);
-  if (is_fenced_) return;
+  if (is_fenced_ || call.is_elsewhere) return;
   if (!call.takes_part) return keep(call, segment, state);
   switch (verdict.kind) {
     case rules::Verdict::Kind::kAverage: {

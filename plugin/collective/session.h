@@ -55,7 +55,7 @@ struct SessionHooks {
   // At most once, before the operations fail: what went wrong, for people.
   std::function<void(const std::string& why)> failed;
   // Nodes were lost and the others go on; who, why and how many, for people.
-  std::function<void(const std::string& what)> went_on;
+  std::function<void(const LossRecord& loss, const std::string& what)> went_on;
 };
 
 class Session final : private MeshSink {

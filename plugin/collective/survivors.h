@@ -34,6 +34,7 @@
 #include "plugin/collective/member_mesh.h"
 #include "plugin/collective/recovery_messages.h"
 #include "plugin/collective/regroup.h"
+#include "plugin/telemetry/comm_record.h"
 #include "plugin/transport/timer_service.h"
 
 namespace riffle {
@@ -65,8 +66,8 @@ class Survivors {
     std::function<PlanBasis()> basis;  // node 0
     EpochHooks epochs;
     std::function<std::string(int node)> name_of;
-    // A loss was survived: a line for people.
-    std::function<void(const std::string&)> went_on;
+    // A loss was survived; `what`: a line for people.
+    std::function<void(const LossRecord& loss, const std::string& what)> went_on;
     // A peer broke the protocol, which is nobody's loss but everybody's error.
     std::function<void(int peer, const Status&)> violation;
     // This node cannot go on; it has told the others.
@@ -140,7 +141,8 @@ class Survivors {
   void check_drained();
   void go(const Regroup::Verdict& verdict);
   void ended(const std::string& why);
-  std::string describe(const Membership& before, const Membership& now) const;
+  LossRecord loss_between(const Membership& before, const Membership& now) const;
+  std::string describe(const LossRecord& loss) const;
 
   Mesh* const mesh_;
   TimerService* const timers_;

@@ -137,7 +137,8 @@ void Survivors::go(const Regroup::Verdict& verdict) {
   done_ = std::max(final_below, released_);
   std::fill(term_->children_done.begin(), term_->children_done.end(), done_);
   term_->told = done_;
-  hooks_.went_on(describe(before, verdict.next));
+  const LossRecord loss = loss_between(before, verdict.next);
+  hooks_.went_on(loss, describe(loss));
   const bool plans_again = term_->is_root() && options_.epochs.collectives > 0 && basis_;
   term_->epochs.start(std::exchange(term_->plans, {}),
                       plans_again ? restrict_to(*basis_, verdict.next.nodes) : PlanBasis());
@@ -159,22 +160,30 @@ void Survivors::ended(const std::string& why) {
   hooks_.ended(why);
 }
 
-std::string Survivors::describe(const Membership& before, const Membership& now) const {
-  std::string who;
+LossRecord Survivors::loss_between(const Membership& before, const Membership& now) const {
+  LossRecord loss;
   for (const int node : before.nodes) {
     if (now.has(node)) continue;
     const std::string& why = regroup_.why_lost(node);
-    who += (who.empty() ? "lost " : "; lost ") + hooks_.name_of(node) + ": " +
-           (why.empty() ? "others do not reach it" : why);
+    loss.lost.push_back({node, why.empty() ? "others do not reach it" : why});
+  }
+  loss.left = static_cast<int>(now.nodes.size());
+  loss.recovery_ms = static_cast<double>(mesh_->now_ns() - frozen_ns_) / 1e6;
+  return loss;
+}
+
+std::string Survivors::describe(const LossRecord& loss) const {
+  std::string who;
+  for (const LossRecord::Node& node : loss.lost) {
+    who += (who.empty() ? "lost " : "; lost ") + hooks_.name_of(node.rank) + ": " + node.why;
   }
   char text[160];
-  std::snprintf(text, sizeof text, "; %zu of %d nodes go on, %.0f ms after it was noticed here",
-                now.nodes.size(), mesh_->size(),
-                static_cast<double>(mesh_->now_ns() - frozen_ns_) / 1e6);
+  std::snprintf(text, sizeof text, "; %d of %d nodes go on, %.0f ms after it was noticed here",
+                loss.left, mesh_->size(), loss.recovery_ms);
   std::string line = (who.empty() ? "no node was lost" : who) + text;
   if (options_.survivors.rescales) {
     line += "; sums are multiplied by " + std::to_string(mesh_->size()) + "/" +
-            std::to_string(now.nodes.size()) + ", min and max are those of the survivors";
+            std::to_string(loss.left) + ", min and max are those of the survivors";
   } else {
     line += "; results are those of the survivors, not scaled (RIFFLE_RESCALE=0)";
   }

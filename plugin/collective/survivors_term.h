@@ -37,7 +37,7 @@ struct Survivors::Term {
                   early.push_back({place, kind, m});
                 }),
         engine(
-            &mesh, all->options_.engine,
+            &mesh, options_of(*all, members),
             [all, this](int place, const Status& why) { all->hooks_.violation(node(place), why); }),
         background(all->background_),
         epochs(&mesh, &control, &engine, all->timers_, &background, all->options_.epochs,
@@ -47,6 +47,12 @@ struct Survivors::Term {
       if (child < mesh.size()) children.push_back(child);
     }
     children_done.assign(children.size(), 0);
+  }
+
+  static EngineOptions options_of(const Survivors& all, const Membership& members) {
+    EngineOptions options = all.options_.engine;
+    options.nodes = members.nodes;
+    return options;
   }
 
   int node(int place) const { return mesh.members().nodes[static_cast<std::size_t>(place)]; }

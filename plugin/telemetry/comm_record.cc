@@ -146,6 +146,16 @@ void CommRecord::mode_changed(const ModeRecord& mode) {
   recorder_->write_standing(key_ + " mode", line.take());
 }
 
+void CommRecord::survived(const LossRecord& loss) {
+  Line line(*this, "loss");
+  line.open("lost", '[');
+  for (const LossRecord::Node& node : loss.lost) {
+    line.open("", '{').add("rank", node.rank).add("why", node.why).close('}');
+  }
+  line.close(']').add("left", loss.left).add("recovery_ms", loss.recovery_ms);
+  recorder_->write(line.take());
+}
+
 void CommRecord::sample(std::uint64_t now_ns, const std::vector<LinkSample>& links,
                         const RelaxedTotals* relaxed) {
   Line line(*this, "sample");

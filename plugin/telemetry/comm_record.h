@@ -5,6 +5,7 @@
 //            made for; the last one stands in front of every file
 //   mode     the mode of all-reduces from a call on, and why (node 0, where RIFFLE_SYNC asks for
 //   one) sample   counters since connect: operations by size, every link, whom groups waited for
+//   loss     nodes that were lost while the others went on: who, why, how many are left
 //   failed   why connect failed or the communicator broke
 //
 // Threads: the communicator's.
@@ -46,6 +47,18 @@ struct ModeRecord {
   std::string cause;
 };
 
+// Nodes that were lost, and survived (docs/surviving-losses.md).
+struct LossRecord {
+  struct Node {
+    int rank = 0;
+    std::string why;
+  };
+  std::vector<Node> lost;  // since the last record of a loss
+  int left = 0;            // nodes that go on
+  // From when this node noticed until its work went on.
+  double recovery_ms = 0;
+};
+
 // Calls of relaxed modes so far, where one is wanted (docs/policies.md).
 struct RelaxedTotals {
   std::uint64_t calls = 0, full_calls = 0;
@@ -70,6 +83,7 @@ class CommRecord {
   void planned(const PlanRecord& plan);
   void failed(const std::string& why);
   void mode_changed(const ModeRecord& mode);
+  void survived(const LossRecord& loss);
   // `relaxed`: null where no such mode is wanted.
   void sample(std::uint64_t now_ns, const std::vector<LinkSample>& links,
               const RelaxedTotals* relaxed = nullptr);

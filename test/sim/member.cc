@@ -56,7 +56,7 @@ SessionHooks Member::hooks() {
   hooks.epochs.observer = this;
   hooks.connected = [this](const Status& outcome, const std::string&) { connected(outcome); };
   hooks.failed = [this](const std::string& why) { failed(why); };
-  hooks.went_on = [this](const std::string& what) { went_on(what); };
+  hooks.went_on = [this](const LossRecord&, const std::string& what) { went_on(what); };
   return hooks;
 }
 

@@ -197,6 +197,33 @@ TEST(Explain, ShowsTheModesOfEveryCommunicator) {
   EXPECT_EQ(json["relaxed"]["calls"], 600);
 }
 
+// Node 1 is killed, then node 2; node 0 tells. Node 1's record ends before.
+TEST(Explain, ShowsLostNodes) {
+  Job job;
+  for (const int rank : {0, 1, 3}) {
+    CommRecord record(*Recorder::open(job.file(rank), 1 << 20), 1, rank, 4);
+    record.connected({"node0", "node1", "node2", "node3"});
+    record.sample(kSecond, {});
+    if (rank == 1) continue;
+    record.survived({{{1, "reset by peer"}}, 3, rank == 0 ? 4.5 : 7});
+    record.survived({{{2, "silent for 5 s"}}, 2, rank == 0 ? 20.25 : 18});
+  }
+  const Explanation e = job.explained();
+  ASSERT_EQ(e.losses.size(), 2u);
+  const std::string text = to_text(e, Colours(stdout));
+  for (const char* wanted :
+       {"node1 (reset by peer); 3 of 4 nodes went on, 7 ms after it was noticed",
+        "node2 (silent for 5 s); 2 of 4 nodes went on, 20 ms after"}) {
+    EXPECT_NE(text.find(wanted), std::string::npos) << wanted << " in\n" << text;
+  }
+  const auto json = nlohmann::json::parse(to_json(std::vector{e}))[0]["losses"];
+  ASSERT_EQ(json.size(), 2u);
+  EXPECT_EQ(json[1]["lost"][0]["rank"], 2);
+  EXPECT_EQ(json[1]["left"], 2);
+  EXPECT_EQ(json[1]["recovery_ms"], 20.25);
+  EXPECT_NE(to_html({e}).find("node2 (silent for 5 s)"), std::string::npos);
+}
+
 TEST(Explain, ShowsTheSyncGap) {
   Job job;
   for (int rank = 0; rank < 2; ++rank) {

@@ -98,6 +98,13 @@ TEST_F(DecideTest, SteppingAsideIsNoProblem) {
   EXPECT_NE(decide(virtual_nics).aside.find("RIFFLE_COLLNET=auto: "), std::string::npos);
   EXPECT_EQ(decide(reports(2)).aside, "");
   EXPECT_FALSE(decide(reports(2)).plans.empty());
+  setenv("RIFFLE_ON_LOSS", "continue", 1);
+  set("auto");
+  EXPECT_EQ(decide(virtual_nics).aside, "") << "on NCCL's ring no loss would be survived";
+  EXPECT_FALSE(decide(virtual_nics).plans.empty());
+  set("off");
+  EXPECT_NE(decide(virtual_nics).aside.find("RIFFLE_ON_LOSS=continue"), std::string::npos);
+  unsetenv("RIFFLE_ON_LOSS");
   set("on");
   EXPECT_EQ(decide(virtual_nics).aside, "");
   EXPECT_FALSE(decide(virtual_nics).plans.empty());

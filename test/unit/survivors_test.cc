@@ -2,6 +2,7 @@
 // mid-collective, the others finish every call with the same bits, and a stopped one that wakes up
 // ends with one error.
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -11,7 +12,11 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <thread>
@@ -247,6 +252,43 @@ TEST_F(SurvivorsTest, OneIsStoppedAndWakesUpWhenItIsTooLate) {
   EXPECT_NE(std::string(shared_->error[3]).find("left behind"), std::string::npos)
       << shared_->error[3];
   std::printf("node 3 says: %s\n", shared_->error[3]);
+}
+
+// Who was lost; and afterwards nodes are still called by their own numbers.
+TEST_F(SurvivorsTest, TheRecordTellsOfTheLoss) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(::testing::TempDir()) / ("losses" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  setenv("RIFFLE_RECORD", (folder / "%p.jsonl").c_str(), 1);
+  reload_config();
+  start(false);
+  wait_for_calls(20);
+  kill(pids_[3], SIGKILL);
+  expect_survivors({3}, 60s);
+  unsetenv("RIFFLE_RECORD");
+  int losses = 0;
+  std::map<int, std::uint64_t> last;  // whose contribution was the last one
+  for (const fs::directory_entry& file : fs::directory_iterator(folder)) {
+    std::ifstream in(file.path());
+    std::map<int, std::uint64_t> of_file;
+    for (std::string text; std::getline(in, text);) {
+      const auto line = nlohmann::json::parse(text, nullptr, false);
+      if (!line.is_object()) continue;  // the killed one's last
+      if (line["type"] == "loss") {
+        ++losses;
+        EXPECT_EQ(line["lost"][0]["rank"], 3) << text;
+        EXPECT_EQ(line["left"], kNodes - 1) << text;
+        EXPECT_GT(line["recovery_ms"], 0) << text;
+      }
+      if (line["type"] != "sample") continue;
+      for (const auto& link : line["links"]) of_file[link["peer"]] = link["last"];
+    }
+    for (const auto& [peer, n] : of_file) last[peer] += n;
+  }
+  fs::remove_all(folder);
+  EXPECT_EQ(losses, kNodes - 1);
+  EXPECT_GT(last[7], 0u);
+  EXPECT_LT(last[3], last[7]) << "node 3 was lost early";
 }
 
 TEST_F(SurvivorsTest, IntegersCannotBeScaledAndEndTheJobOnEverySurvivor) {

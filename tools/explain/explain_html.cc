@@ -134,6 +134,16 @@ std::string section(const Explanation& e) {
     html += "<tr><td colspan=\"4\">" + escaped(p.reason) + "</td></tr>\n";
   }
   html += "</table>\n";
+  if (!e.losses.empty()) {
+    html += "<h2>Lost nodes</h2>\n<table>\n" +
+            row({"since connect", "nodes", "went on", "after"}, "th");
+    for (const Loss& loss : e.losses) {
+      html += row({printed("%.1f s", loss.event.t), lost_text(e, loss),
+                   printed("%d of %d", loss.event.left, static_cast<int>(e.hosts.size())),
+                   printed("%.0f ms", loss.slowest_ms)});
+    }
+    html += "</table>\n";
+  }
   for (const std::string& why : e.failures) html += "<p>failed: " + escaped(why) + "</p>\n";
   for (const std::string& note : e.notes) html += "<p>note: " + escaped(note) + "</p>\n";
   return html;

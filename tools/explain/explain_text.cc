@@ -142,6 +142,18 @@ std::string modes(const Explanation& e) {
   return text.empty() ? "" : "\nmodes\n" + text;
 }
 
+std::string losses(const Explanation& e) {
+  std::string text;
+  for (const Loss& loss : e.losses) {
+    text += printed("  %+8.1f s, ", loss.event.t);
+    if (e.communicators > 1) text += printed("communicator %d: ", loss.communicator);
+    text += lost_text(e, loss) + printed("; %d of %d nodes went on, %.0f ms after it was noticed\n",
+                                         loss.event.left, static_cast<int>(e.hosts.size()),
+                                         loss.slowest_ms);
+  }
+  return text.empty() ? "" : "\nlost nodes\n" + text;
+}
+
 nlohmann::json json_of(const Explanation& e) {
   using nlohmann::json;
   json out = {{"headline", e.headline},
@@ -158,6 +170,7 @@ nlohmann::json json_of(const Explanation& e) {
               {"sizes", json::array()},
               {"plans", json::array()},
               {"modes", json::array()},
+              {"losses", json::array()},
               {"relaxed", nullptr},
               {"timeline", json::array()},
               {"link_mbps", e.link_mbps},
@@ -198,6 +211,15 @@ nlohmann::json json_of(const Explanation& e) {
                             {"mode", m.mode},
                             {"cause", m.cause}});
   }
+  for (const Loss& loss : e.losses) {
+    json lost = json::array();
+    for (const auto& [rank, why] : loss.event.lost) lost.push_back({{"rank", rank}, {"why", why}});
+    out["losses"].push_back({{"t", loss.event.t},
+                             {"communicator", loss.communicator},
+                             {"lost", std::move(lost)},
+                             {"left", loss.event.left},
+                             {"recovery_ms", loss.slowest_ms}});
+  }
   if (e.relaxed) {
     const RelaxedUse& r = *e.relaxed;
     out["relaxed"] = {{"calls", r.calls},           {"full_calls", r.full_calls},
@@ -214,9 +236,17 @@ nlohmann::json json_of(const Explanation& e) {
 
 }  // namespace
 
+std::string lost_text(const Explanation& e, const Loss& loss) {
+  std::string who;
+  for (const auto& [rank, why] : loss.event.lost) {
+    who += (who.empty() ? "" : ", ") + e.hosts[static_cast<std::size_t>(rank)] + " (" + why + ")";
+  }
+  return who;
+}
+
 std::string to_text(const Explanation& e, const Colours& colours) {
   std::string text = colours.bold(e.headline) + "\n\n" + summary(e) + resources(e, colours) +
-                     waits(e) + sizes(e) + plans(e) + modes(e);
+                     waits(e) + sizes(e) + plans(e) + modes(e) + losses(e);
   for (const std::string& why : e.failures) text += colours.red("failed: ") + why + "\n";
   for (const std::string& note : e.notes) text += "note: " + note + "\n";
   return text;

@@ -75,6 +75,8 @@ class Analysis {
     std::stable_sort(
         e_.modes.begin(), e_.modes.end(),
         [](const ModeChange& a, const ModeChange& b) { return a.event.t < b.event.t; });
+    std::stable_sort(e_.losses.begin(), e_.losses.end(),
+                     [](const Loss& a, const Loss& b) { return a.event.t < b.event.t; });
     Limits limits = find_limits(e_.hosts, fabric_, traffic_);
     e_.resources = std::move(limits.resources);
     e_.headline = std::move(limits.headline);
@@ -99,6 +101,7 @@ class Analysis {
         e_.failures.push_back(e_.hosts[static_cast<std::size_t>(rank)] + ": " + why);
       }
     }
+    add_losses(comm);
     add_modes(comm);
     if (whole.empty()) return;
     const auto all = static_cast<double>(bytes_of(whole.begin()->second));
@@ -142,6 +145,27 @@ class Analysis {
       if (node.samples.empty() || !node.samples.back().relaxed) continue;
       if (!e_.relaxed) e_.relaxed.emplace();
       e_.relaxed->add(*node.samples.back().relaxed);
+    }
+  }
+
+  // Survivors tell the same, but a cascade may look different from each of them: the lowest node
+  // that lived to tell the most speaks for all.
+  void add_losses(const CommRecords& comm) {
+    const NodeRecord* teller = nullptr;
+    for (const auto& [rank, node] : comm.nodes) {
+      if (teller == nullptr || node.losses.size() > teller->losses.size()) teller = &node;
+    }
+    if (teller == nullptr) return;
+    for (const LossEvent& event : teller->losses) {
+      Loss loss{communicator_, event, event.recovery_ms};
+      for (const auto& [rank, node] : comm.nodes) {
+        for (const LossEvent& other : node.losses) {
+          if (other.left == event.left) {
+            loss.slowest_ms = std::max(loss.slowest_ms, other.recovery_ms);
+          }
+        }
+      }
+      e_.losses.push_back(std::move(loss));
     }
   }
 
@@ -216,6 +240,7 @@ class Analysis {
     e_.active_s = static_cast<double>(node.samples.back().active_us) / 1e6;
     for (PlanEvent& plan : e_.plans) plan.t -= begin;
     for (ModeChange& mode : e_.modes) mode.event.t -= begin;
+    for (Loss& loss : e_.losses) loss.event.t -= begin;
   }
 
   void draw_links() {

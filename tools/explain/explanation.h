@@ -47,6 +47,12 @@ struct ModeChange {
   ModeEvent event;       // its t: s since connect of the communicator with the most collective time
 };
 
+struct Loss {
+  int communicator = 0;   // as in ModeChange
+  LossEvent event;        // of the lowest node that recorded it; its t as in ModeChange
+  double slowest_ms = 0;  // recovery, of all nodes that recorded it
+};
+
 struct Explanation {
   std::string headline;                       // one sentence: what limits
   std::vector<std::string> hosts;             // by rank
@@ -62,6 +68,7 @@ struct Explanation {
   std::vector<PlanEvent> plans;
   // Of every communicator, as its lowest node that has any recorded them (node 0); by time.
   std::vector<ModeChange> modes;
+  std::vector<Loss> losses;  // of every communicator, by time
   // Of all communicators and recorded nodes together; none: no such mode was wanted.
   std::optional<RelaxedUse> relaxed;
   std::vector<TimePoint> timeline;
@@ -75,6 +82,8 @@ struct Explanation {
 // a connected communicator.
 std::vector<Explanation> explain(const JobRecord& job);
 
+// "node3 (killed), node5 (silent)"
+std::string lost_text(const Explanation& e, const Loss& loss);
 std::string to_text(const Explanation& e, const Colours& colours);
 std::string to_json(const std::vector<Explanation>& all);
 std::string to_html(const std::vector<Explanation>& all);

@@ -63,6 +63,19 @@ PlanEvent plan_of(const json& line, int size) {
   return plan;
 }
 
+// Ranks are those of the job: what names others is not understood.
+LossEvent loss_of(const json& line, int size) {
+  LossEvent loss;
+  loss.t = line.at("t");
+  loss.left = line.at("left");
+  loss.recovery_ms = line.at("recovery_ms");
+  for (const json& node : line.at("lost")) {
+    const int rank = node.at("rank");
+    if (rank >= 0 && rank < size) loss.lost.emplace_back(rank, node.at("why"));
+  }
+  return loss;
+}
+
 Sample sample_of(const json& line, int size) {
   Sample sample;
   sample.t = line.at("t");
@@ -170,6 +183,7 @@ class Reader {
     if (type == "mode") {
       node.modes.push_back({line.at("t"), line.at("from_call"), line.at("mode"), line.at("cause")});
     }
+    if (type == "loss") node.losses.push_back(loss_of(line, comm.size()));
     if (type == "sample") node.samples.push_back(sample_of(line, comm.size()));
     if (type == "failed") node.failures.push_back(line.at("why"));
   }
@@ -191,6 +205,7 @@ class Reader {
     const auto by_time = [](const auto& a, const auto& b) { return a.t < b.t; };
     std::stable_sort(node.samples.begin(), node.samples.end(), by_time);
     std::stable_sort(node.plans.begin(), node.plans.end(), by_time);
+    std::stable_sort(node.losses.begin(), node.losses.end(), by_time);
     std::stable_sort(node.modes.begin(), node.modes.end(), by_time);
     const auto same_mode = [](const ModeEvent& a, const ModeEvent& b) {
       return a.t == b.t && a.from_call == b.from_call;

@@ -61,11 +61,20 @@ struct ModeEvent {
   std::string mode, cause;
 };
 
+// Nodes that were lost, and survived by the one that tells.
+struct LossEvent {
+  double t = 0;
+  std::vector<std::pair<int, std::string>> lost;  // rank, why
+  int left = 0;                                   // nodes that go on
+  double recovery_ms = 0;                         // from when it was noticed
+};
+
 struct NodeRecord {
   double connected_t = 0;
   std::vector<Sample> samples;  // totals, by time
   std::vector<PlanEvent> plans;
   std::vector<ModeEvent> modes;
+  std::vector<LossEvent> losses;
   std::vector<std::string> failures;
 };
 

@@ -115,6 +115,14 @@ struct Keep {
   }
 };
 
+struct PassOn {
+  float nodes;
+
+  float output(float g, std::size_t /*i*/) const { return nodes * g; }
+  template <bool kExact>
+  void commit(float /*g*/, float /*o*/, std::size_t /*i*/) const {}
+};
+
 // `mean` is that of the parameters, p; v what the job's momentum has to become.
 struct Momentum {
   const float* __restrict sum;  // null: keep
@@ -201,6 +209,10 @@ void keep(const std::byte* g, int nodes, std::size_t count, float* state, DataTy
           std::byte* out, float rate) {
   const auto n = static_cast<float>(nodes);
   run(g, type, count, out, Keep{state, n, rate, rate / n});
+}
+
+void pass_on(const std::byte* g, int nodes, std::size_t count, DataType type, std::byte* out) {
+  run(g, type, count, out, PassOn{static_cast<float>(nodes)});
 }
 
 void fill_not_finite(std::size_t count, DataType type, std::byte* out) {

@@ -36,6 +36,9 @@ void finish(const float* sum, int members, int nodes, std::size_t count, bool re
 void keep(const std::byte* g, int nodes, std::size_t count, float* state, DataType type,
           std::byte* out, float rate = 1);
 
+// As keep(), of a call that has no state here: r = g.
+void pass_on(const std::byte* g, int nodes, std::size_t count, DataType type, std::byte* out);
+
 // Nobody's input may be used: not a number everywhere; states stay.
 void fill_not_finite(std::size_t count, DataType type, std::byte* out);
 
