@@ -1,0 +1,99 @@
+// Runs schemes between processes, over the plugin's own TCP mesh (plugin/transport/tcp_mesh.h): the
+// same connections, congestion control and streams as its all-reduces. Everything but load()
+// happens on the mesh's thread, without hand-overs.
+//
+//   load(scheme); ...; run(scheme); replay();
+//
+// replay() sends what run() sent, once more, in the same rounds, each as soon as what the round
+// before had to wait for is there; nothing is read, added or selected. What it takes is the
+// network's part of what run() takes.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "bench/sparse/scheme.h"
+#include "plugin/transport/reactor.h"
+#include "plugin/transport/tcp_mesh.h"
+#include "test/host/bootstrap.h"
+
+namespace riffle::bench {
+
+struct RunTimes {
+  std::int64_t start_ns = 0, end_ns = 0;  // of the steady clock
+  double compute_us = 0;                  // processor time that the scheme took meanwhile
+};
+
+class MeshRun final : public MeshSink {
+ public:
+  // Collective. Waits until all links are up.
+  static Result<std::unique_ptr<MeshRun>> connect(host::Bootstrap& bootstrap);
+  ~MeshRun() override;
+
+  // Takes over the messages of the first round.
+  void load(Scheme& scheme);
+  // Returns when the result is there and all that was sent is out of our hands.
+  Result<RunTimes> run(Scheme& scheme) { return go(&scheme); }
+  Result<RunTimes> replay() { return go(nullptr); }
+
+ private:
+  using Bytes = std::vector<std::uint8_t>;
+  struct Logged {
+    Round round;
+    std::vector<Bytes> messages;  // may be more than round.to: memory to use again
+  };
+  struct Incoming {
+    Bytes bytes;
+    std::size_t received = 0;
+    bool is_whole = false;
+  };
+  struct Peer {
+    std::uint64_t next_out = 0;  // number of the next message to it
+    std::uint64_t first_in = 0;  // number of in.front()
+    std::deque<Incoming> in;
+    std::vector<Bytes> spare;
+  };
+
+  explicit MeshRun(host::Bootstrap& bootstrap);
+  Status open(host::Bootstrap& bootstrap);
+  Result<RunTimes> go(Scheme* scheme);
+  void log_round(Scheme& scheme);
+  void send_round();
+  void advance();
+  bool is_round_over() const;
+  void finish_round();
+  void end_if_all_is_sent();
+  void fail(const Status& why);
+
+  void opened(int peer) override;
+  Result<std::byte*> place(int peer, const FrameHeader& header) override;
+  void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
+  void sent(int peer, std::uint64_t cookie) override;
+  void departed(int peer) override;
+  void lost(int peer, const Status& why) override;
+
+  std::shared_ptr<Reactor> reactor_;
+  std::unique_ptr<TcpMesh> mesh_;
+  std::vector<Peer> peers_;  // by rank
+  int links_ = 0;
+
+  Scheme* scheme_ = nullptr;  // null: replay
+  bool is_running_ = false;
+  std::vector<Logged> log_;
+  std::size_t logged_ = 0;  // rounds of log_ that count
+  std::size_t at_ = 0;
+  std::size_t unsent_ = 0, unconfirmed_ = 0;  // frames, messages
+  bool is_done_ = false;
+  RunTimes times_;
+
+  std::mutex mutex_;  // what both threads see
+  std::condition_variable changed_;
+  bool is_over_ = false;
+  Status status_;
+};
+
+}  // namespace riffle::bench

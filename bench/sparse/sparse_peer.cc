@@ -1,0 +1,182 @@
+#include "bench/sparse/sparse_peer.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <iomanip>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include "bench/harness/control.h"
+#include "bench/sparse/gradients.h"
+#include "bench/sparse/mesh_run.h"
+#include "test/host/launcher.h"
+
+namespace riffle::bench {
+namespace {
+
+constexpr int kDayMs = 24 * 3600 * 1000;  // the bench has its own deadlines
+
+double weight_of(std::size_t i) { return static_cast<double>((i * 2654435761U >> 16) & 255) / 255; }
+
+double weighted_sum(std::span<const float> x) {
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) sum += static_cast<double>(x[i]) * weight_of(i);
+  return sum;
+}
+
+std::uint64_t digest_of(std::span<const float> x) {
+  std::uint64_t digest = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(x[i]);
+    if (bits != 0) digest = (digest ^ bits ^ i << 32) * 0x9e3779b97f4a7c15;
+  }
+  return digest;
+}
+
+// One worker's data and schemes.
+class Desk {
+ public:
+  Desk(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
+
+  Status open(std::istringstream& in) {
+    std::string order, file;
+    in >> shape_.elements >> shape_.density >> shape_.teams >> order >> file;
+    if (!in) return internal_error("unknown order: " + in.str());
+    shape_.workers = ranks_;
+    shape_.order.clear();
+    std::istringstream positions(order == "-" ? "" : order);
+    for (std::string rank; std::getline(positions, rank, ',');) {
+      shape_.order.push_back(std::atoi(rank.c_str()));
+    }
+    schemes_.clear();
+    scheme_ = nullptr;
+    gradients_.reset();
+    auto gradients = Gradients::open(file == "-" ? "" : file, ranks_, shape_.elements);
+    if (!gradients) return gradients.status();
+    gradients_.emplace(std::move(*gradients));
+    step_ = -1;
+    for (auto* buffer : {&gradient_, &result_, &undelivered_}) {
+      buffer->assign(shape_.elements, 0.0F);
+    }
+    return Status::ok();
+  }
+
+  Status select(std::istringstream& in, MeshRun& mesh) {
+    std::int64_t step = 0;
+    std::string name;
+    in >> step >> name;
+    if (!in || !gradients_) return internal_error("unknown order: " + in.str());
+    if (step != step_) gradients_->fill(static_cast<std::uint64_t>(step), rank_, gradient_);
+    step_ = step;
+    if (schemes_.count(name) == 0) {
+      auto scheme = make_scheme(name, shape_, rank_);
+      if (!scheme) return scheme.status();
+      schemes_[name] = std::move(*scheme);
+    }
+    scheme_ = schemes_[name].get();
+    scheme_->begin(gradient_);
+    mesh.load(*scheme_);
+    return Status::ok();
+  }
+
+  Scheme* scheme() { return scheme_; }
+
+  Checked check() {
+    Checked checked;
+    scheme_->write_result(result_);
+    scheme_->write_undelivered(undelivered_);
+    checked.digest = digest_of(result_);
+    checked.result_entries = scheme_->result_entries();
+    checked.given = weighted_sum(gradient_);
+    checked.undelivered = weighted_sum(undelivered_);
+    checked.result = weighted_sum(result_);
+    for (const float x : gradient_) checked.magnitude += std::fabs(static_cast<double>(x));
+    checked.sent = scheme_->sent();
+    checked.formula = scheme_->formula();
+    checked.reselect_us = scheme_->reselect_us();
+    return checked;
+  }
+
+ private:
+  int rank_, ranks_;
+  SchemeShape shape_;
+  std::optional<Gradients> gradients_;
+  std::int64_t step_ = -1;
+  std::vector<float> gradient_, result_, undelivered_;
+  std::map<std::string, std::unique_ptr<Scheme>> schemes_;
+  Scheme* scheme_ = nullptr;  // the one selected last
+};
+
+Result<std::string> answer(const std::string& order, Desk& desk, MeshRun& mesh) {
+  std::istringstream in(order);
+  std::string word;
+  in >> word;
+  if (word == "input" || word == "select") {
+    const Status status = word == "input" ? desk.open(in) : desk.select(in, mesh);
+    if (!status) return status;
+    return std::string("ready");
+  }
+  if (desk.scheme() == nullptr) return internal_error("unknown order: " + order);
+  if (word == "check") return to_text(desk.check());
+  if (word != "go" && word != "replay") return internal_error("unknown order: " + order);
+  const auto times = word == "go" ? mesh.run(*desk.scheme()) : mesh.replay();
+  if (!times) return times.status();
+  std::ostringstream done;
+  done << "done " << times->start_ns << ' ' << times->end_ns << ' ' << times->compute_us;
+  return done.str();
+}
+
+Status work(host::Bootstrap& bootstrap, const Site& site) {
+  auto mesh = MeshRun::connect(bootstrap);
+  if (!mesh) return mesh.status();
+  auto line = ControlLine::connect(site.control, bootstrap.rank());
+  if (!line) return line.status();
+  Desk desk(bootstrap.rank(), bootstrap.size());
+  while (true) {
+    const std::string order = line->hear();
+    if (order.empty() || order == "quit") return Status::ok();
+    const auto text = answer(order, desk, **mesh);
+    if (Status s = line->tell(text ? *text : "error " + text.status().message()); !s) return s;
+    if (!text) return text.status();
+  }
+}
+
+}  // namespace
+
+std::string to_text(const Checked& c) {
+  std::ostringstream out;
+  out << std::setprecision(17) << "checked " << c.digest << ' ' << c.result_entries << ' '
+      << c.given << ' ' << c.undelivered << ' ' << c.result << ' ' << c.magnitude << ' '
+      << c.sent.messages << ' ' << c.sent.entries << ' ' << c.sent.bytes << ' '
+      << c.formula.messages << ' ' << c.formula.least_entries << ' ' << c.formula.most_entries
+      << ' ' << c.reselect_us;
+  return out.str();
+}
+
+Result<Checked> checked_from(const std::string& text) {
+  std::istringstream in(text);
+  std::string word;
+  Checked c;
+  in >> word >> c.digest >> c.result_entries >> c.given >> c.undelivered >> c.result >>
+      c.magnitude >> c.sent.messages >> c.sent.entries >> c.sent.bytes >> c.formula.messages >>
+      c.formula.least_entries >> c.formula.most_entries >> c.reselect_us;
+  if (word != "checked" || !in) return internal_error("unexpected answer: " + text);
+  return c;
+}
+
+Peer sparse_peer() {
+  return {"sparse", "sparse", "", [](const Site& site) {
+            if (!site.cluster) setenv("RIFFLE_SOCKET_IFNAME", "=lo", 0);
+            host::LaunchOptions options;
+            options.ranks = site.ranks;
+            options.deadline_ms = kDayMs;
+            options.before = [&site](int rank) { return site.enter(rank); };
+            const auto exits = host::launch(
+                options, [&](host::Bootstrap& bootstrap) { return work(bootstrap, site); });
+            return host::all_succeeded(exits) ? 0 : 1;
+          }};
+}
+
+}  // namespace riffle::bench
