@@ -427,10 +427,12 @@ void add_bench(CLI::App& app, int& exit_code) {
   sub->add_option("--nodes", o->nodes,
                   "Nodes instead of the profile's: node r is as its node r modulo their number")
       ->check(CLI::Range(2, cluster::kMaxEmulatedNodes));
-  sub->add_option("--sparse-peers", o->sparse_peers,
-                  "Sparse all-reduces over the same connections, in turns: spardl, spardl-teams, "
-                  "topka, topkdsa, gtopk, oktopk; ring and ring-bf16, which are dense; --iters is "
-                  "then 20 for these by default")
+  sub->add_option(
+         "--sparse-peers", o->sparse_peers,
+         "Sparse all-reduces over the same connections, in turns: spardl, spardl-teams, "
+         "topka, topkdsa, gtopk, oktopk; ring and ring-bf16, which are dense; NAME/1M works in "
+         "chunks of 1 MiB, several at a time, as the plugin would; --iters is "
+         "then 20 for these by default")
       ->delimiter(',');
   sub->add_option("--density", o->density, "Of sparse peers: the share of elements that is kept")
       ->capture_default_str();

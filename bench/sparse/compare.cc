@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -145,7 +146,7 @@ class Series {
     }
     reselect_.push_back(reselect_us);
     // Rounding of sums is far below one lost entry; that of bfloat16 is not.
-    const double tolerance = (scheme_ == "ring-bf16" ? 1e-3 : 1e-7) * magnitude;
+    const double tolerance = (scheme_.starts_with("ring-bf16") ? 1e-3 : 1e-7) * magnitude;
     const bool is_kept = std::fabs(given - undelivered - result) <= tolerance;
     if (!is_same || !is_kept) ++row_.wrong;
     return Status::ok();
@@ -242,7 +243,9 @@ Result<std::vector<SparseRow>> compare(Session& session, const SparseQuestion& q
                             .density = question.density,
                             .teams = teams,
                             .order = {}};
-    if (auto made = make_scheme(scheme, shape, 0); !made) return made.status();
+    const auto name = parse_scheme(scheme);
+    if (!name) return name.status();
+    if (auto made = make_scheme(name->name, shape, 0); !made) return made.status();
   }
   progress("sparse: starting " + std::to_string(site.ranks) + " processes");
   if (Status s = session.begin(sparse_peer()); !s) return s;
@@ -258,7 +261,7 @@ Result<std::vector<SparseRow>> compare(Session& session, const SparseQuestion& q
   for (const Series& one : series) {
     rows.push_back(one.row());
     rows.back().profile = session.profile().name;
-    if (rows.back().scheme == "spardl-teams") rows.back().teams = teams;
+    if (rows.back().scheme.starts_with("spardl-teams")) rows.back().teams = teams;
   }
   return rows;
 }
@@ -293,7 +296,9 @@ std::string sparse_head(const SparseQuestion& question, const SparseRow& row) {
 std::string sparse_line(const SparseRow& row) {
   const auto k = static_cast<double>(row.kept);
   std::string scheme = row.scheme;
-  if (row.teams > 1) scheme = "spardl, d=" + std::to_string(row.teams);
+  if (row.teams > 1) {
+    scheme.replace(0, std::strlen("spardl-teams"), "spardl-d" + std::to_string(row.teams));
+  }
   std::string text = format(
       kColumns, scheme.c_str(), format("%.2f", row.time_us / 1e3).c_str(),
       format("%.2f", row.wire_us / 1e3).c_str(), format("%.2f", row.compute_us / 1e3).c_str(),

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::size_t kFrameBytes = 256 << 10;  // a long message takes all streams
 constexpr std::size_t kMostBytes = std::size_t{1} << 31;
+constexpr std::uint32_t kMostLanes = 1 << 16;
+constexpr std::uint64_t kMostAhead = 1 << 16;  // messages of a peer that we are not yet up to
 constexpr std::uint16_t kAsksForConfirmation = 1, kConfirmation = 2;
 constexpr auto kDeadline = std::chrono::seconds(100);
 
@@ -61,37 +63,41 @@ MeshRun::~MeshRun() {
   });
 }
 
-void MeshRun::load(Scheme& scheme) {
-  logged_ = 0;
-  if (!scheme.is_done()) log_round(scheme);
+void MeshRun::load(const std::vector<Scheme*>& schemes) {
+  count_ = schemes.size();
+  if (lanes_.size() < count_) lanes_.resize(count_);
+  for (std::size_t i = 0; i < count_; ++i) {
+    lanes_[i].scheme = schemes[i];
+    lanes_[i].logged = 0;
+    if (!schemes[i]->is_done()) log_round(lanes_[i]);
+  }
 }
 
-void MeshRun::log_round(Scheme& scheme) {
-  if (log_.size() == logged_) log_.emplace_back();
-  Logged& logged = log_[logged_++];
-  logged.round = scheme.round();
+void MeshRun::log_round(Lane& lane) {
+  if (lane.log.size() == lane.logged) lane.log.emplace_back();
+  Logged& logged = lane.log[lane.logged++];
+  logged.round = lane.scheme->round();
   if (logged.messages.size() < logged.round.to.size()) {
     logged.messages.resize(logged.round.to.size());
   }
   for (std::size_t i = 0; i < logged.round.to.size(); ++i) {
-    const auto bytes = scheme.message(i);
+    const auto bytes = lane.scheme->message(i);
     logged.messages[i].assign(bytes.begin(), bytes.end());
   }
 }
 
-Result<RunTimes> MeshRun::go(Scheme* scheme) {
+Result<RunTimes> MeshRun::go(bool is_replay) {
   std::unique_lock lock(mutex_);
   if (!status_) return status_;
   is_over_ = false;
   const auto now = static_cast<std::int64_t>(Reactor::now_ns());
-  reactor_->run([this, scheme, now] {
-    scheme_ = scheme;
+  reactor_->run([this, is_replay, now] {
     times_ = {now, 0, 0};
-    at_ = 0;
-    is_done_ = logged_ == 0;
+    is_replay_ = is_replay;
+    started_ = ended_ = 0;
+    for (std::size_t i = 0; i < count_; ++i) lanes_[i].is_started = false;
     is_running_ = true;
-    if (!is_done_) send_round();
-    advance();
+    start_lanes();
   });
   if (!changed_.wait_for(lock, kDeadline, [&] { return is_over_; })) {
     return timeout_error("the run did not end");
@@ -100,17 +106,36 @@ Result<RunTimes> MeshRun::go(Scheme* scheme) {
   return times_;
 }
 
-void MeshRun::send_round() {
-  const Logged& logged = log_[at_];
+MeshRun::Wire& MeshRun::wire(int peer, std::size_t lane) {
+  auto& wires = peers_[static_cast<std::size_t>(peer)].wires;
+  if (wires.size() <= lane) wires.resize(lane + 1);
+  return wires[lane];
+}
+
+void MeshRun::start_lanes() {
+  while (is_running_ && started_ < std::min(count_, ended_ + kLanes)) {
+    const std::size_t lane = started_++;
+    lanes_[lane].at = 0;
+    lanes_[lane].is_started = true;
+    if (lanes_[lane].logged > 0) send_round(lane);
+    advance(lane);
+  }
+  end_if_all_is_sent();
+}
+
+void MeshRun::send_round(std::size_t lane_number) {
+  Lane& lane = lanes_[lane_number];
+  const Logged& logged = lane.log[lane.at];
   for (std::size_t i = 0; i < logged.round.to.size(); ++i) {
     const Bytes& bytes = logged.messages[i];
     const int to = logged.round.to[i];
     FrameHeader header;
-    header.seq = peers_[static_cast<std::size_t>(to)].next_out++;
+    header.key = static_cast<std::uint32_t>(lane_number);
+    header.seq = wire(to, lane_number).next_out++;
     header.total = bytes.size();
     if (logged.round.waits_for_delivery) {
       header.flags = kAsksForConfirmation;
-      ++unconfirmed_;
+      ++lane.unconfirmed;
     }
     std::size_t at = 0;
     do {
@@ -118,52 +143,57 @@ void MeshRun::send_round() {
       header.offset = at;
       header.length = static_cast<std::uint32_t>(length);
       ++unsent_;
-      mesh_->send(to, header, std::as_bytes(std::span(bytes).subspan(at, length)), 0, 0);
+      // Of what waits for one peer, lower lanes go first.
+      mesh_->send(to, header, std::as_bytes(std::span(bytes).subspan(at, length)), 0, lane_number);
       at += length;
     } while (at < bytes.size());
   }
 }
 
-bool MeshRun::is_round_over() const {
-  const Round& round = log_[at_].round;
-  if (round.waits_for_delivery && unconfirmed_ > 0) return false;
+bool MeshRun::is_round_over(std::size_t lane_number) {
+  const Lane& lane = lanes_[lane_number];
+  const Round& round = lane.log[lane.at].round;
+  if (round.waits_for_delivery && lane.unconfirmed > 0) return false;
   return std::ranges::all_of(round.from, [&](int from) {
-    const Peer& peer = peers_[static_cast<std::size_t>(from)];
-    return !peer.in.empty() && peer.in.front().is_whole;
+    const Wire& in = wire(from, lane_number);
+    return !in.in.empty() && in.in.front().is_whole;
   });
 }
 
-void MeshRun::finish_round() {
-  const std::vector<int>& from = log_[at_].round.from;
-  if (scheme_ != nullptr) {
+void MeshRun::finish_round(std::size_t lane_number) {
+  Lane& lane = lanes_[lane_number];
+  const std::vector<int> from = lane.log[lane.at].round.from;
+  if (!is_replay_) {
     std::vector<std::span<const std::uint8_t>> messages;
-    for (const int f : from) messages.emplace_back(peers_[static_cast<std::size_t>(f)].in[0].bytes);
+    for (const int f : from) messages.emplace_back(wire(f, lane_number).in.front().bytes);
     const double start_us = thread_us();
-    const Status status = scheme_->take(messages);
+    const Status status = lane.scheme->take(messages);
     if (!status) return fail(status);
-    if (!scheme_->is_done()) log_round(*scheme_);
+    if (!lane.scheme->is_done()) log_round(lane);
     times_.compute_us += thread_us() - start_us;
   }
   for (const int f : from) {
-    Peer& peer = peers_[static_cast<std::size_t>(f)];
-    peer.spare.push_back(std::move(peer.in.front().bytes));
-    peer.in.pop_front();
-    ++peer.first_in;
+    Wire& in = wire(f, lane_number);
+    peers_[static_cast<std::size_t>(f)].spare.push_back(std::move(in.in.front().bytes));
+    in.in.pop_front();
+    ++in.first_in;
   }
-  is_done_ = ++at_ == logged_;
-  if (!is_done_) send_round();
+  if (++lane.at < lane.logged) send_round(lane_number);
 }
 
-void MeshRun::advance() {
-  while (is_running_ && !is_done_ && is_round_over()) finish_round();
-  if (is_running_ && is_done_ && times_.end_ns == 0) {
-    times_.end_ns = static_cast<std::int64_t>(Reactor::now_ns());
+void MeshRun::advance(std::size_t lane_number) {
+  Lane& lane = lanes_[lane_number];
+  if (!lane.is_started) return;
+  while (is_running_ && lane.at < lane.logged && is_round_over(lane_number)) {
+    finish_round(lane_number);
   }
-  end_if_all_is_sent();
+  if (!is_running_ || lane.at < lane.logged) return;
+  lane.is_started = false;
+  if (++ended_ == count_) times_.end_ns = static_cast<std::int64_t>(Reactor::now_ns());
 }
 
 void MeshRun::end_if_all_is_sent() {
-  if (!is_running_ || !is_done_ || unsent_ > 0) return;
+  if (!is_running_ || ended_ < count_ || unsent_ > 0) return;
   is_running_ = false;
   const std::lock_guard lock(mutex_);
   is_over_ = true;
@@ -187,19 +217,21 @@ void MeshRun::opened(int) {
 Result<std::byte*> MeshRun::place(int peer_rank, const FrameHeader& header) {
   static std::byte nothing;
   if ((header.flags & kConfirmation) != 0) return &nothing;
-  Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];
-  if (header.seq < peer.first_in || header.total > kMostBytes || header.offset > header.total ||
-      header.length > header.total - header.offset ||
-      header.seq - peer.first_in > log_.size() + 64) {
+  if (header.key >= kMostLanes) return remote_error("a frame of no lane");
+  Wire& from = wire(peer_rank, header.key);
+  if (header.seq < from.first_in || header.seq - from.first_in > kMostAhead ||
+      header.total > kMostBytes || header.offset > header.total ||
+      header.length > header.total - header.offset) {
     return remote_error("a frame that belongs to no message");
   }
-  const auto index = static_cast<std::size_t>(header.seq - peer.first_in);
-  while (peer.in.size() <= index) peer.in.emplace_back();
-  Incoming& in = peer.in[index];
+  const auto index = static_cast<std::size_t>(header.seq - from.first_in);
+  while (from.in.size() <= index) from.in.emplace_back();
+  Incoming& in = from.in[index];
   if (in.received == 0 && in.bytes.empty() && header.total > 0) {
-    if (!peer.spare.empty()) {
-      in.bytes = std::move(peer.spare.back());
-      peer.spare.pop_back();
+    auto& spare = peers_[static_cast<std::size_t>(peer_rank)].spare;
+    if (!spare.empty()) {
+      in.bytes = std::move(spare.back());
+      spare.pop_back();
     }
     in.bytes.resize(header.total);
   }
@@ -209,22 +241,29 @@ Result<std::byte*> MeshRun::place(int peer_rank, const FrameHeader& header) {
 }
 
 void MeshRun::arrived(int peer_rank, const FrameHeader& header, std::byte*) {
+  const auto lane = static_cast<std::size_t>(header.key);
   if ((header.flags & kConfirmation) != 0) {
-    if (unconfirmed_ > 0) --unconfirmed_;
-    return advance();
+    if (lane >= count_ || lanes_[lane].unconfirmed == 0) return;
+    --lanes_[lane].unconfirmed;
+    advance(lane);
+    return start_lanes();
   }
-  Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];
-  Incoming& in = peer.in[static_cast<std::size_t>(header.seq - peer.first_in)];
+  Wire& from = wire(peer_rank, lane);
+  Incoming& in = from.in[static_cast<std::size_t>(header.seq - from.first_in)];
   in.received += header.length;
   in.is_whole = in.received == header.total;
   if (!in.is_whole) return;
   if ((header.flags & kAsksForConfirmation) != 0) {
     FrameHeader confirmation;
+    confirmation.key = header.key;
     confirmation.flags = kConfirmation;
     ++unsent_;
     mesh_->send(peer_rank, confirmation, {}, 0, 0);
   }
-  advance();
+  // Before run() the lanes are another thread's.
+  if (!is_running_ || lane >= count_) return;
+  advance(lane);
+  start_lanes();
 }
 
 void MeshRun::sent(int, std::uint64_t) {

@@ -2,7 +2,11 @@
 // same connections, congestion control and streams as its all-reduces. Everything but load()
 // happens on the mesh's thread, without hand-overs.
 //
-//   load(scheme); ...; run(scheme); replay();
+//   load(schemes); ...; run(); replay();
+//
+// Several schemes, each for a chunk of its own, run side by side ("lanes"): the first kLanes, and
+// another whenever one has ended, as the plugin has so many chunks under way. All workers must have
+// the same ones in the same order.
 //
 // replay() sends what run() sent, once more, in the same rounds, each as soon as what the round
 // before had to wait for is there; nothing is read, added or selected. What it takes is the
@@ -34,11 +38,14 @@ class MeshRun final : public MeshSink {
   static Result<std::unique_ptr<MeshRun>> connect(host::Bootstrap& bootstrap);
   ~MeshRun() override;
 
-  // Takes over the messages of the first round.
-  void load(Scheme& scheme);
-  // Returns when the result is there and all that was sent is out of our hands.
-  Result<RunTimes> run(Scheme& scheme) { return go(&scheme); }
-  Result<RunTimes> replay() { return go(nullptr); }
+  static constexpr std::size_t kLanes = 8;
+
+  // Takes over the messages of the first rounds. begin() was called; they must live until after
+  // run().
+  void load(const std::vector<Scheme*>& schemes);
+  // Returns when the results are there and all that was sent is out of our hands.
+  Result<RunTimes> run() { return go(false); }
+  Result<RunTimes> replay() { return go(true); }
 
  private:
   using Bytes = std::vector<std::uint8_t>;
@@ -51,21 +58,34 @@ class MeshRun final : public MeshSink {
     std::size_t received = 0;
     bool is_whole = false;
   };
-  struct Peer {
+  struct Wire {                  // of one lane, to and from one peer
     std::uint64_t next_out = 0;  // number of the next message to it
     std::uint64_t first_in = 0;  // number of in.front()
     std::deque<Incoming> in;
+  };
+  struct Peer {
+    std::vector<Wire> wires;  // by lane
     std::vector<Bytes> spare;
+  };
+  struct Lane {
+    Scheme* scheme = nullptr;
+    std::vector<Logged> log;
+    std::size_t logged = 0;  // rounds of log that count
+    std::size_t at = 0;
+    std::size_t unconfirmed = 0;  // messages
+    bool is_started = false;
   };
 
   explicit MeshRun(host::Bootstrap& bootstrap);
   Status open(host::Bootstrap& bootstrap);
-  Result<RunTimes> go(Scheme* scheme);
-  void log_round(Scheme& scheme);
-  void send_round();
-  void advance();
-  bool is_round_over() const;
-  void finish_round();
+  Result<RunTimes> go(bool is_replay);
+  Wire& wire(int peer, std::size_t lane);
+  void log_round(Lane& lane);
+  void send_round(std::size_t lane);
+  void start_lanes();
+  void advance(std::size_t lane);
+  bool is_round_over(std::size_t lane);
+  void finish_round(std::size_t lane);
   void end_if_all_is_sent();
   void fail(const Status& why);
 
@@ -81,13 +101,11 @@ class MeshRun final : public MeshSink {
   std::vector<Peer> peers_;  // by rank
   int links_ = 0;
 
-  Scheme* scheme_ = nullptr;  // null: replay
-  bool is_running_ = false;
-  std::vector<Logged> log_;
-  std::size_t logged_ = 0;  // rounds of log_ that count
-  std::size_t at_ = 0;
-  std::size_t unsent_ = 0, unconfirmed_ = 0;  // frames, messages
-  bool is_done_ = false;
+  std::vector<Lane> lanes_;  // more than count_: memory to use again
+  std::size_t count_ = 0;    // of this run
+  std::size_t started_ = 0, ended_ = 0;
+  bool is_running_ = false, is_replay_ = false;
+  std::size_t unsent_ = 0;  // frames
   RunTimes times_;
 
   std::mutex mutex_;  // what both threads see

@@ -98,6 +98,13 @@ class Scheme {
 // topka and topkdsa deliver up to P * k entries as published; here their sum is cut to k at the
 // end.
 const std::vector<std::string>& scheme_names();
+// NAME, or NAME/1M: in chunks of so many bytes of float32, each all-reduced by itself, several at a
+// time. K, M as units; at least 1K.
+struct SchemeName {
+  std::string name;
+  std::uint64_t chunk_bytes = 0;  // 0: in one piece
+};
+Result<SchemeName> parse_scheme(const std::string& text);
 // An unknown name, or a shape that it cannot take, is an error that says what is accepted.
 Result<std::unique_ptr<Scheme>> make_scheme(const std::string& name, const SchemeShape& shape,
                                             int rank);

@@ -1,5 +1,6 @@
 #include "bench/sparse/sparse_peer.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
@@ -50,8 +51,8 @@ class Desk {
     for (std::string rank; std::getline(positions, rank, ',');) {
       shape_.order.push_back(std::atoi(rank.c_str()));
     }
-    schemes_.clear();
-    scheme_ = nullptr;
+    chunks_.clear();
+    chosen_ = nullptr;
     gradients_.reset();
     auto gradients = Gradients::open(file == "-" ? "" : file, ranks_, shape_.elements);
     if (!gradients) return gradients.status();
@@ -70,43 +71,75 @@ class Desk {
     if (!in || !gradients_) return internal_error("unknown order: " + in.str());
     if (step != step_) gradients_->fill(static_cast<std::uint64_t>(step), rank_, gradient_);
     step_ = step;
-    if (schemes_.count(name) == 0) {
-      auto scheme = make_scheme(name, shape_, rank_);
-      if (!scheme) return scheme.status();
-      schemes_[name] = std::move(*scheme);
+    if (chunks_.count(name) == 0) {
+      if (Status s = make(name); !s) return s;
     }
-    scheme_ = schemes_[name].get();
-    scheme_->begin(gradient_);
-    mesh.load(*scheme_);
+    chosen_ = &chunks_[name];
+    std::vector<Scheme*> schemes;
+    for (Chunk& chunk : *chosen_) {
+      chunk.scheme->begin(std::span(gradient_).subspan(chunk.begin, chunk.count));
+      schemes.push_back(chunk.scheme.get());
+    }
+    mesh.load(schemes);
     return Status::ok();
   }
 
-  Scheme* scheme() { return scheme_; }
+  bool has_scheme() const { return chosen_ != nullptr; }
 
   Checked check() {
     Checked checked;
-    scheme_->write_result(result_);
-    scheme_->write_undelivered(undelivered_);
+    for (Chunk& chunk : *chosen_) {
+      Scheme& scheme = *chunk.scheme;
+      scheme.write_result(std::span(result_).subspan(chunk.begin, chunk.count));
+      scheme.write_undelivered(std::span(undelivered_).subspan(chunk.begin, chunk.count));
+      checked.result_entries += scheme.result_entries();
+      checked.sent.messages += scheme.sent().messages;
+      checked.sent.entries += scheme.sent().entries;
+      checked.sent.bytes += scheme.sent().bytes;
+      const Formula formula = scheme.formula();
+      checked.formula.messages += formula.messages;
+      checked.formula.least_entries += formula.least_entries;
+      checked.formula.most_entries += formula.most_entries;
+      checked.reselect_us += scheme.reselect_us();
+    }
     checked.digest = digest_of(result_);
-    checked.result_entries = scheme_->result_entries();
     checked.given = weighted_sum(gradient_);
     checked.undelivered = weighted_sum(undelivered_);
     checked.result = weighted_sum(result_);
     for (const float x : gradient_) checked.magnitude += std::fabs(static_cast<double>(x));
-    checked.sent = scheme_->sent();
-    checked.formula = scheme_->formula();
-    checked.reselect_us = scheme_->reselect_us();
     return checked;
   }
 
  private:
+  struct Chunk {
+    std::size_t begin, count;
+    std::unique_ptr<Scheme> scheme;
+  };
+
+  Status make(const std::string& text) {
+    const auto name = parse_scheme(text);
+    if (!name) return name.status();
+    std::vector<Chunk> chunks;
+    const std::uint64_t most =
+        name->chunk_bytes > 0 ? name->chunk_bytes / sizeof(float) : shape_.elements;
+    for (std::uint64_t begin = 0; begin < shape_.elements; begin += most) {
+      SchemeShape shape = shape_;
+      shape.elements = std::min(most, shape_.elements - begin);
+      auto scheme = make_scheme(name->name, shape, rank_);
+      if (!scheme) return scheme.status();
+      chunks.push_back({begin, shape.elements, std::move(*scheme)});
+    }
+    chunks_[text] = std::move(chunks);
+    return Status::ok();
+  }
+
   int rank_, ranks_;
   SchemeShape shape_;
   std::optional<Gradients> gradients_;
   std::int64_t step_ = -1;
   std::vector<float> gradient_, result_, undelivered_;
-  std::map<std::string, std::unique_ptr<Scheme>> schemes_;
-  Scheme* scheme_ = nullptr;  // the one selected last
+  std::map<std::string, std::vector<Chunk>> chunks_;  // by scheme
+  std::vector<Chunk>* chosen_ = nullptr;              // of the scheme selected last
 };
 
 Result<std::string> answer(const std::string& order, Desk& desk, MeshRun& mesh) {
@@ -118,10 +151,10 @@ Result<std::string> answer(const std::string& order, Desk& desk, MeshRun& mesh) 
     if (!status) return status;
     return std::string("ready");
   }
-  if (desk.scheme() == nullptr) return internal_error("unknown order: " + order);
+  if (!desk.has_scheme()) return internal_error("unknown order: " + order);
   if (word == "check") return to_text(desk.check());
   if (word != "go" && word != "replay") return internal_error("unknown order: " + order);
-  const auto times = word == "go" ? mesh.run(*desk.scheme()) : mesh.replay();
+  const auto times = word == "go" ? mesh.run() : mesh.replay();
   if (!times) return times.status();
   std::ostringstream done;
   done << "done " << times->start_ns << ' ' << times->end_ns << ' ' << times->compute_us;
