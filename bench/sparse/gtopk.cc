@@ -12,7 +12,7 @@ class GTopk final : public PlannedScheme {
 
   Formula formula() const override {  // the root sends to log2 P, one after the other
     const auto levels = static_cast<std::uint64_t>(sparse::ceil_log2(workers()));
-    return {levels, 0, k() * levels};
+    return {levels, k() * levels, k() * levels};
   }
 
  private:

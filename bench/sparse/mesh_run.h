@@ -64,7 +64,7 @@ class MeshRun final : public MeshSink {
     std::deque<Incoming> in;
   };
   struct Peer {
-    std::vector<Wire> wires;  // by lane
+    std::deque<Wire> wires;  // by lane; they stay where they are, as the mesh writes into them
     std::vector<Bytes> spare;
   };
   struct Lane {
