@@ -260,14 +260,28 @@ Status run_contention(Session& session, const std::vector<Peer>& peers, const Qu
   return file.flush() ? Status::ok() : system_error("cannot write " + options.json);
 }
 
-Status check_sparse(const Options& options) {
+bench::SparseQuestion sparse_question(const Options& options, const Question& question) {
+  bench::SparseQuestion sparse;
+  sparse.schemes = options.sparse_peers;
+  sparse.bytes = question.bytes;
+  sparse.density = options.density;
+  sparse.teams = options.teams;
+  sparse.iters = options.has_iters ? options.iters : kSparseIters;
+  if (!options.gradients.empty()) {
+    sparse.gradients = std::filesystem::absolute(options.gradients).string();
+  }
+  return sparse;
+}
+
+// Before the other rows take their time.
+Status check_sparse(const Options& options, const std::vector<Question>& all,
+                    const cluster::Profile& profile) {
   if (options.sparse_peers.empty()) return Status::ok();
   if (options.type != "float" || options.op != "sum" || options.is_relaxed()) {
     return invalid_argument("--sparse-peers takes exact float sums");
   }
-  if (!(options.density > 0 && options.density <= 1)) {
-    return invalid_argument("--density is " + std::to_string(options.density) +
-                            ", accepted: above 0, up to 1");
+  for (const Question& question : all) {
+    if (Status s = validate(sparse_question(options, question), profile); !s) return s;
   }
   return Status::ok();
 }
@@ -277,15 +291,7 @@ Status run_sparse(Session& session, const Options& options, const std::vector<Qu
                   Findings& findings) {
   const Progress progress;
   for (const Question& question : all) {
-    bench::SparseQuestion sparse;
-    sparse.schemes = options.sparse_peers;
-    sparse.bytes = question.bytes;
-    sparse.density = options.density;
-    sparse.teams = options.teams;
-    sparse.iters = options.has_iters ? options.iters : kSparseIters;
-    if (!options.gradients.empty()) {
-      sparse.gradients = std::filesystem::absolute(options.gradients).string();
-    }
+    bench::SparseQuestion sparse = sparse_question(options, question);
     for (const Row& row : findings.rows) {
       if (row.peer == "riffle" && row.question.bytes == question.bytes) {
         sparse.dense_time_us = row.time_us;
@@ -318,9 +324,9 @@ int run(const Options& options) {
   auto profile = cluster::load_profile(options.profile, profile_folder());
   if (profile && options.nodes > 0) profile = resized(*profile, options.nodes);
   if (!profile) return report(profile.status());
-  if (Status s = check_sparse(options); !s) return report(s);
   const auto all = questions(options);
   if (!all) return report(all.status());
+  if (Status s = check_sparse(options, all.value(), *profile); !s) return report(s);
   const bool fault = profile->fault.node >= 0;
   const bool contended = profile->neighbour.node >= 0;
   bench::SessionOptions session_options;

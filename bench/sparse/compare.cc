@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "bench/harness/cpu_load.h"
+#include "bench/sparse/gradients.h"
 
 namespace riffle::bench {
 namespace {
@@ -206,6 +207,10 @@ std::string range_text(const Formula& formula, std::uint64_t k) {
 
 std::string percent(double load) { return load < 0 ? "-" : format("%.0f", 100 * load); }
 
+int teams_of(const SparseQuestion& question, const cluster::Profile& profile) {
+  return question.teams > 0 ? question.teams : default_teams(profile);
+}
+
 constexpr char kColumns[] = " %12s %8s %8s %7s %7s %5s %7s %8s %11s %9s %9s %7s %5s %5s %7s\n";
 
 }  // namespace
@@ -233,20 +238,27 @@ std::vector<int> team_order(const cluster::Profile& profile, int teams) {
   return order;
 }
 
-Result<std::vector<SparseRow>> compare(Session& session, const SparseQuestion& question,
-                                       const std::function<void(const std::string&)>& progress) {
-  const int teams = question.teams > 0 ? question.teams : default_teams(session.profile());
-  const Site& site = session.site();
-  for (const std::string& scheme : question.schemes) {  // before anything is started
-    const SchemeShape shape{.workers = site.ranks,
-                            .elements = static_cast<std::uint64_t>(site.ranks),
-                            .density = question.density,
-                            .teams = teams,
-                            .order = {}};
+Status validate(const SparseQuestion& question, const cluster::Profile& profile) {
+  const SchemeShape shape{.workers = profile.size(),
+                          .elements = static_cast<std::uint64_t>(profile.size()),
+                          .density = question.density,
+                          .teams = teams_of(question, profile),
+                          .order = {}};
+  for (const std::string& scheme : question.schemes) {
     const auto name = parse_scheme(scheme);
     if (!name) return name.status();
     if (auto made = make_scheme(name->name, shape, 0); !made) return made.status();
   }
+  const auto gradients =
+      Gradients::open(question.gradients, profile.size(), question.bytes / sizeof(float));
+  return gradients ? Status::ok() : gradients.status();
+}
+
+Result<std::vector<SparseRow>> compare(Session& session, const SparseQuestion& question,
+                                       const std::function<void(const std::string&)>& progress) {
+  if (Status s = validate(question, session.profile()); !s) return s;
+  const int teams = teams_of(question, session.profile());
+  const Site& site = session.site();
   progress("sparse: starting " + std::to_string(site.ranks) + " processes");
   if (Status s = session.begin(sparse_peer()); !s) return s;
   std::vector<Series> series;

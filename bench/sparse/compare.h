@@ -52,6 +52,9 @@ int default_teams(const cluster::Profile& profile);
 // order.
 std::vector<int> team_order(const cluster::Profile& profile, int teams);
 
+// Whether compare() can take it: schemes, density, teams, a file of gradients that is large enough.
+Status validate(const SparseQuestion& question, const cluster::Profile& profile);
+
 // Starts the workers, measures, ends them. `progress` is told what goes on.
 Result<std::vector<SparseRow>> compare(Session& session, const SparseQuestion& question,
                                        const std::function<void(const std::string&)>& progress);

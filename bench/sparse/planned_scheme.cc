@@ -105,7 +105,7 @@ Status PlannedScheme::read_blocks(
   shapes_.clear();
   for (const auto& [label, block] : labelled) shapes_.push_back({label, block->elements});
   if (read_.size() < labelled.size()) read_.resize(labelled.size());
-  const Status status =
+  Status status =
       sparse::read_message(bytes, kind(), shapes_, std::span(read_).first(labelled.size()));
   if (!status) return status;
   for (std::size_t i = 0; i < labelled.size(); ++i) {
