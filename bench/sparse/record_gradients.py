@@ -45,6 +45,8 @@ def main():
     images = torch.tensor(digits.data / 16, dtype=torch.float32)
     labels = torch.tensor(digits.target)
     net = network(options.elements)
+    for layer in net[::2]:
+        torch.nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
     parameters = list(net.parameters())
     count = sum(p.numel() for p in parameters)
     assert count >= options.elements, count
