@@ -7,11 +7,13 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "bench/harness/contention.h"
 #include "bench/harness/path_speed.h"
 #include "bench/harness/report.h"
 #include "bench/harness/session.h"
+#include "bench/sparse/compare.h"
 #include "tools/command.h"
 #include "tools/locate.h"
 
@@ -34,11 +36,18 @@ struct Options {
   std::string sync = "exact";
   bool is_relaxed() const { return sync != "exact"; }
   bool loopback = false;
+  int nodes = 0;  // 0: as the profile says
+  std::vector<std::string> sparse_peers;
+  double density = 0.01;
+  int teams = 0;  // 0: of racks, else the least
+  std::string gradients;
+  bool has_iters = false;
   std::vector<int> phases = {10, 40, 40};
   bench::ContentionOptions contention() const { return {phases[0], phases[1], phases[2]}; }
 };
 
 constexpr int kRelaxedWarmup = 14;
+constexpr int kSparseIters = 20;
 
 Result<std::size_t> parse_size(const std::string& text, std::size_t element) {
   std::size_t used = 0;
@@ -119,6 +128,7 @@ class Progress {
 
 struct Findings {
   std::vector<Row> rows;
+  std::vector<bench::SparseRow> sparse;
   bool failed = false;
 };
 
@@ -250,11 +260,73 @@ Status run_contention(Session& session, const std::vector<Peer>& peers, const Qu
   return file.flush() ? Status::ok() : system_error("cannot write " + options.json);
 }
 
+bench::SparseQuestion sparse_question(const Options& options, const Question& question) {
+  bench::SparseQuestion sparse;
+  sparse.schemes = options.sparse_peers;
+  sparse.bytes = question.bytes;
+  sparse.density = options.density;
+  sparse.teams = options.teams;
+  sparse.iters = options.has_iters ? options.iters : kSparseIters;
+  if (!options.gradients.empty()) {
+    sparse.gradients = std::filesystem::absolute(options.gradients).string();
+  }
+  return sparse;
+}
+
+// Before the other rows take their time.
+Status check_sparse(const Options& options, const std::vector<Question>& all,
+                    const cluster::Profile& profile) {
+  if (options.sparse_peers.empty()) return Status::ok();
+  if (options.type != "float" || options.op != "sum" || options.is_relaxed()) {
+    return invalid_argument("--sparse-peers takes exact float sums");
+  }
+  for (const Question& question : all) {
+    if (Status s = validate(sparse_question(options, question), profile); !s) return s;
+  }
+  return Status::ok();
+}
+
+// Sparse schemes beside each other, one table for each size; riffle's own rows are there already.
+Status run_sparse(Session& session, const Options& options, const std::vector<Question>& all,
+                  Findings& findings) {
+  const Progress progress;
+  for (const Question& question : all) {
+    bench::SparseQuestion sparse = sparse_question(options, question);
+    for (const Row& row : findings.rows) {
+      if (row.peer == "riffle" && row.question.bytes == question.bytes) {
+        sparse.dense_time_us = row.time_us;
+      }
+    }
+    const auto rows =
+        bench::compare(session, sparse, [&](const std::string& text) { progress.show(text); });
+    progress.show("");
+    if (!rows) return rows.status();
+    std::fputs(bench::sparse_head(sparse, rows->front()).c_str(), stdout);
+    for (const bench::SparseRow& row : *rows) {
+      std::fputs(bench::sparse_line(row).c_str(), stdout);
+      findings.failed |= row.wrong > 0;
+      findings.sparse.push_back(row);
+    }
+    std::fflush(stdout);
+  }
+  return Status::ok();
+}
+
+Status write_json(const Findings& findings, const std::string& path) {
+  nlohmann::json rows = nlohmann::json::parse(bench::to_json(findings.rows));
+  for (const bench::SparseRow& row : findings.sparse) rows.push_back(bench::to_json(row));
+  std::ofstream file(path);
+  file << rows.dump(2) << "\n";
+  return file.flush() ? Status::ok() : system_error("cannot write " + path);
+}
+
 int run(const Options& options) {
-  const auto profile = cluster::load_profile(options.profile, profile_folder());
+  auto profile = cluster::load_profile(options.profile, profile_folder());
+  if (profile && options.nodes > 0) profile = resized(*profile, options.nodes);
   if (!profile) return report(profile.status());
   const auto all = questions(options);
   if (!all) return report(all.status());
+  if (Status s = check_sparse(options, all.value(), *profile); !s) return report(s);
   const bool fault = profile->fault.node >= 0;
   const bool contended = profile->neighbour.node >= 0;
   bench::SessionOptions session_options;
@@ -315,10 +387,11 @@ int run(const Options& options) {
   if (fault)
     status =
         run_losses(*session.value(), peers.value(), all->front(), options.on_loss == "continue");
+  if (status && !options.sparse_peers.empty()) {
+    status = run_sparse(*session.value(), options, all.value(), findings);
+  }
   if (!options.json.empty()) {
-    std::ofstream file(options.json);
-    file << bench::to_json(findings.rows);
-    if (!file.flush()) return report(system_error("cannot write " + options.json));
+    if (Status s = write_json(findings, options.json); !s) return report(s);
   }
   if (!status) return report(status);
   return findings.failed ? kFailed : 0;
@@ -357,6 +430,26 @@ void add_bench(CLI::App& app, int& exit_code) {
          "others; what is checked is the sum over all nodes. --peers riffle-exact beside it")
       ->check(CLI::IsMember({"exact", "ds_sync", "moshpit", "shadow_sync"}))
       ->capture_default_str();
+  sub->add_option("--nodes", o->nodes,
+                  "Nodes instead of the profile's: node r is as its node r modulo their number")
+      ->check(CLI::Range(2, cluster::kMaxEmulatedNodes));
+  sub->add_option(
+         "--sparse-peers", o->sparse_peers,
+         "Sparse all-reduces over the same connections, in turns: spardl, spardl-teams, "
+         "topka, topkdsa, gtopk, oktopk; ring and ring-bf16, which are dense; NAME/1M works in "
+         "chunks of 1 MiB, several at a time, as the plugin would; --iters is "
+         "then 20 for these by default")
+      ->delimiter(',');
+  sub->add_option("--density", o->density, "Of sparse peers: the share of elements that is kept")
+      ->capture_default_str();
+  sub->add_option(
+         "--teams", o->teams,
+         "Of spardl-teams: must divide the nodes; by default one for each rack where racks "
+         "are equal, else the least above 1")
+      ->check(CLI::Range(1, cluster::kMaxEmulatedNodes));
+  sub->add_option("--gradients", o->gradients,
+                  "Of sparse peers: a file of bench/sparse/record_gradients.py; by default "
+                  "heavy-tailed random numbers");
   sub->add_option("--json", o->json, "File for the rows as JSON");
   sub->add_option("--record", o->record, "Folder for riffle's record, for riffle explain");
   sub->add_option("--plugin", o->plugin,
@@ -374,7 +467,10 @@ void add_bench(CLI::App& app, int& exit_code) {
       "a\n"
       "peer failed; 2: wrong usage.\n"
       "Example: riffle bench --profile racks8 --peers nccl-ring,gloo,openmpi --sizes 16M,32M");
-  sub->callback([o, &exit_code] { exit_code = run(*o); });
+  sub->callback([o, sub, &exit_code] {
+    o->has_iters = sub->count("--iters") > 0;
+    exit_code = run(*o);
+  });
 }
 
 }  // namespace riffle::tools

@@ -58,10 +58,14 @@ class Session {
   std::string mode() const;
   void end();
 
+  // For measurements of another kind: the line to the running peer's workers, and an error with the
+  // last lines of the peer's log added.
+  ControlHub& hub() { return hub_; }
+  Status explain(const Status& status) const;
+
  private:
   Session(cluster::Profile profile, TemporaryFolder folder, ControlHub hub)
       : profile_(std::move(profile)), folder_(std::move(folder)), hub_(std::move(hub)) {}
-  Status explain(const Status& status) const;  // adds the last lines of the peer's log
 
   cluster::Profile profile_;
   TemporaryFolder folder_;

@@ -221,6 +221,34 @@ std::vector<std::string> profile_names(const std::string& folder) {
   return names;
 }
 
+Result<Profile> resized(const Profile& profile, int nodes) {
+  const int least = std::max({2, profile.fault.node + 1, profile.neighbour.node + 1,
+                              static_cast<int>(profile.racks.size())});
+  if (nodes < least || nodes > kMaxEmulatedNodes) {
+    return invalid_argument("profile " + profile.name + " with " + std::to_string(nodes) +
+                            " nodes: accepted are " + std::to_string(least) + " to " +
+                            std::to_string(kMaxEmulatedNodes));
+  }
+  Profile out = profile;
+  if (nodes == profile.size()) return out;
+  out.name += "-" + std::to_string(nodes);
+  out.about += "; here with " + std::to_string(nodes) + " nodes";
+  out.rate_kbps.clear();
+  out.rack_of.clear();
+  for (int n = 0; n < nodes; ++n) {
+    const auto like = static_cast<std::size_t>(n % profile.size());
+    out.rate_kbps.push_back(profile.rate_kbps[like]);
+    out.rack_of.push_back(profile.rack_of[like]);
+  }
+  for (int rack = 0; rack < static_cast<int>(out.racks.size()); ++rack) {
+    if (std::ranges::find(out.rack_of, rack) != out.rack_of.end()) continue;
+    return invalid_argument("profile " + profile.name + " with " + std::to_string(nodes) +
+                            " nodes: rack " + out.racks[static_cast<std::size_t>(rack)].name +
+                            " would be empty");
+  }
+  return out;
+}
+
 Profile even_profile(int nodes, std::int64_t rate_kbps) {
   Profile profile;
   profile.name = "even" + std::to_string(nodes);

@@ -70,6 +70,10 @@ Result<Profile> load_profile(const std::string& name, const std::string& folder)
 // The names in a folder, sorted.
 std::vector<std::string> profile_names(const std::string& folder);
 
+// The same network with more or fewer nodes: node r is as node r mod size() was, in rate and rack.
+// A fault's or neighbour's node must be among them.
+Result<Profile> resized(const Profile& profile, int nodes);
+
 // N equal nodes on one switch, for tests.
 Profile even_profile(int nodes, std::int64_t rate_kbps);
 

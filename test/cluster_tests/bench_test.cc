@@ -133,11 +133,47 @@ TEST_F(BenchTest, RelaxedStepsKeepTheSumsAndSendLess) {
   EXPECT_NE(lines.find(R"("mode":"ds_sync")"), std::string::npos);
 }
 
+// All sparse schemes with real processes, whole and in chunks: equal bits, nothing lost, as many
+// messages as the formulas say, and their bytes on the wire. Six nodes, like three, three times.
+TEST_F(BenchTest, SparseSchemesAreRightAndOnTheWire) {
+  const std::string json = folder_ + "/rows.json";
+  const std::string schemes =
+      "spardl,spardl-teams,topka,topkdsa,gtopk,oktopk,ring,ring-bf16,spardl/16K,oktopk/64K";
+  const auto out = bench({"--nodes", "6", "--sizes", "256K", "--iters", "3", "--sparse-peers",
+                          schemes, "--density", "0.02", "--json", json});
+  ASSERT_TRUE(out) << out.status().message();
+  const auto rows = nlohmann::json::parse(std::ifstream(json));
+  ASSERT_EQ(rows.size(), 11u) << *out;
+  EXPECT_EQ(rows[0].at("peer"), "riffle");
+  std::string names;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const auto& row = rows[i];
+    const std::string scheme = row.at("scheme");
+    names += (i > 1 ? "," : "") + scheme;
+    EXPECT_EQ(row.at("profile"), "small3-6");
+    EXPECT_EQ(row.at("wrong"), 0) << row;
+    EXPECT_EQ(row.at("k"), 1311);
+    EXPECT_GT(row.at("time_us"), 0);
+    EXPECT_GT(row.at("wire_us"), 0);
+    if (!scheme.starts_with("oktopk")) {  // which may even out what it gathers
+      EXPECT_EQ(row.at("messages"), row.at("messages_formula")) << row;
+      EXPECT_LE(row.at("entries").get<double>(), 1.3 * row.at("entries_formula")[1].get<double>());
+    }
+    if (!scheme.starts_with("ring")) {
+      EXPECT_NEAR(row.at("result_entries").get<double>(), 1311, 0.35 * 1311) << row;
+    }
+    EXPECT_GE(row.at("tx_bytes"), row.at("message_bytes")) << row;
+  }
+  EXPECT_EQ(names, schemes);
+}
+
 TEST_F(BenchTest, WrongUsageNamesWhatIsAccepted) {
   for (const auto& [option, value, named] :
        {std::tuple{"--dtype", "float12", "bfloat16"}, std::tuple{"--sizes", "3", "whole elements"},
         std::tuple{"--redop", "avg", "sum, prod, max, min"},
-        std::tuple{"--sync", "gossip", "moshpit"}, std::tuple{"--peers", "pigeons", "openmpi"}}) {
+        std::tuple{"--sync", "gossip", "moshpit"}, std::tuple{"--peers", "pigeons", "openmpi"},
+        std::tuple{"--sparse-peers", "topkb", "topkdsa"},
+        std::tuple{"--sparse-peers", "topka/3", "1K to 1024M"}, std::tuple{"--nodes", "1", "2"}}) {
     const auto out = bench({option, value});
     ASSERT_FALSE(out) << option;
     EXPECT_NE(out.status().message().find(named), std::string::npos) << out.status().message();

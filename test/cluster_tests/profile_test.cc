@@ -72,6 +72,25 @@ TEST(ProfileTest, FaultsNameFileAndCulprit) {
   }
 }
 
+TEST(ProfileTest, AnotherSizeRepeatsTheNodes) {
+  const auto racks = load_profile("racks8", PROFILES);
+  ASSERT_TRUE(racks);
+  const auto larger = resized(*racks, 14);
+  ASSERT_TRUE(larger) << larger.status().message();
+  EXPECT_EQ(larger->size(), 14);
+  EXPECT_EQ(larger->name, "racks8-14");
+  EXPECT_EQ(larger->rack_of[13], racks->rack_of[5]);
+  EXPECT_EQ(larger->racks.size(), 2u);
+  const auto mixed = load_profile("mixed16", PROFILES);
+  const auto smaller = resized(*mixed, 6);
+  ASSERT_TRUE(smaller) << smaller.status().message();
+  EXPECT_EQ(smaller->rate_kbps,
+            std::vector<std::int64_t>(mixed->rate_kbps.begin(), mixed->rate_kbps.begin() + 6));
+  const auto loss = load_profile("loss8", PROFILES);
+  ASSERT_FALSE(resized(*loss, 5));  // its fault is node 5's
+  EXPECT_NE(resized(*loss, 5).status().message().find("6 to 200"), std::string::npos);
+}
+
 TEST(ProfileTest, UnknownNameListsTheKnownOnes) {
   const auto profile = load_profile("uniform9", PROFILES);
   ASSERT_FALSE(profile);

@@ -1,0 +1,363 @@
+#include "bench/sparse/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "bench/harness/cpu_load.h"
+#include "bench/sparse/gradients.h"
+
+namespace riffle::bench {
+namespace {
+
+constexpr int kDeadlineMs = 120000;
+
+double median(std::vector<double> x) {
+  if (x.empty()) return 0;
+  std::ranges::sort(x);
+  return (x[(x.size() - 1) / 2] + x[x.size() / 2]) / 2;
+}
+
+struct Timed {
+  double time_us = 0, compute_us = 0;
+};
+
+Result<Timed> timed_from(const std::vector<std::string>& answers) {
+  std::int64_t first = INT64_MAX, last = 0;
+  Timed timed;
+  for (const std::string& answer : answers) {
+    std::istringstream in(answer);
+    std::string word;
+    std::int64_t start = 0, end = 0;
+    double compute_us = 0;
+    in >> word >> start >> end >> compute_us;
+    if (word != "done" || !in) return internal_error("unexpected answer: " + answer);
+    first = std::min(first, start);
+    last = std::max(last, end);
+    timed.compute_us += compute_us / static_cast<double>(answers.size());
+  }
+  timed.time_us = static_cast<double>(last - first) / 1e3;
+  return timed;
+}
+
+Result<std::vector<double>> bytes_sent(const Site& site) {
+  std::vector<double> all;
+  for (int n = 0; site.cluster && n < site.ranks; ++n) {
+    const auto bytes = site.cluster->wire_bytes(n);
+    if (!bytes) return bytes.status();
+    all.push_back(static_cast<double>(bytes->sent));
+  }
+  return all;
+}
+
+// One scheme's samples.
+class Series {
+ public:
+  Series(ControlHub& hub, const Site& site, const SparseQuestion& question, std::string scheme)
+      : hub_(hub), site_(site), question_(question), scheme_(std::move(scheme)) {}
+
+  Status iterate(int step) {
+    const bool counts = step >= question_.warmup;
+    const auto ready = ask("select " + std::to_string(step) + " " + scheme_);
+    if (!ready) return ready.status();
+    const auto before = bytes_sent(site_);
+    if (!before) return before.status();
+    const auto full = timed("go", counts ? &load_ : nullptr);
+    if (!full) return full.status();
+    const auto after = bytes_sent(site_);
+    if (!after) return after.status();
+    const auto wire = timed("replay", counts ? &wire_load_ : nullptr);
+    if (!wire) return wire.status();
+    const auto answers = ask("check");
+    if (!answers) return answers.status();
+    if (Status s = check(answers.value()); !s) return s;
+    if (!counts) return Status::ok();
+    times_.push_back(full->time_us);
+    wire_times_.push_back(wire->time_us);
+    compute_.push_back(full->compute_us);
+    double most = -1;
+    for (std::size_t n = 0; n < after->size(); ++n)
+      most = std::max(most, (*after)[n] - (*before)[n]);
+    tx_.push_back(most);
+    return Status::ok();
+  }
+
+  SparseRow row() const {
+    SparseRow row = row_;
+    row.scheme = scheme_;
+    row.ranks = site_.ranks;
+    row.bytes = question_.bytes;
+    row.iters = question_.iters;
+    row.kept = SchemeShape{.workers = site_.ranks,
+                           .elements = question_.bytes / sizeof(float),
+                           .density = question_.density,
+                           .order = {}}
+                   .kept();
+    row.time_us = median(times_);
+    row.wire_us = median(wire_times_);
+    row.compute_us = median(compute_);
+    row.reselect_us = median(reselect_);
+    row.result_entries = median(entries_);
+    row.tx_bytes = tx_.empty() ? -1 : median(tx_);
+    row.cpu_load = load_.load();
+    row.wire_cpu_load = wire_load_.load();
+    if (question_.dense_time_us > 0) row.x_dense = question_.dense_time_us / row.time_us;
+    return row;
+  }
+
+ private:
+  Result<std::vector<std::string>> ask(const std::string& order) {
+    if (Status s = hub_.tell_all(order); !s) return s;
+    return hub_.hear_all(kDeadlineMs);
+  }
+  Result<Timed> timed(const std::string& order, CpuLoad* load) {
+    if (load != nullptr) load->start();
+    const auto answers = ask(order);
+    if (load != nullptr) load->stop();
+    if (!answers) return answers.status();
+    return timed_from(answers.value());
+  }
+
+  Status check(const std::vector<std::string>& answers) {
+    double given = 0, undelivered = 0, magnitude = 0, reselect_us = 0, result = 0;
+    std::uint64_t digest = 0;
+    bool is_same = true;
+    row_.sent = {};
+    for (std::size_t r = 0; r < answers.size(); ++r) {
+      const auto c = checked_from(answers[r]);
+      if (!c) return c.status();
+      given += c->given;
+      undelivered += c->undelivered;
+      magnitude += c->magnitude;
+      reselect_us += c->reselect_us / static_cast<double>(answers.size());
+      if (r == 0) {
+        digest = c->digest;
+        result = c->result;
+        entries_.push_back(static_cast<double>(c->result_entries));
+        row_.formula = c->formula;
+      }
+      is_same &= c->digest == digest;
+      row_.sent.messages = std::max(row_.sent.messages, c->sent.messages);
+      row_.sent.entries = std::max(row_.sent.entries, c->sent.entries);
+      row_.sent.bytes = std::max(row_.sent.bytes, c->sent.bytes);
+    }
+    reselect_.push_back(reselect_us);
+    // Rounding of sums is far below one lost entry; that of bfloat16 is not.
+    const double tolerance = (scheme_.starts_with("ring-bf16") ? 1e-3 : 1e-7) * magnitude;
+    const bool is_kept = std::fabs(given - undelivered - result) <= tolerance;
+    if (!is_same || !is_kept) ++row_.wrong;
+    return Status::ok();
+  }
+
+  ControlHub& hub_;
+  const Site& site_;
+  const SparseQuestion& question_;
+  std::string scheme_;
+  CpuLoad load_, wire_load_;
+  std::vector<double> times_, wire_times_, compute_, reselect_, entries_, tx_;
+  SparseRow row_;
+};
+
+Status run(Session& session, const SparseQuestion& question, int teams, std::vector<Series>& series,
+           const std::function<void(const std::string&)>& progress) {
+  ControlHub& hub = session.hub();
+  std::ostringstream input;
+  input << "input " << question.bytes / sizeof(float) << ' ' << question.density << ' ' << teams
+        << ' ';
+  std::string order;
+  for (const int rank : team_order(session.profile(), teams)) {
+    order += (order.empty() ? "" : ",") + std::to_string(rank);
+  }
+  input << order << ' ' << (question.gradients.empty() ? "-" : question.gradients);
+  if (Status s = hub.tell_all(input.str()); !s) return s;
+  if (auto ready = hub.hear_all(kDeadlineMs); !ready) return ready.status();
+  const int steps = question.warmup + question.iters;
+  for (int step = 0; step < steps; ++step) {
+    for (std::size_t i = 0; i < series.size(); ++i) {  // another goes first every time
+      const std::size_t at = (i + static_cast<std::size_t>(step)) % series.size();
+      progress("sparse: " + question.schemes[at] + ", " + std::to_string(step + 1) + " of " +
+               std::to_string(steps));
+      if (Status s = series[at].iterate(step); !s) {
+        return {s.code(), question.schemes[at] + ": " + s.message()};
+      }
+    }
+  }
+  return Status::ok();
+}
+
+template <class... Args>
+std::string format(const char* pattern, Args... args) {
+  char line[512];
+  std::snprintf(line, sizeof line, pattern, args...);
+  return line;
+}
+
+std::string range_text(const Formula& formula, std::uint64_t k) {
+  const auto in_k = [&](std::uint64_t entries) {
+    return static_cast<double>(entries) / static_cast<double>(k);
+  };
+  if (formula.least_entries == formula.most_entries)
+    return format("%.2f", in_k(formula.most_entries));
+  return format("%.2f-%.2f", in_k(formula.least_entries), in_k(formula.most_entries));
+}
+
+std::string percent(double load) { return load < 0 ? "-" : format("%.0f", 100 * load); }
+
+int teams_of(const SparseQuestion& question, const cluster::Profile& profile) {
+  return question.teams > 0 ? question.teams : default_teams(profile);
+}
+
+constexpr char kColumns[] = " %12s %8s %8s %7s %7s %5s %7s %8s %11s %9s %9s %7s %5s %5s %7s\n";
+
+}  // namespace
+
+int default_teams(const cluster::Profile& profile) {
+  const int racks = static_cast<int>(profile.racks.size()), nodes = profile.size();
+  std::vector<int> nodes_of(static_cast<std::size_t>(racks));
+  for (const int rack : profile.rack_of) ++nodes_of[static_cast<std::size_t>(rack)];
+  if (racks > 1 && std::ranges::adjacent_find(nodes_of, std::not_equal_to()) == nodes_of.end()) {
+    return racks;
+  }
+  for (int teams = 2; teams < nodes; ++teams) {
+    if (nodes % teams == 0) return teams;
+  }
+  return nodes;
+}
+
+std::vector<int> team_order(const cluster::Profile& profile, int teams) {
+  std::vector<int> order(static_cast<std::size_t>(profile.size()));
+  for (std::size_t r = 0; r < order.size(); ++r) order[r] = static_cast<int>(r);
+  if (profile.racks.size() > 1 && teams == default_teams(profile)) {
+    std::ranges::stable_sort(
+        order, {}, [&](int rank) { return profile.rack_of[static_cast<std::size_t>(rank)]; });
+  }
+  return order;
+}
+
+Status validate(const SparseQuestion& question, const cluster::Profile& profile) {
+  const SchemeShape shape{.workers = profile.size(),
+                          .elements = static_cast<std::uint64_t>(profile.size()),
+                          .density = question.density,
+                          .teams = teams_of(question, profile),
+                          .order = {}};
+  for (const std::string& scheme : question.schemes) {
+    const auto name = parse_scheme(scheme);
+    if (!name) return name.status();
+    if (auto made = make_scheme(name->name, shape, 0); !made) return made.status();
+  }
+  const auto gradients =
+      Gradients::open(question.gradients, profile.size(), question.bytes / sizeof(float));
+  return gradients ? Status::ok() : gradients.status();
+}
+
+Result<std::vector<SparseRow>> compare(Session& session, const SparseQuestion& question,
+                                       const std::function<void(const std::string&)>& progress) {
+  if (Status s = validate(question, session.profile()); !s) return s;
+  const int teams = teams_of(question, session.profile());
+  const Site& site = session.site();
+  progress("sparse: starting " + std::to_string(site.ranks) + " processes");
+  if (Status s = session.begin(sparse_peer()); !s) return s;
+  std::vector<Series> series;
+  for (const std::string& scheme : question.schemes) {
+    series.emplace_back(session.hub(), site, question, scheme);
+  }
+  const Status status = run(session, question, teams, series, progress);
+  const Status explained = status ? status : session.explain(status);
+  session.end();
+  if (!explained) return explained;
+  std::vector<SparseRow> rows;
+  for (const Series& one : series) {
+    rows.push_back(one.row());
+    rows.back().profile = session.profile().name;
+    if (rows.back().scheme.starts_with("spardl-teams")) rows.back().teams = teams;
+  }
+  return rows;
+}
+
+std::string sparse_head(const SparseQuestion& question, const SparseRow& row) {
+  std::string text = format(
+      "#\n# Sparse, %zu bytes of float, k = %llu entries (%g), %s gradients, medians of %d in "
+      "turns.\n",
+      row.bytes, static_cast<unsigned long long>(row.kept), question.density,
+      question.gradients.empty() ? "generated" : question.gradients.c_str(), row.iters);
+  text +=
+      "# time: all have selected what goes out first -> the last has the result's entries. wire: "
+      "the\n"
+      "# same messages replayed, nothing read, added or selected. comp: processor time of the "
+      "mean\n"
+      "# worker within time; again: of that, selecting again. Per worker, whichever sends most: "
+      "msgs,\n"
+      "# entries in units of k, kB of messages, tx with all headers as the interface counts; "
+      "formula\n"
+      "# beside them. result: entries in units of k. cpu: of the whole machine, in time and in "
+      "wire.\n";
+  std::string head = format(kColumns, "scheme", "time", "wire", "comp", "again", "msgs", "formula",
+                            "entries", "formula", "kB", "tx kB", "result", "cpu", "cpu", "x dense");
+  head += format(kColumns, "", "(ms)", "(ms)", "(ms)", "(ms)", "", "", "(k)", "(k)", "", "", "(k)",
+                 "(%)", "wire", "");
+  for (std::size_t at = 0; at != std::string::npos; at = head.find('\n', at + 1)) {
+    if (at + 1 < head.size()) head[at == 0 ? 0 : at + 1] = '#';
+  }
+  return text + head;
+}
+
+std::string sparse_line(const SparseRow& row) {
+  const auto k = static_cast<double>(row.kept);
+  std::string scheme = row.scheme;
+  if (row.teams > 1) {
+    scheme.replace(0, std::strlen("spardl-teams"), "spardl-d" + std::to_string(row.teams));
+  }
+  std::string text = format(
+      kColumns, scheme.c_str(), format("%.2f", row.time_us / 1e3).c_str(),
+      format("%.2f", row.wire_us / 1e3).c_str(), format("%.2f", row.compute_us / 1e3).c_str(),
+      format("%.2f", row.reselect_us / 1e3).c_str(), std::to_string(row.sent.messages).c_str(),
+      std::to_string(row.formula.messages).c_str(),
+      format("%.3f", static_cast<double>(row.sent.entries) / k).c_str(),
+      range_text(row.formula, row.kept).c_str(),
+      format("%.1f", static_cast<double>(row.sent.bytes) / 1e3).c_str(),
+      (row.tx_bytes < 0 ? std::string("-") : format("%.1f", row.tx_bytes / 1e3)).c_str(),
+      format("%.3f", row.result_entries / k).c_str(), percent(row.cpu_load).c_str(),
+      percent(row.wire_cpu_load).c_str(),
+      (row.x_dense > 0 ? format("%.1f", row.x_dense) : std::string("-")).c_str());
+  text.pop_back();
+  if (row.cpu_bound()) text += "  CPU-bound";
+  if (row.wire_cpu_bound()) text += "  wire CPU-bound";
+  if (row.wrong > 0) text += format("  WRONG in %d iterations", row.wrong);
+  return text + "\n";
+}
+
+nlohmann::json to_json(const SparseRow& row) {
+  nlohmann::json item = {{"profile", row.profile},
+                         {"scheme", row.scheme},
+                         {"ranks", row.ranks},
+                         {"teams", row.teams},
+                         {"bytes", row.bytes},
+                         {"k", row.kept},
+                         {"iters", row.iters},
+                         {"time_us", row.time_us},
+                         {"wire_us", row.wire_us},
+                         {"compute_us", row.compute_us},
+                         {"reselect_us", row.reselect_us},
+                         {"result_entries", row.result_entries},
+                         {"messages", row.sent.messages},
+                         {"messages_formula", row.formula.messages},
+                         {"entries", row.sent.entries},
+                         {"entries_formula", {row.formula.least_entries, row.formula.most_entries}},
+                         {"message_bytes", row.sent.bytes},
+                         {"tx_bytes", nullptr},
+                         {"cpu_load", nullptr},
+                         {"wire_cpu_load", nullptr},
+                         {"cpu_bound", row.cpu_bound()},
+                         {"wire_cpu_bound", row.wire_cpu_bound()},
+                         {"wrong", row.wrong}};
+  if (row.tx_bytes >= 0) item["tx_bytes"] = row.tx_bytes;
+  if (row.cpu_load >= 0) item["cpu_load"] = row.cpu_load;
+  if (row.wire_cpu_load >= 0) item["wire_cpu_load"] = row.wire_cpu_load;
+  return item;
+}
+
+}  // namespace riffle::bench

@@ -1,0 +1,282 @@
+#include "bench/sparse/mesh_run.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "bench/sparse/sums.h"
+#include "plugin/transport/stream_set.h"
+
+namespace riffle::bench {
+namespace {
+
+constexpr std::size_t kFrameBytes = 256 << 10;  // a long message takes all streams
+constexpr std::size_t kMostBytes = std::size_t{1} << 31;
+constexpr std::uint32_t kMostLanes = 1 << 16;
+constexpr std::uint64_t kMostAhead = 1 << 16;  // messages of a peer that we are not yet up to
+constexpr std::uint16_t kAsksForConfirmation = 1, kConfirmation = 2;
+constexpr auto kDeadline = std::chrono::seconds(100);
+
+}  // namespace
+
+MeshRun::MeshRun(host::Bootstrap& bootstrap)
+    : reactor_(Reactor::acquire()), peers_(static_cast<std::size_t>(bootstrap.size())) {}
+
+Result<std::unique_ptr<MeshRun>> MeshRun::connect(host::Bootstrap& bootstrap) {
+  std::unique_ptr<MeshRun> self(new MeshRun(bootstrap));
+  if (Status s = self->open(bootstrap); !s) return s;
+  return self;
+}
+
+Status MeshRun::open(host::Bootstrap& bootstrap) {
+  auto listener = TcpListener::open(0, 0);
+  if (!listener) return listener.status();
+  const Handle mine = (*listener)->handle();
+  std::vector<Handle> all(peers_.size());
+  if (Status s = bootstrap.all_gather(&mine, all.data(), sizeof mine); !s) return s;
+  std::vector<HandleContent> handles;
+  for (const Handle& handle : all) {
+    auto content = decode(handle);
+    if (!content) return content.status();
+    handles.push_back(*content);
+  }
+  TcpMeshOptions options;
+  options.streams = streams_to_each_of(bootstrap.size() - 1);
+  reactor_->run_and_wait([&] {
+    mesh_ = make_tcp_mesh(*reactor_, std::move(*listener), std::move(handles), bootstrap.rank(),
+                          options, this);
+    for (int peer = 0; peer < bootstrap.size(); ++peer) {
+      if (peer != bootstrap.rank()) mesh_->open(peer);
+    }
+  });
+  std::unique_lock lock(mutex_);
+  const bool in_time = changed_.wait_for(
+      lock, kDeadline, [&] { return !status_ || links_ + 1 == bootstrap.size(); });
+  if (!status_) return status_;
+  return in_time ? Status::ok() : timeout_error("not all links came up");
+}
+
+MeshRun::~MeshRun() {
+  reactor_->run_and_wait([&] {
+    if (mesh_) mesh_->close();
+    mesh_.reset();
+  });
+}
+
+void MeshRun::load(const std::vector<Scheme*>& schemes) {
+  count_ = schemes.size();
+  if (lanes_.size() < count_) lanes_.resize(count_);
+  for (std::size_t i = 0; i < count_; ++i) {
+    lanes_[i].scheme = schemes[i];
+    lanes_[i].logged = 0;
+    if (!schemes[i]->is_done()) log_round(lanes_[i]);
+  }
+}
+
+void MeshRun::log_round(Lane& lane) {
+  if (lane.log.size() == lane.logged) lane.log.emplace_back();
+  Logged& logged = lane.log[lane.logged++];
+  logged.round = lane.scheme->round();
+  if (logged.messages.size() < logged.round.to.size()) {
+    logged.messages.resize(logged.round.to.size());
+  }
+  for (std::size_t i = 0; i < logged.round.to.size(); ++i) {
+    const auto bytes = lane.scheme->message(i);
+    logged.messages[i].assign(bytes.begin(), bytes.end());
+  }
+}
+
+Result<RunTimes> MeshRun::go(bool is_replay) {
+  std::unique_lock lock(mutex_);
+  if (!status_) return status_;
+  is_over_ = false;
+  const auto now = static_cast<std::int64_t>(Reactor::now_ns());
+  reactor_->run([this, is_replay, now] {
+    times_ = {now, 0, 0};
+    is_replay_ = is_replay;
+    started_ = ended_ = 0;
+    for (std::size_t i = 0; i < count_; ++i) lanes_[i].is_started = false;
+    is_running_ = true;
+    start_lanes();
+  });
+  if (!changed_.wait_for(lock, kDeadline, [&] { return is_over_; })) {
+    return timeout_error("the run did not end");
+  }
+  if (!status_) return status_;
+  return times_;
+}
+
+MeshRun::Wire& MeshRun::wire(int peer, std::size_t lane) {
+  auto& wires = peers_[static_cast<std::size_t>(peer)].wires;
+  if (wires.size() <= lane) wires.resize(lane + 1);
+  return wires[lane];
+}
+
+void MeshRun::start_lanes() {
+  while (is_running_ && started_ < std::min(count_, ended_ + kLanes)) {
+    const std::size_t lane = started_++;
+    lanes_[lane].at = 0;
+    lanes_[lane].is_started = true;
+    if (lanes_[lane].logged > 0) send_round(lane);
+    advance(lane);
+  }
+  end_if_all_is_sent();
+}
+
+void MeshRun::send_round(std::size_t lane_number) {
+  Lane& lane = lanes_[lane_number];
+  const Logged& logged = lane.log[lane.at];
+  for (std::size_t i = 0; i < logged.round.to.size(); ++i) {
+    const Bytes& bytes = logged.messages[i];
+    const int to = logged.round.to[i];
+    FrameHeader header;
+    header.key = static_cast<std::uint32_t>(lane_number);
+    header.seq = wire(to, lane_number).next_out++;
+    header.total = bytes.size();
+    if (logged.round.waits_for_delivery) {
+      header.flags = kAsksForConfirmation;
+      ++lane.unconfirmed;
+    }
+    std::size_t at = 0;
+    do {
+      const std::size_t length = std::min(kFrameBytes, bytes.size() - at);
+      header.offset = at;
+      header.length = static_cast<std::uint32_t>(length);
+      ++unsent_;
+      // Of what waits for one peer, lower lanes go first.
+      mesh_->send(to, header, std::as_bytes(std::span(bytes).subspan(at, length)), 0, lane_number);
+      at += length;
+    } while (at < bytes.size());
+  }
+}
+
+bool MeshRun::is_round_over(std::size_t lane_number) {
+  const Lane& lane = lanes_[lane_number];
+  const Round& round = lane.log[lane.at].round;
+  if (round.waits_for_delivery && lane.unconfirmed > 0) return false;
+  return std::ranges::all_of(round.from, [&](int from) {
+    const Wire& in = wire(from, lane_number);
+    return !in.in.empty() && in.in.front().is_whole;
+  });
+}
+
+void MeshRun::finish_round(std::size_t lane_number) {
+  Lane& lane = lanes_[lane_number];
+  const std::vector<int> from = lane.log[lane.at].round.from;
+  if (!is_replay_) {
+    std::vector<std::span<const std::uint8_t>> messages;
+    for (const int f : from) messages.emplace_back(wire(f, lane_number).in.front().bytes);
+    const double start_us = thread_us();
+    const Status status = lane.scheme->take(messages);
+    if (!status) return fail(status);
+    if (!lane.scheme->is_done()) log_round(lane);
+    times_.compute_us += thread_us() - start_us;
+  }
+  for (const int f : from) {
+    Wire& in = wire(f, lane_number);
+    peers_[static_cast<std::size_t>(f)].spare.push_back(std::move(in.in.front().bytes));
+    in.in.pop_front();
+    ++in.first_in;
+  }
+  if (++lane.at < lane.logged) send_round(lane_number);
+}
+
+void MeshRun::advance(std::size_t lane_number) {
+  Lane& lane = lanes_[lane_number];
+  if (!lane.is_started) return;
+  while (is_running_ && lane.at < lane.logged && is_round_over(lane_number)) {
+    finish_round(lane_number);
+  }
+  if (!is_running_ || lane.at < lane.logged) return;
+  lane.is_started = false;
+  if (++ended_ == count_) times_.end_ns = static_cast<std::int64_t>(Reactor::now_ns());
+}
+
+void MeshRun::end_if_all_is_sent() {
+  if (!is_running_ || ended_ < count_ || unsent_ > 0) return;
+  is_running_ = false;
+  const std::lock_guard lock(mutex_);
+  is_over_ = true;
+  changed_.notify_all();
+}
+
+void MeshRun::fail(const Status& why) {
+  is_running_ = false;
+  const std::lock_guard lock(mutex_);
+  if (status_) status_ = why;
+  is_over_ = true;
+  changed_.notify_all();
+}
+
+void MeshRun::opened(int) {
+  const std::lock_guard lock(mutex_);
+  ++links_;
+  changed_.notify_all();
+}
+
+Result<std::byte*> MeshRun::place(int peer_rank, const FrameHeader& header) {
+  static std::byte nothing;
+  if ((header.flags & kConfirmation) != 0) return &nothing;
+  if (header.key >= kMostLanes) return remote_error("a frame of no lane");
+  Wire& from = wire(peer_rank, header.key);
+  if (header.seq < from.first_in || header.seq - from.first_in > kMostAhead ||
+      header.total > kMostBytes || header.offset > header.total ||
+      header.length > header.total - header.offset) {
+    return remote_error("a frame that belongs to no message");
+  }
+  const auto index = static_cast<std::size_t>(header.seq - from.first_in);
+  while (from.in.size() <= index) from.in.emplace_back();
+  Incoming& in = from.in[index];
+  if (in.received == 0 && in.bytes.empty() && header.total > 0) {
+    auto& spare = peers_[static_cast<std::size_t>(peer_rank)].spare;
+    if (!spare.empty()) {
+      in.bytes = std::move(spare.back());
+      spare.pop_back();
+    }
+    in.bytes.resize(header.total);
+  }
+  if (in.bytes.size() != header.total) return remote_error("frames of one message disagree");
+  if (header.length == 0) return &nothing;
+  return reinterpret_cast<std::byte*>(in.bytes.data()) + header.offset;
+}
+
+void MeshRun::arrived(int peer_rank, const FrameHeader& header, std::byte*) {
+  const auto lane = static_cast<std::size_t>(header.key);
+  if ((header.flags & kConfirmation) != 0) {
+    if (lane >= count_ || lanes_[lane].unconfirmed == 0) return;
+    --lanes_[lane].unconfirmed;
+    advance(lane);
+    return start_lanes();
+  }
+  Wire& from = wire(peer_rank, lane);
+  Incoming& in = from.in[static_cast<std::size_t>(header.seq - from.first_in)];
+  in.received += header.length;
+  in.is_whole = in.received == header.total;
+  if (!in.is_whole) return;
+  if ((header.flags & kAsksForConfirmation) != 0) {
+    FrameHeader confirmation;
+    confirmation.key = header.key;
+    confirmation.flags = kConfirmation;
+    ++unsent_;
+    mesh_->send(peer_rank, confirmation, {}, 0, 0);
+  }
+  // Before run() the lanes are another thread's.
+  if (!is_running_ || lane >= count_) return;
+  advance(lane);
+  start_lanes();
+}
+
+void MeshRun::sent(int, std::uint64_t) {
+  --unsent_;
+  end_if_all_is_sent();
+}
+
+void MeshRun::departed(int peer) {
+  if (is_running_) fail(remote_error("rank " + std::to_string(peer) + " left"));
+}
+
+void MeshRun::lost(int peer, const Status& why) {
+  fail(remote_error("rank " + std::to_string(peer) + " is lost: " + why.message()));
+}
+
+}  // namespace riffle::bench
