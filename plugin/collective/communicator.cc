@@ -147,6 +147,7 @@ bool Communicator::post_all_reduce(Request* request, const CallShape& shape) {
   if (request->is_staged) {
     request->operation.state.store(Operation::State::kRunning, std::memory_order_relaxed);
   } else if (answer == RelaxedCalls::Answer::kExact) {
+    if (!request->staged.input.empty()) request->operation.send = request->staged.input.data();
     post(request);
   }
   return answer != RelaxedCalls::Answer::kBusy;
@@ -209,10 +210,19 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
   options.epochs.warmup_steps = sync.warmup_steps;
   if (sync.mode != SyncMode::kExact) {
     relaxed_ = std::make_unique<RelaxedCalls>(
-        RelaxedOptions{.settings = sync, .size = size_, .chunk_bytes = options.engine.chunk_bytes},
+        RelaxedOptions{.settings = sync,
+                       .rank = rank_,
+                       .size = size_,
+                       .chunk_bytes = options.engine.chunk_bytes},
         RelaxedCalls::Hooks{.identify = identity::identify,
                             .post = [this](Operation* operation) { post(operation); }});
     if (recording_) recording_->watch([this] { return relaxed_->totals(); });
+    if (sync.mode == SyncMode::kSparse) {
+      options.sparse = SparseRunner::Options{
+          .most_elements = SparseRun::most_elements(options.engine.chunk_bytes / sizeof(float)),
+          .counters = options.engine.counters,
+          .work = relaxed_->sparse_work()};
+    }
   }
   background_ = std::make_unique<BackgroundThread>(reactor_);
   options.background = background_.get();
