@@ -185,7 +185,14 @@ RelaxedTotals RelaxedCalls::totals() const {
           .waits = counts_.waits,
           .corrections = counts_.corrections,
           .gap_steps = counts_.gap_steps,
-          .longest_gap = counts_.longest_gap};
+          .longest_gap = counts_.longest_gap,
+          .sparse_chunks = counts_.sparse.segments,
+          .redone = counts_.sparse.redone,
+          .sparse_elements = counts_.sparse.elements,
+          .sparse_bytes = counts_.sparse.bytes,
+          .brought = counts_.brought,
+          .sparse_work_us = (counts_.sparse.select_ns + counts_.sparse.memory_ns) / 1000,
+          .sparse_span_us = counts_.sparse.span_ns / 1000};
 }
 
 }  // namespace riffle

@@ -107,6 +107,11 @@ class RelaxedCalls final : public SyncParty {
   void fence();
 
   const RelaxedCounts& counts() const { return counts_; }
+  // The sequence of calls; null: not known. Any thread.
+  std::shared_ptr<const KnownCalls> known() const {
+    const std::lock_guard lock(mutex_);
+    return known_;
+  }
   SparseWork* sparse_work() { return &counts_.sparse; }
   // For tests, on NCCL's progress thread while no call is under way: what runs, and what a sparse
   // mode left behind. Null: nothing.

@@ -35,6 +35,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "plugin/collective/sparse_segment.h"
@@ -55,6 +56,8 @@ struct SparseWork {
   std::atomic<std::uint64_t> select_ns{0}, memory_ns{0};
   std::atomic<std::uint64_t> span_ns{0};  // in which any segment was under way
 };
+// A line for people; empty if there was none.
+std::string describe(const SparseWork& work);
 
 class SparseRunner {
  public:

@@ -149,6 +149,8 @@ void SyncAgreement::order(SyncMode mode, std::string cause, std::uint64_t round_
     Result<SparseOrder> sparse = hooks_.sparse_order();
     if (!sparse) return better_not(sparse.status().message());
     ordered_.sparse = std::move(*sparse);
+    better_not_.clear();
+    if (!ordered_.sparse.reason.empty()) cause_ += "; " + ordered_.sparse.reason;
   }
   PlanSwitch::Order order;
   order.plans = encode(ordered_);

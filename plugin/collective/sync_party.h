@@ -44,7 +44,8 @@ struct SparseOrder {
   bool is_recursive = false;           // across teams (sparse/schedule.h)
   std::vector<std::uint64_t> node_at;  // by position of the schedule
   std::vector<std::uint8_t>
-      is_sparse;  // by position in the sequence of calls; the others are exact
+      is_sparse;       // by position in the sequence of calls; the others are exact
+  std::string reason;  // node 0's, for people; does not travel
   bool operator==(const SparseOrder&) const = default;
 };
 
