@@ -41,6 +41,13 @@ Exchange::Exchange(const Layout& layout, const ExchangeOptions& options, int pos
   RIFFLE_CHECK(valid.is_ok(), valid.message());
 }
 
+void Exchange::set_density(double density) {
+  RIFFLE_CHECK(is_done(), "a call is under way");
+  Shape shape = layout_.shape();
+  shape.density = density;
+  layout_ = Layout(shape);
+}
+
 void Exchange::begin(ChunkState& state, const void* gradient, Element element,
                      std::uint32_t sequence) {
   RIFFLE_CHECK(state.residual.size() == chunk_.size() && state.thresholds.size() == final_.size() &&
@@ -50,7 +57,7 @@ void Exchange::begin(ChunkState& state, const void* gradient, Element element,
   sequence_ = sequence;
   thresholds_ = state.thresholds;
   at_ = 0;
-  own_taken_ = own_final_ = non_finite_ = false;
+  own_taken_ = own_final_ = non_finite_ = keeps_state_ = false;
   originals_.clear();
   sent_.clear();
   union_size_ = 0;
@@ -183,7 +190,10 @@ void Exchange::finish() {
   for (const Entries& block : final_) {
     for (const float v : block.values()) non_finite_ = non_finite_ || !is_finite(v);
   }
-  if (!non_finite_) return commit();
+  if (!non_finite_) {
+    if (!keeps_state_) commit();
+    return;
+  }
   for (Entries& block : final_) {  // only what a dense sum would have made of it
     std::size_t kept = 0;
     for (std::size_t i = 0; i < block.count(); ++i) {

@@ -61,6 +61,10 @@ class Exchange {
   // Layout and options that validate() accepts.
   Exchange(const Layout& layout, const ExchangeOptions& options, int position);
 
+  // From the next call on; states that come along must have been moved (ChunkState::move_to).
+  // Precondition: no call is under way.
+  void set_density(double density);
+
   // `gradient` is read here only. `state` must outlive the call and fit layout and policy.
   void begin(ChunkState& state, const void* gradient, Element element, std::uint32_t sequence);
 
@@ -76,6 +80,11 @@ class Exchange {
   void write_result(void* out, Element element) const;
   // What was delivered by this call, block by block.
   std::span<const Entries> blocks() const { return final_; }
+  const Layout& layout() const { return layout_; }
+
+  // The call under way is to end without a change of the state: somebody knows already that its
+  // result will not be used.
+  void keep_state() { keeps_state_ = true; }
 
   // Sent by this worker in this call so far.
   const Traffic& traffic() const { return traffic_; }
@@ -130,6 +139,7 @@ class Exchange {
   std::vector<std::uint64_t> in_result_;  // a bit per element, all zero between calls
   MessageWriter writer_;
   bool non_finite_ = false;
+  bool keeps_state_ = false;
   Traffic traffic_;
   std::uint64_t bytes_sent_ = 0;
 };

@@ -14,6 +14,7 @@
 #include "bench/harness/report.h"
 #include "bench/harness/session.h"
 #include "bench/sparse/compare.h"
+#include "plugin/policy/sync_mode.h"
 #include "tools/command.h"
 #include "tools/locate.h"
 
@@ -34,7 +35,10 @@ struct Options {
   int peer_timeout_s = 0;  // 0: 60, and 3 where a fault is measured
   std::string json, plugin, record, on_loss;
   std::string sync = "exact";
-  bool is_relaxed() const { return sync != "exact"; }
+  std::string sparse = "off";
+  bool is_sparse() const { return sparse != "off"; }
+  bool is_relaxed() const { return sync != "exact" || is_sparse(); }
+  std::string mode() const { return is_sparse() ? "--sparse " + sparse : "--sync " + sync; }
   bool loopback = false;
   int nodes = 0;  // 0: as the profile says
   std::vector<std::string> sparse_peers;
@@ -95,9 +99,16 @@ Result<std::vector<Question>> questions(const Options& options) {
   }
   question.iters = options.iters;
   question.warmup = options.warmup;
+  if (options.is_sparse() && options.sync != "exact") {
+    return invalid_argument("--sparse and --sync: one of the two");
+  }
+  if (options.is_sparse() && !sparse_wish(options.sparse).wrong.empty()) {
+    return invalid_argument("--sparse " + options.sparse + ": " +
+                            sparse_wish(options.sparse).wrong);
+  }
   if (options.is_relaxed()) {
     if (question.type != DataType::kFloat32 || question.op != host::Op::kSum) {
-      return invalid_argument("--sync " + options.sync + " takes float sums");
+      return invalid_argument(options.mode() + " takes float sums");
     }
     // The first steps teach riffle the calls, are exact, and let the nodes agree.
     if (question.warmup == Options().warmup) question.warmup = kRelaxedWarmup;
@@ -108,7 +119,7 @@ Result<std::vector<Question>> questions(const Options& options) {
     if (!bytes) return bytes.status();
     question.bytes = bytes.value();
     if (options.is_relaxed() && question.bytes < 1 << 20) {
-      return invalid_argument("--sync " + options.sync + " takes --sizes from 1M up");
+      return invalid_argument(options.mode() + " takes --sizes from 1M up");
     }
     all.push_back(question);
   }
@@ -132,23 +143,38 @@ struct Findings {
   bool failed = false;
 };
 
-// Riffle itself, where --sync asks for it.
-bool relaxed_mode_of(const Peer& peer) {
-  const char* sync = std::getenv("RIFFLE_SYNC");
-  return peer.name == "riffle" && sync != nullptr && std::string(sync) != "exact";
+// Riffle itself, where --sync or --sparse asks for it.
+bool relaxed_mode_of(const Peer& peer, const Options& options) {
+  return peer.name == "riffle" && options.is_relaxed();
+}
+
+// What the mode was, and what it did besides. False: there was none, though it was asked for.
+bool show_mode(const Session& session, const Options& options, const Row& row) {
+  const std::string mode = session.mode();
+  if (!mode.empty()) {
+    std::printf("# %s\n", mode.c_str());
+    if (options.is_sparse()) {
+      std::printf("# %.3g %% of the elements of a result are not zero\n", 100 * row.not_zero);
+    }
+    return true;
+  }
+  const std::string why = session.said("sparse does not begin");
+  const bool is_choice = sparse_wish(options.sparse).is_auto && !why.empty();
+  std::printf("# %s\n", is_choice ? why.c_str() : "the relaxed mode did not begin");
+  return is_choice;
 }
 
 // All rows of the peers that compete under one title; the fastest of each size is kept.
 void run_title(Session& session, const std::vector<Peer>& peers, std::vector<Question> all,
-               Findings& findings) {
+               const Options& options, Findings& findings) {
   const Progress progress;
   std::vector<std::optional<Row>> best(all.size());
   for (const Peer& peer : peers) {
-    const bool is_relaxed = relaxed_mode_of(peer);
+    const bool is_relaxed = relaxed_mode_of(peer, options);
     for (Question& question : all) {
       question.is_relaxed = is_relaxed;
-      question.is_background =
-          is_relaxed && std::string(std::getenv("RIFFLE_SYNC")) == "shadow_sync";
+      question.is_background = is_relaxed && options.sync == "shadow_sync";
+      question.is_sparse = is_relaxed && options.is_sparse();
     }
     progress.show(peer.name + ": starting " + std::to_string(session.site().ranks) + " processes");
     Status status = session.begin(peer);
@@ -161,18 +187,18 @@ void run_title(Session& session, const std::vector<Peer>& peers, std::vector<Que
       if (!row) break;
       findings.failed |= row->wrong > 0 || row->off_wire;
       if (is_relaxed) {
-        const std::string mode = session.mode();
         if (all[i].is_background) {
           std::printf(
               "# Results are not checked: rounds in the background bring the rest later.\n");
         }
-        std::printf("# %s\n", mode.empty() ? "the relaxed mode did not begin" : mode.c_str());
-        findings.failed |= mode.empty();
+        findings.failed |= !show_mode(session, options, *row);
       }
       if (!best[i] || row->time_us < best[i]->time_us) best[i] = row.value();
     }
     session.end();
     progress.show("");
+    const std::string work = is_relaxed ? session.said("sparse work: ") : "";
+    if (!work.empty()) std::printf("# %s\n", work.c_str());
     if (status) continue;
     std::fprintf(stderr, "riffle bench: %s\n", status.message().c_str());
     findings.failed |= peer.missing.empty();
@@ -344,6 +370,8 @@ int run(const Options& options) {
   }
   if (options.is_relaxed()) {  // the workers inherit these too
     setenv("RIFFLE_SYNC", options.sync.c_str(), 1);
+    setenv("RIFFLE_SPARSE", options.sparse.c_str(), 1);
+    setenv("RIFFLE_SPARSE_RAMP", "0", 0);
     setenv("RIFFLE_OPTIMIZER", "sgd", 0);
     setenv("RIFFLE_WARMUP_STEPS", "2", 0);
     setenv("NCCL_DEBUG", "INFO", 0);
@@ -376,7 +404,7 @@ int run(const Options& options) {
     for (; i < peers->size() && peers.value()[i].title == title; ++i) {
       competing.push_back(peers.value()[i]);
     }
-    run_title(*session.value(), competing, all.value(), findings);
+    run_title(*session.value(), competing, all.value(), options, findings);
     if (options.fabric == "live" && title == "riffle") show_probe(*session.value());
   }
   const bench::Site& site = session.value()->site();
@@ -450,6 +478,11 @@ void add_bench(CLI::App& app, int& exit_code) {
   sub->add_option("--gradients", o->gradients,
                   "Of sparse peers: a file of bench/sparse/record_gradients.py; by default "
                   "heavy-tailed random numbers");
+  sub->add_option("--sparse", o->sparse,
+                  "RIFFLE_SPARSE of riffle, which is then timed with it, without a ramp, on data "
+                  "like gradients; what is checked is that all nodes get the same. --peers "
+                  "riffle-exact beside it")
+      ->capture_default_str();
   sub->add_option("--json", o->json, "File for the rows as JSON");
   sub->add_option("--record", o->record, "Folder for riffle's record, for riffle explain");
   sub->add_option("--plugin", o->plugin,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <sstream>
 
 #include "bench/harness/cpu_load.h"
@@ -20,6 +21,7 @@ struct Sample {
   double time_us = 0;
   double cpu_us = 0;
   std::size_t wrong = 0;
+  double not_zero = 1;
 };
 
 // Over all nodes the outputs must add up to N times the inputs; what floats lose on the way is far
@@ -54,20 +56,30 @@ Result<Sample> evaluate(const std::vector<std::string>& answers, int repeats,
   std::int64_t first = INT64_MAX, last = 0;
   Sample sample;
   SumsKept sums;
+  std::optional<std::uint64_t> common;  // of all results
   for (const std::string& answer : answers) {
     std::istringstream in(answer);
     std::string word;
     std::int64_t start = 0, end = 0, cpu = 0;
     std::size_t wrong = 0;
     in >> word >> start >> end >> cpu >> wrong;
-    if (question.is_relaxed) sums.add(&in);
+    if (question.is_sparse) {
+      std::uint64_t hash = 0, not_zero = 0;
+      in >> hash >> not_zero;
+      sample.wrong += common.value_or(hash) != hash;
+      common = hash;
+      sample.not_zero = static_cast<double>(not_zero * size_of(question.type)) /
+                        static_cast<double>(question.bytes);
+    } else if (question.is_relaxed) {
+      sums.add(&in);
+    }
     if (word != "done" || !in) return internal_error("unexpected answer: " + answer);
     first = std::min(first, start);
     last = std::max(last, end);
     sample.cpu_us += static_cast<double>(cpu) / repeats;
     sample.wrong += wrong;
   }
-  const bool is_step_whole = question.is_relaxed && !question.is_background;
+  const bool is_step_whole = question.is_relaxed && !question.is_background && !question.is_sparse;
   if (is_step_whole && !sums.is_kept()) ++sample.wrong;
   sample.time_us = static_cast<double>(last - first) / 1e3 / repeats;
   return sample;
@@ -100,7 +112,10 @@ class Measurement {
   Status iterate(bool counts) {
     std::ostringstream order;
     order << "op " << question_.bytes << ' ' << static_cast<int>(question_.type) << ' '
-          << static_cast<int>(question_.op) << ' ' << repeats_ << " 1 " << question_.is_relaxed;
+          << static_cast<int>(question_.op) << ' ' << repeats_ << " 1 "
+          << (question_.is_sparse    ? 2
+              : question_.is_relaxed ? 1
+                                     : 0);
     if (Status s = hub_.tell_all(order.str()); !s) return s;
     if (auto ready = hub_.hear_all(kDeadlineMs); !ready) return ready.status();
     const auto before = read_wire(site_);
@@ -115,6 +130,7 @@ class Measurement {
     const auto after = read_wire(site_);
     if (!after) return after.status();
     row_.wrong += sample->wrong;
+    row_.not_zero = sample->not_zero;
     if (counts) {
       samples_.push_back(sample.value());
       add_wire(before.value(), after.value());

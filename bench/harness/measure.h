@@ -23,6 +23,9 @@ struct Question {
   bool is_relaxed = false;
   // Nor in each step do they (shadow_sync, whose rounds bring the rest later): nothing is checked.
   bool is_background = false;
+  // Nor do all elements come out (sparse sums; float32): data like gradients, and what is checked
+  // is that all nodes get the same bits.
+  bool is_sparse = false;
 };
 
 struct Row {
@@ -35,7 +38,8 @@ struct Row {
   double cpu_load = 0;      // of the whole machine while the all-reduces ran, 0..1; -1: too short
   double cpu_s_per_gb = 0;  // CPU seconds of the library per GB of buffer and node
   double sent_per_byte =
-      -1;  // bytes on the wire that the busiest node sent per buffer byte; -1: unknown
+      -1;               // bytes on the wire that the busiest node sent per buffer byte; -1: unknown
+  double not_zero = 1;  // part of a result's elements, in the last iteration; only if is_sparse
   bool off_wire = false;  // some node sent or received less than any exact all-reduce must
   int ranks = 0;
 

@@ -185,6 +185,16 @@ std::string Session::mode() const {
   return last;
 }
 
+std::string Session::said(const std::string& text) const {
+  std::ifstream log(site_.folder + "/" + peer_ + ".log");
+  std::string last;
+  for (std::string line; std::getline(log, line);) {
+    const std::size_t at = line.find(text);
+    if (at != std::string::npos) last = line.substr(at);
+  }
+  return last;
+}
+
 void Session::end() {
   changes_seen_ = 0;
   if (supervisor_ == 0) return;

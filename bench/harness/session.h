@@ -56,6 +56,8 @@ class Session {
   std::vector<std::string> new_plan_changes();
   // The relaxed mode that riffle said it went into last; empty: none.
   std::string mode() const;
+  // The last line of the peer's log, also after end(), that holds `text`; from there on.
+  std::string said(const std::string& text) const;
   void end();
 
   // For measurements of another kind: the line to the running peer's workers, and an error with the

@@ -2,15 +2,18 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <iomanip>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <vector>
 
+#include "bench/harness/gradient_data.h"
 #include "bench/harness/tiled_data.h"
 
 namespace riffle::bench {
@@ -20,7 +23,9 @@ struct Order {
   std::size_t bytes = 0;
   int type = 0, op = 0, repeats = 1;
   unsigned salt = 0;
-  int sums = 0;  // 1: not every element is checked, but what the nodes' sums must be equal in
+  // 1: not every element is checked, but what the nodes' sums must be equal in. 2: data like
+  // gradients, of which not all come out at once; what is checked is that all nodes get the same.
+  int sums = 0;
   bool operator==(const Order&) const = default;
 };
 
@@ -40,6 +45,7 @@ class Task {
         data_(type_, static_cast<host::Op>(order.op), rank, ranks, order.salt),
         send_(library.in_place() ? 0 : order.bytes),
         receive_(order.bytes) {
+    if (order.sums == 2) gradients_.emplace(rank);
     work_ = {library.in_place() ? receive_.data() : send_.data(), receive_.data(),
              order.bytes / size_of(type_), type_, static_cast<host::Op>(order.op)};
   }
@@ -48,7 +54,11 @@ class Task {
 
   void fill() {
     std::memset(receive_.data(), 0xff, receive_.size());  // the last result must not count again
-    data_.fill(const_cast<void*>(work_.send), work_.count);
+    if (gradients_) {
+      gradients_->fill(static_cast<float*>(const_cast<void*>(work_.send)), work_.count);
+    } else {
+      data_.fill(const_cast<void*>(work_.send), work_.count);
+    }
   }
   Status run() { return library_.run(work_); }
   std::int64_t cpu_us() const { return library_.cpu_us(); }
@@ -71,6 +81,21 @@ class Task {
     return sums;
   }
 
+  // A number that tells results apart, and how many elements of the result are not zero.
+  std::uint64_t result_hash() const {
+    std::uint64_t hash = 0xcbf29ce484222325u;
+    for (std::size_t i = 0; i < work_.count; ++i) {
+      std::uint32_t bits;
+      std::memcpy(&bits, &receive_[i * sizeof bits], sizeof bits);
+      hash = (hash ^ bits) * 0x100000001b3u;
+    }
+    return hash;
+  }
+  std::size_t elements_not_zero() const {
+    const auto* x = reinterpret_cast<const float*>(receive_.data());
+    return work_.count - static_cast<std::size_t>(std::count(x, x + work_.count, 0.0F));
+  }
+
   // Several runs in a row: in place the numbers would grow, so they run on zeros.
   void fill_zeros() { std::memset(const_cast<void*>(work_.send), 0, order_.bytes); }
   std::size_t not_zero() const {
@@ -84,6 +109,7 @@ class Task {
   AllReducer& library_;
   DataType type_;
   TiledData data_;
+  std::optional<GradientData> gradients_;
   std::vector<std::byte> send_, receive_;
   Work work_;
 };
@@ -109,7 +135,8 @@ Status carry_out(const Order& order, ControlLine& line, Task& task) {
   if (order.sums == 0) wrong += order.repeats > 1 ? task.not_zero() : task.wrong();
   std::ostringstream done;
   done << "done " << start_ns << ' ' << end_ns << ' ' << cpu_spent << ' ' << wrong;
-  if (order.sums != 0) {
+  if (order.sums == 2) done << ' ' << task.result_hash() << ' ' << task.elements_not_zero();
+  if (order.sums == 1) {
     done << std::setprecision(17);
     for (const bool of_result : {false, true}) {
       for (const double sum : task.sums(of_result)) done << ' ' << sum;

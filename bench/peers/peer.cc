@@ -36,6 +36,7 @@ Result<std::vector<Peer>> find_peers(const std::vector<std::string>& names, cons
       peers.push_back(plugin_peer(name, false));
       peers.back().supervise = [start = peers.back().supervise](const Site& s) {
         setenv("RIFFLE_SYNC", "exact", 1);
+        setenv("RIFFLE_SPARSE", "off", 1);
         return start(s);
       };
     } else if (name == "gloo") {

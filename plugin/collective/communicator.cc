@@ -7,6 +7,7 @@
 
 #include "plugin/collective/decision.h"
 #include "plugin/collective/live_network.h"
+#include "plugin/collective/sparse_choice.h"
 #include "plugin/config/config.h"
 #include "plugin/config/fault_log.h"
 #include "plugin/config/log.h"
@@ -146,6 +147,7 @@ bool Communicator::post_all_reduce(Request* request, const CallShape& shape) {
   if (request->is_staged) {
     request->operation.state.store(Operation::State::kRunning, std::memory_order_relaxed);
   } else if (answer == RelaxedCalls::Answer::kExact) {
+    if (!request->staged.input.empty()) request->operation.send = request->staged.input.data();
     post(request);
   }
   return answer != RelaxedCalls::Answer::kBusy;
@@ -190,9 +192,18 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
   if (recording_) options.engine.counters = recording_->counters();
   options.engine.chunk_bytes = static_cast<std::size_t>(config().chunk_bytes);
   options.engine.piece_bytes = static_cast<std::size_t>(config().piece_bytes);
-  const SyncSettings sync = sync_settings();
+  SyncSettings sync = sync_settings();
   for (const std::string& line : {sync.refusal, sync.note}) {
     if (!line.empty() && rank_ == 0) log_warn(line);
+  }
+  if (sync.mode == SyncMode::kSparse && sync.sparse.teams > 0 &&
+      size_ % static_cast<int>(sync.sparse.teams) != 0) {
+    if (rank_ == 0) {
+      log_warn("RIFFLE_SPARSE_TEAMS=" + std::to_string(sync.sparse.teams) +
+               " does not divide the " + std::to_string(size_) +
+               " nodes: accepted are its divisors, or 0; sums are exact");
+    }
+    sync.mode = SyncMode::kExact;
   }
   options.engine.max_operations =
       sync.mode == SyncMode::kExact ? kMaxRequests : static_cast<int>(kMaxOperations);
@@ -208,10 +219,19 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
   options.epochs.warmup_steps = sync.warmup_steps;
   if (sync.mode != SyncMode::kExact) {
     relaxed_ = std::make_unique<RelaxedCalls>(
-        RelaxedOptions{.settings = sync, .size = size_, .chunk_bytes = options.engine.chunk_bytes},
+        RelaxedOptions{.settings = sync,
+                       .rank = rank_,
+                       .size = size_,
+                       .chunk_bytes = options.engine.chunk_bytes},
         RelaxedCalls::Hooks{.identify = identity::identify,
                             .post = [this](Operation* operation) { post(operation); }});
     if (recording_) recording_->watch([this] { return relaxed_->totals(); });
+    if (sync.mode == SyncMode::kSparse) {
+      options.sparse = SparseRunner::Options{
+          .most_elements = SparseRun::most_elements(options.engine.chunk_bytes / sizeof(float)),
+          .counters = options.engine.counters,
+          .work = relaxed_->sparse_work()};
+    }
   }
   background_ = std::make_unique<BackgroundThread>(reactor_);
   options.background = background_.get();
@@ -250,6 +270,16 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
   hooks.epochs.relaxed_plans = [mode = sync.mode](const Fabric& fabric) {
     return relaxed_plans(fabric, mode);
   };
+  if (sync.mode == SyncMode::kSparse && rank_ == 0) {
+    hooks.epochs.sparse_order =
+        [this, sync, speed = report.speed, chunk = options.engine.chunk_bytes / sizeof(float),
+         mbps = sparse::measure_exchange_mbps()](const Fabric& fabric,
+                                                 const PlanSet& exact) -> Result<SparseOrder> {
+      const std::shared_ptr<const KnownCalls> known = relaxed_->known();
+      if (known == nullptr) return invalid_argument("the calls do not repeat");
+      return choose_sparse(fabric, exact, known->pieces, sync, chunk, {speed, mbps});
+    };
+  }
   hooks.planned = [this](const Verdict& verdict) {
     remember_network(verdict.network);
     if (recording_) recording_->planned(verdict, rank_ == 0 ? &basis_.fabric : nullptr);
@@ -299,6 +329,10 @@ void Communicator::failed(const std::string& why) {
 void Communicator::stop() {
   reactor_->forget(this);
   if (recording_) recording_->end();
+  if (relaxed_ && rank_ == 0) {
+    const std::string work = describe(*relaxed_->sparse_work());
+    if (!work.empty()) log_info("sparse work: " + work);
+  }
   const bool clean = session_ && session_->end();
   if (background_) background_->stop();
   if (!mesh_) return;

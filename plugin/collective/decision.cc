@@ -93,7 +93,7 @@ PlanOptions plan_options() {
 }
 
 RelaxedPlans relaxed_plans(const Fabric& fabric, SyncMode mode) {
-  if (mode == SyncMode::kExact) return {};
+  if (mode == SyncMode::kExact || mode == SyncMode::kSparse) return {};
   PatternOptions options;
   options.bytes = kPlannedBytes;
   const PatternMode pattern = mode == SyncMode::kMoshpit      ? PatternMode::kMoshpit

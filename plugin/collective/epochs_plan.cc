@@ -50,7 +50,8 @@ void Epochs::learn() {
   EpochEvent e = event(EpochEvent::Kind::kReport);
   e.reports = std::move(reports);
   tell(e);
-  if (sync_ && !plans_->relaxed.is_empty()) sync_->epoch_ended(round_ns_);
+  const bool has_groups = !plans_->relaxed.is_empty() || options_.mode == SyncMode::kSparse;
+  if (sync_ && has_groups) sync_->epoch_ended(round_ns_);
   if (!hysteresis_->epoch_ended(live) || anybody_left_) return;
   if (weighed_ && !is_news(weighed_->fabric, live)) return decide_on(weighed_);
 
@@ -124,6 +125,9 @@ void Epochs::make_agreement() {
   };
   hooks.now_ns = [this] { return mesh_->now_ns(); };
   hooks.chunk_bytes = [this] { return relaxed_chunk_bytes(); };
+  hooks.sparse_order = [this]() -> Result<SparseOrder> {
+    return hooks_.sparse_order(rates_->fabric(), *plans_);
+  };
   hooks.changed = [this](const ModeChange& change) { mode_changed(change); };
   sync_ = std::make_unique<SyncAgreement>(
       mesh_->rank(), mesh_->size(),

@@ -14,6 +14,8 @@ namespace riffle {
 
 enum class Collective : std::uint8_t { kAllReduce = 0, kReduceScatter = 1, kAllGather = 2 };
 
+struct SparseSegment;  // sparse_segment.h
+
 struct Operation {
   enum class State : int { kFree, kRunning, kDone, kFailed };
 
@@ -40,6 +42,10 @@ struct Operation {
   // Where nodes may be lost and the others go on (survivors.h): a copy of the input if the
   // operation overwrites it (in place), else null. The poster's, until the operation is over.
   const std::byte* kept = nullptr;
+
+  // Not null: this is no operation of the engine but a sparse exchange, and the segment says all of
+  // it; nothing here counts but the state.
+  SparseSegment* sparse = nullptr;
 
   std::atomic<State> state{State::kFree};
 

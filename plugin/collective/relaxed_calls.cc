@@ -16,6 +16,7 @@ RelaxedCalls::~RelaxedCalls() = default;
 
 RelaxedCalls::Answer RelaxedCalls::all_reduce(const CallShape& shape, StagedCall* call) {
   const std::uint64_t number = next_call_.load(std::memory_order_relaxed);
+  call->input.clear();
   // The order of these two and of their counterparts in hold() matters: see there.
   if (number >= hold_.load(std::memory_order_seq_cst) && !take_decisions()) return Answer::kBusy;
   if (!ended_.empty()) {
@@ -33,7 +34,10 @@ RelaxedCalls::Answer RelaxedCalls::all_reduce(const CallShape& shape, StagedCall
   const CallIdentity identity = hooks_.identify(shape);
   learn(shape, identity);
   next_call_.store(number + 1, std::memory_order_seq_cst);
-  if (!is_ours) return Answer::kExact;
+  if (!is_ours) {
+    if (owing_ != nullptr) bring_residual(shape, identity, call);
+    return Answer::kExact;
+  }
   const bool takes_part = is_certain(position->piece, shape, identity);
   if (!takes_part) {
     doubt(identity.is_sure ? "not those of its place in the sequence" : identity.why_not);
@@ -52,7 +56,9 @@ void RelaxedCalls::doubt(const char* why) {
   }
   if (run_ == nullptr || std::exchange(told_doubt_, true)) return;
   log_warn(std::string(name_of(run_->mode())) + ": not sure which gradients a call holds (" + why +
-           "); it keeps its own, and so do all like it");
+           "); " +
+           (run_->sparse() != nullptr ? "all nodes sum it densely, and all like it"
+                                      : "it keeps its own, and so do all like it"));
 }
 
 // Pieces are compared by what the digest covers, and by the job's buffer: two buckets that changed
@@ -111,11 +117,15 @@ bool RelaxedCalls::locate(std::uint64_t number, const CallShape& shape, Place* p
     counts_.deviations.fetch_add(1, std::memory_order_relaxed);
     log_warn(std::string(name_of(run_->mode())) + " ends here: call " + std::to_string(number) +
              " has " + std::to_string(shape.count) + " elements, " + std::to_string(piece.count) +
-             " were expected (parameters of the nodes may differ: docs/policies.md)");
+             " were expected" +
+             (run_->sparse() != nullptr
+                  ? std::string()
+                  : " (parameters of the nodes may differ: docs/policies.md)"));
     end_mode();
     return false;
   }
-  const std::uint64_t every = options_.settings.full_every;
+  const bool is_sparse = run_->sparse() != nullptr;
+  const std::uint64_t every = is_sparse ? 0 : options_.settings.full_every;
   place->is_full = place->step == last_step_ || (every > 0 && place->step % every == every - 1);
   return true;
 }
@@ -123,6 +133,10 @@ bool RelaxedCalls::locate(std::uint64_t number, const CallShape& shape, Place* p
 void RelaxedCalls::end_mode() {
   // Calls under way keep it; rounds do not.
   if (run_->mode() == SyncMode::kShadowSync) ended_.push_back(run_);
+  if (run_->sparse() != nullptr &&
+      run_->sparse()->settings().residual != sparse::ResidualPolicy::kEf21) {
+    owing_ = run_;
+  }
   run_.reset();
   from_call_ = first_call_ = ends_from_ = last_step_ = kNever;
   const std::lock_guard lock(mutex_);
@@ -136,6 +150,7 @@ bool RelaxedCalls::take_decisions() {
   for (; !decisions_.empty(); decisions_.pop_front()) {
     Decision& d = decisions_.front();
     if (d.run != nullptr) {
+      give_up_residuals();
       run_ = std::move(d.run);
       from_call_ = d.call;
       first_call_ = ends_from_ = last_step_ = kNever;
@@ -171,7 +186,14 @@ RelaxedTotals RelaxedCalls::totals() const {
           .waits = counts_.waits,
           .corrections = counts_.corrections,
           .gap_steps = counts_.gap_steps,
-          .longest_gap = counts_.longest_gap};
+          .longest_gap = counts_.longest_gap,
+          .sparse_chunks = counts_.sparse.segments,
+          .redone = counts_.sparse.redone,
+          .sparse_elements = counts_.sparse.elements,
+          .sparse_bytes = counts_.sparse.bytes,
+          .brought = counts_.brought,
+          .sparse_work_us = (counts_.sparse.select_ns + counts_.sparse.memory_ns) / 1000,
+          .sparse_span_us = counts_.sparse.span_ns / 1000};
 }
 
 }  // namespace riffle

@@ -19,6 +19,11 @@
 // minus snapshot is then missing. Rounds do not overlap: one that takes longer than that is waited
 // for.
 //
+// sparse (docs/sparse.md): a call's segments are sparse exchanges (sparse_runner.h) straight from
+// and to the job's memory; the result is the same on all nodes. What was not delivered stays in
+// residuals. The last step of the mode delivers all of them; where the calls change, so that there
+// is no last step, each residual goes into the next exact sum of the very call that it belongs to.
+//
 // A call whose identity is not certain keeps out: it contributes nothing (weight 0) and keeps its
 // own, all of it, for it may hold more valid elements than the call whose place it has. A call that
 // leaves the agreed sequence (count, datatype, operator) ends the mode: every node sees that at the
@@ -36,8 +41,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "plugin/collective/relaxed_run.h"
+#include "plugin/collective/sparse_runner.h"
 #include "plugin/collective/sync_party.h"
 #include "plugin/policy/call_identity.h"
 #include "plugin/policy/layout.h"
@@ -57,6 +64,9 @@ struct StagedCall {
   bool is_elsewhere = false;  // surely not the call of its place: the place's state is not its own
   bool is_full = false;
   bool has_failed = false;
+  // Not staged, but to be run exactly, on this in place of what the job sends: with residuals of a
+  // sparse mode that has ended added. Empty: as it is.
+  std::vector<std::byte> input;
 };
 
 // Totals since the communicator began. Any thread reads.
@@ -72,6 +82,9 @@ struct RelaxedCounts {
   std::atomic<std::uint64_t> corrections{0};  // ... whose result was added to an answer
   std::atomic<std::uint64_t> gap_steps{0};    // ... steps from snapshot to correction, of all
   std::atomic<std::uint64_t> longest_gap{0};  // ... and the most
+  // sparse: residuals that went into exact sums, and that found none to go into.
+  std::atomic<std::uint64_t> brought{0}, lost{0};
+  SparseWork sparse;
 };
 
 class RelaxedCalls final : public SyncParty {
@@ -96,6 +109,16 @@ class RelaxedCalls final : public SyncParty {
   void fence();
 
   const RelaxedCounts& counts() const { return counts_; }
+  // The sequence of calls; null: not known. Any thread.
+  std::shared_ptr<const KnownCalls> known() const {
+    const std::lock_guard lock(mutex_);
+    return known_;
+  }
+  SparseWork* sparse_work() { return &counts_.sparse; }
+  // For tests, on NCCL's progress thread while no call is under way: what runs, and what a sparse
+  // mode left behind. Null: nothing.
+  RelaxedRun* run() const { return run_.get(); }
+  RelaxedRun* owing() const { return owing_.get(); }
   RelaxedTotals totals() const;  // the same, for the record
 
   SyncReport report() override;
@@ -136,6 +159,12 @@ class RelaxedCalls final : public SyncParty {
   void finish(const StagedCall& call, RelaxedRun::Segment& segment);
   void keep(const StagedCall& call, const RelaxedRun::Segment& segment, float* state);
   void end_mode();
+  bool reserve_sparse(const RelaxedRun::Position& position) const;
+  void stage_sparse(const CallShape& shape, const Place& place, bool takes_part, StagedCall* call);
+  Result<bool> test_sparse(StagedCall* call);
+  void count_outcome(SparseSegment::Outcome outcome);
+  void bring_residual(const CallShape& shape, const CallIdentity& identity, StagedCall* call);
+  void give_up_residuals();
 
   const RelaxedOptions options_;
   const Hooks hooks_;
@@ -147,6 +176,8 @@ class RelaxedCalls final : public SyncParty {
   std::vector<std::shared_ptr<RelaxedRun>> ended_;  // with rounds still under way
   bool has_failed_ = false;
   bool is_waiting_ = false;            // for a round
+  std::size_t sparse_under_way_ = 0;   // segments
+  std::shared_ptr<RelaxedRun> owing_;  // a sparse mode that has ended, with residuals left
   std::uint64_t from_call_ = kNever;   // it begins with the first step from here on
   std::uint64_t first_call_ = kNever;  // ... which was this one
   std::uint64_t ends_from_ = kNever;   // the first step that begins here or later is its last one

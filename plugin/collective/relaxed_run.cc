@@ -41,6 +41,10 @@ Result<std::shared_ptr<RelaxedRun>> RelaxedRun::make(const ModeOrder& order,
   run->mode_ = order.mode;
   run->phase_ = calls.phase;
   run->digest_ = calls.digest;
+  if (order.mode == SyncMode::kSparse) {
+    if (Status s = run->make_sparse(order, calls, options); !s) return s;
+    return run;
+  }
   run->trailer_elements_ = rules::trailer_elements(options.size);
   const std::size_t trailer_bytes = run->trailer_elements_ * sizeof(float);
   if (options.chunk_bytes < kLeastPlanChunk + trailer_bytes) {
@@ -124,6 +128,23 @@ Result<std::shared_ptr<RelaxedRun>> RelaxedRun::make(const ModeOrder& order,
     run->give_back(i);
   }
   return run;
+}
+
+Status RelaxedRun::make_sparse(const ModeOrder& order, const KnownCalls& calls,
+                               const RelaxedOptions& options) {
+  auto made = SparseRun::make(order.sparse, calls.pieces, options.settings, options.rank,
+                              options.size, options.chunk_bytes / sizeof(float));
+  if (!made) return made.status();
+  sparse_ = std::move(*made);
+  bytes_ = sparse_->bytes();
+  for (std::size_t i = 0; i < calls.pieces.size(); ++i) {
+    Position p;
+    p.piece = calls.pieces[i];
+    p.segments = static_cast<std::uint32_t>(sparse_->segments(i).size());
+    p.is_relaxed = p.segments > 0;
+    positions_.push_back(p);
+  }
+  return Status::ok();
 }
 
 bool RelaxedRun::is_quiet() const {

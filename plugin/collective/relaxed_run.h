@@ -7,6 +7,8 @@
 // has to know. Segment i of a step uses lane i of the plan, so an element meets the same lane in
 // every step.
 //
+// The sparse mode has none of this but the sequence: its calls run in a SparseRun.
+//
 // Threads: make() in the Background, the rest on NCCL's progress thread. All memory comes from
 // make(): a run that exists never fails for want of it.
 #pragma once
@@ -18,6 +20,7 @@
 
 #include "plugin/collective/operation.h"
 #include "plugin/collective/slot_memory.h"
+#include "plugin/collective/sparse_run.h"
 #include "plugin/collective/sync_party.h"
 #include "plugin/policy/layout.h"
 #include "plugin/policy/sync_mode.h"
@@ -35,7 +38,7 @@ std::uint64_t digest_of(std::uint64_t layout_digest, std::uint64_t period, std::
 struct RelaxedOptions {
   SyncSettings settings;
   LayoutOptions layout;
-  int size = 0;                       // nodes
+  int rank = 0, size = 0;             // nodes
   std::size_t chunk_bytes = 1 << 20;  // of the engine: the most one segment takes
   std::size_t staging_bytes = 64 << 20;
 };
@@ -78,6 +81,7 @@ class RelaxedRun {
   bool is_quiet() const;
 
   SyncMode mode() const { return mode_; }
+  SparseRun* sparse() const { return sparse_.get(); }  // null in other modes
   float momentum() const { return momentum_; }
   std::uint64_t shadow_steps() const { return shadow_steps_; }
   std::uint64_t period() const { return positions_.size(); }
@@ -89,12 +93,18 @@ class RelaxedRun {
   Position& position(std::size_t i) { return positions_[i]; }
   Segment& segment(std::uint32_t i) { return segments_[i]; }
 
+  // What all members of a group must agree on for one segment.
+  std::uint32_t digest_of(std::size_t position, std::uint32_t segment, std::uint64_t step,
+                          bool is_full) const;
+
   // A chain of `count` segments, or kNone if there are not so many.
   std::uint32_t take(std::uint32_t count);
   void give_back(std::uint32_t segment);
 
  private:
   RelaxedRun() = default;
+  Status make_sparse(const ModeOrder& order, const KnownCalls& calls,
+                     const RelaxedOptions& options);
 
   SyncMode mode_ = SyncMode::kExact;
   float momentum_ = 0;
@@ -105,6 +115,7 @@ class RelaxedRun {
   std::vector<Segment> segments_;
   std::uint32_t free_ = kNone, free_count_ = 0;
   std::unique_ptr<SlotMemory> memory_;
+  std::unique_ptr<SparseRun> sparse_;
 };
 
 }  // namespace riffle

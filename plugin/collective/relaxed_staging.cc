@@ -9,12 +9,10 @@
 #include "plugin/policy/rules/trailer.h"
 
 namespace riffle {
-namespace {
 
-// What all members of a group must agree on for one segment.
-std::uint32_t digest_of(const RelaxedRun& run, std::size_t position, std::uint32_t segment,
-                        std::uint64_t step, bool is_full) {
-  std::uint64_t h = run.digest() ^ static_cast<std::uint64_t>(run.mode()) << 60;
+std::uint32_t RelaxedRun::digest_of(std::size_t position, std::uint32_t segment, std::uint64_t step,
+                                    bool is_full) const {
+  std::uint64_t h = digest_ ^ static_cast<std::uint64_t>(mode_) << 60;
   for (const std::uint64_t n :
        {std::uint64_t{position}, std::uint64_t{segment}, step, std::uint64_t{is_full}}) {
     h = (h ^ n) * 0x9e3779b97f4a7c15u;
@@ -23,8 +21,6 @@ std::uint32_t digest_of(const RelaxedRun& run, std::size_t position, std::uint32
   return static_cast<std::uint32_t>(h >> 32);
 }
 
-}  // namespace
-
 // Whatever the call needs besides a request; false: not now, nothing is taken.
 bool RelaxedCalls::reserve(const Place& place, StagedCall* call) {
   RelaxedRun& run = *run_;
@@ -32,6 +28,7 @@ bool RelaxedCalls::reserve(const Place& place, StagedCall* call) {
   call->segment = RelaxedRun::kNone;
   call->has_failed = false;
   if (position.is_busy) return false;
+  if (run.sparse() != nullptr) return reserve_sparse(position);
   collect(run, position);
   const bool is_alone = is_in_background(place) && !begins_round(place);
   if (is_alone || position.segments == 0) return true;
@@ -96,6 +93,7 @@ void RelaxedCalls::stage(const CallShape& shape, const Place& place, bool takes_
   call->takes_part = takes_part;
   call->is_full = place.is_full;
   call->has_failed = has_failed_;
+  if (run.sparse() != nullptr) return stage_sparse(shape, place, takes_part, call);
   counts_.calls.fetch_add(1, std::memory_order_relaxed);
   if (place.is_full) counts_.full_calls.fetch_add(1, std::memory_order_relaxed);
 
@@ -173,7 +171,7 @@ void RelaxedCalls::step_alone(const Place& place, StagedCall* call) {
 void RelaxedCalls::post(RelaxedRun& run, RelaxedRun::Segment& segment, const Place& place,
                         std::uint32_t number, bool takes_part, bool is_finite) {
   const RelaxedRun::Position& position = run.position(place.position);
-  const std::uint32_t digest = digest_of(run, place.position, number, place.step, place.is_full);
+  const std::uint32_t digest = run.digest_of(place.position, number, place.step, place.is_full);
   rules::write_trailer({takes_part, is_finite, digest}, options_.size,
                        segment.data + segment.count);
   Operation& o = segment.operation;
@@ -189,6 +187,7 @@ void RelaxedCalls::post(RelaxedRun& run, RelaxedRun::Segment& segment, const Pla
 
 Result<bool> RelaxedCalls::test(StagedCall* call) {
   RelaxedRun& run = *call->run;
+  if (run.sparse() != nullptr) return test_sparse(call);
   if (call->has_failed) {
     call->run.reset();
     return remote_error("a background round failed");

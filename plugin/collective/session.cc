@@ -41,6 +41,10 @@ void Session::start(Mesh* mesh, NodeReport report) {
                                        [this](int peer, const Status& why) { lost(peer, why); });
     epochs_ = std::make_unique<Epochs>(mesh_, control_.get(), engine_.get(), timers_,
                                        options_.background, options_.epochs, hooks_.epochs);
+    if (options_.sparse) {
+      sparse_ = std::make_unique<SparseRunner>(
+          mesh_, *options_.sparse, [this](int peer, const Status& why) { lost(peer, why); });
+    }
   }
   ProbeTurns turns{hooks_.probe_turn, {}};
   if (hooks_.knows_network) {
@@ -170,7 +174,11 @@ void Session::submit(Operation* operation) {
       watch_departed();
     }
   }
-  engine_->submit(operation);
+  if (operation->sparse != nullptr) {
+    sparse_->submit(operation->sparse);
+  } else {
+    engine_->submit(operation);
+  }
   epochs_->operation_posted();
 }
 
@@ -193,8 +201,9 @@ bool Session::end() {
   }
   epochs_->stop();
   // A clean end says goodbye and drains; so does a failed connect, whose last messages say why.
-  const bool clean = engine_->is_idle() && !engine_->has_failed() && bootstrap_->is_over();
+  const bool clean = is_idle() && !engine_->has_failed() && bootstrap_->is_over();
   engine_->fail();
+  if (sparse_) sparse_->fail();
   return clean;
 }
 
@@ -219,6 +228,9 @@ Result<std::byte*> Session::place(int peer, const FrameHeader& header) {
     case FrameType::kCredit:
       if (engine_) return engine_->place(peer, header);
       return remote_error("a frame of no term, where nodes may be lost");
+    case FrameType::kSparse:
+      if (sparse_ && bootstrap_->is_over()) return sparse_->place(peer, header);
+      return remote_error("a sparse message, where no sparse mode is wanted");
     case FrameType::kControl:
     case FrameType::kFault:
       return control_->place(peer, header);
@@ -235,6 +247,8 @@ void Session::arrived(int peer, const FrameHeader& header, std::byte* payload) {
     survivors_->arrived(peer, header, payload);
   } else if (header.type == FrameType::kData || header.type == FrameType::kCredit) {
     engine_->arrived(peer, header, payload);
+  } else if (header.type == FrameType::kSparse) {
+    sparse_->arrived(peer, header, payload);
   } else if (header.type == FrameType::kProbe) {
     prober_->arrived(peer, header, payload);
   } else {
@@ -254,6 +268,8 @@ void Session::sent(int peer, std::uint64_t cookie) {
     control_->sent(cookie);
   } else if ((cookie & kProbeCookie) != 0) {
     prober_->sent(cookie);
+  } else if ((cookie & kSparseCookie) != 0) {
+    if (sparse_) sparse_->sent(cookie);
   } else {
     engine_->sent(cookie);
   }
@@ -272,14 +288,14 @@ void Session::departed(int peer) {
   epochs_->departed(peer);
   if (left_.empty()) left_ = name_of(peer);
   // It has sent us all it ever will. What is running now should end by itself; if not, say so.
-  if (is_connected_ && !engine_->is_idle() && !has_timer_) watch_departed();
+  if (is_connected_ && !is_idle() && !has_timer_) watch_departed();
 }
 
 void Session::watch_departed() {
   has_timer_ = true;
   timer_ = timers_->call_at(mesh_->now_ns() + options_.peer_timeout_ns, [this] {
     has_timer_ = false;
-    if (!engine_->is_idle()) fail(left_ + " closed its communicator during a collective");
+    if (!is_idle()) fail(left_ + " closed its communicator during a collective");
   });
 }
 
@@ -317,6 +333,7 @@ void Session::fail(const std::string& why) {
   if (survivors_) return survivors_->fail();
   epochs_->stop();
   engine_->fail();
+  if (sparse_) sparse_->fail();
 }
 
 void Session::tell_everybody(const std::string& why) {

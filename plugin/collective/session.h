@@ -12,6 +12,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "plugin/collective/engine.h"
 #include "plugin/collective/epochs.h"
 #include "plugin/collective/prober.h"
+#include "plugin/collective/sparse_runner.h"
 #include "plugin/collective/survivors.h"
 #include "plugin/transport/timer_service.h"
 
@@ -28,7 +30,8 @@ struct SessionOptions {
   EngineOptions engine;
   EpochOptions epochs;
   SurvivorOptions survivors;
-  Background* background = nullptr;  // needed by epochs; must outlive the session
+  std::optional<SparseRunner::Options> sparse;  // not where nodes may be lost
+  Background* background = nullptr;             // needed by epochs; must outlive the session
   std::uint64_t connect_timeout_ns = 60'000'000'000;
   std::uint64_t peer_timeout_ns = 60'000'000'000;
 };
@@ -69,7 +72,8 @@ class Session final : private MeshSink {
   MeshSink* sink() { return this; }
   // Connects. `mesh` must outlive its use here, which ends with end(). Once.
   void start(Mesh* mesh, NodeReport report);
-  // Queues an operation (engine.h). After a failure it fails at once.
+  // Queues an operation (engine.h, or sparse_runner.h where it says so). After a failure it fails
+  // at once.
   void submit(Operation* operation);
   // Ends everything now: the peers hear `fault`, our own operations fail because of `why`.
   void abort(const std::string& fault, const std::string& why);
@@ -101,6 +105,7 @@ class Session final : private MeshSink {
   void tell_everybody(const std::string& why);
   void spread(const std::string& fault, const std::string& why);
   void watch_departed();
+  bool is_idle() const { return engine_->is_idle() && (!sparse_ || sparse_->is_idle()); }
   const std::string& name_of(int peer) const { return names_[peer]; }
   void cancel_timers();
 
@@ -119,6 +124,7 @@ class Session final : private MeshSink {
   std::unique_ptr<Survivors> survivors_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Epochs> epochs_;
+  std::unique_ptr<SparseRunner> sparse_;  // null unless SessionOptions::sparse
   struct Early {
     int peer;
     std::uint32_t kind;

@@ -24,6 +24,13 @@ std::vector<std::uint8_t> encode(const ModeOrder& order) {
   w.number(static_cast<std::uint64_t>(order.mode));
   w.number(order.layout);
   w.number(order.chunk_bytes);
+  if (order.mode == SyncMode::kSparse) {
+    w.number(order.sparse.teams);
+    w.number(order.sparse.is_recursive ? 1 : 0);
+    w.number(order.sparse.node_at.size());
+    for (const std::uint64_t node : order.sparse.node_at) w.number(node);
+    w.blob(order.sparse.is_sparse);
+  }
   return w.take();
 }
 
@@ -34,7 +41,15 @@ Result<ModeOrder> decode_mode_order(const std::vector<std::uint8_t>& bytes) {
   order.mode = static_cast<SyncMode>(mode);
   order.layout = reader.number();
   order.chunk_bytes = reader.number();
-  if (!reader.is_complete() || mode > static_cast<std::uint64_t>(SyncMode::kShadowSync)) {
+  if (order.mode == SyncMode::kSparse) {
+    order.sparse.teams = reader.number();
+    order.sparse.is_recursive = reader.number() != 0;
+    for (std::uint64_t n = reader.number(); n > 0 && reader.is_ok(); --n) {
+      order.sparse.node_at.push_back(reader.number());
+    }
+    order.sparse.is_sparse = reader.blob<std::vector<std::uint8_t>>();
+  }
+  if (!reader.is_complete() || mode > static_cast<std::uint64_t>(SyncMode::kSparse)) {
     return remote_error("mangled order of a mode");
   }
   return order;
@@ -100,8 +115,10 @@ void SyncAgreement::epoch_ended(std::uint64_t round_ns) {
   if (std::exchange(is_relaxed_, false) && !std::exchange(is_ending_, false)) {
     pause();
     log_warn(std::string(name_of(options_.mode)) +
-             " ended: the calls changed; sums are exact from there on (see docs/policies.md for "
-             "what the nodes' parameters may differ by)");
+             " ended: the calls changed; sums are exact from there on" +
+             (options_.mode == SyncMode::kSparse
+                  ? ""
+                  : " (see docs/policies.md for what the nodes' parameters may differ by)"));
     if (hooks_.changed) hooks_.changed({SyncMode::kExact, 0, "the calls changed"});
   }
   if (epochs_to_wait_ > 0) {
@@ -128,11 +145,27 @@ void SyncAgreement::order(SyncMode mode, std::string cause, std::uint64_t round_
     ordered_.layout = gathered_.layout;
     ordered_.chunk_bytes = hooks_.chunk_bytes();
   }
+  if (mode == SyncMode::kSparse) {
+    Result<SparseOrder> sparse = hooks_.sparse_order();
+    if (!sparse) return better_not(sparse.status().message());
+    ordered_.sparse = std::move(*sparse);
+    better_not_.clear();
+    if (!ordered_.sparse.reason.empty()) cause_ += "; " + ordered_.sparse.reason;
+  }
   PlanSwitch::Order order;
   order.plans = encode(ordered_);
   order.digest = digest_of(order.plans);
   order.horizon_ns = options_.least_horizon_ns + 4 * round_ns;
   switch_.begin(order);
+}
+
+// Said once for each reason; asked again after the pause, when the network may have changed.
+void SyncAgreement::better_not(const std::string& why) {
+  pause();
+  if (why == better_not_) return;
+  better_not_ = why;
+  log_info(std::string(name_of(options_.mode)) + " does not begin: " + why);
+  if (hooks_.changed) hooks_.changed({SyncMode::kExact, 0, why});
 }
 
 void SyncAgreement::pause() {

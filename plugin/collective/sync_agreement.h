@@ -42,6 +42,9 @@ class SyncAgreement {
     std::function<std::uint64_t()> now_ns;
     // What relaxed calls are to be cut into, by the current plan. Node 0.
     std::function<std::uint64_t()> chunk_bytes;
+    // How the sparse mode should run now; an error says why better not. Node 0; null if never
+    // asked.
+    std::function<Result<SparseOrder>()> sparse_order;
     std::function<void(const ModeChange&)> changed;  // node 0; may be null
   };
   static constexpr std::uint64_t kLongestPause = 64;  // epochs
@@ -73,6 +76,7 @@ class SyncAgreement {
   void order(SyncMode mode, std::string cause, std::uint64_t round_ns);
   void prepare(const PlanSwitch::Order& order, const std::function<void(Status)>& prepared);
   void decided(const Result<std::uint64_t>& first_call);
+  void better_not(const std::string& why);
   void pause();
 
   const int size_;
@@ -86,7 +90,7 @@ class SyncAgreement {
 
   // Node 0.
   ModeOrder ordered_;
-  std::string cause_;
+  std::string cause_, better_not_;
   bool is_relaxed_ = false, is_ending_ = false;
   std::uint64_t unknown_epochs_ = 0;
   std::uint64_t pause_ = 1, epochs_to_wait_ = 0;

@@ -38,11 +38,23 @@ struct SyncReport {
   }
 };
 
+// How the sparse mode runs: by the planner of node 0, the same everywhere.
+struct SparseOrder {
+  std::uint64_t teams = 1;
+  bool is_recursive = false;           // across teams (sparse/schedule.h)
+  std::vector<std::uint64_t> node_at;  // by position of the schedule
+  std::vector<std::uint8_t>
+      is_sparse;       // by position in the sequence of calls; the others are exact
+  std::string reason;  // node 0's, for people; does not travel
+  bool operator==(const SparseOrder&) const = default;
+};
+
 // Node 0's wish: the mode from some call on.
 struct ModeOrder {
   SyncMode mode = SyncMode::kExact;
   std::uint64_t layout = 0;       // what every node must know the calls as; 0 for exact
   std::uint64_t chunk_bytes = 0;  // that relaxed calls are cut into; 0: as the engine is set
+  SparseOrder sparse;             // of kSparse
 };
 
 std::vector<std::uint8_t> encode(const ModeOrder& order);

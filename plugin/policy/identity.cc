@@ -5,6 +5,7 @@
 
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
+#include "plugin/policy/sync_mode.h"
 
 namespace riffle::identity {
 namespace {
@@ -27,7 +28,9 @@ void say_once(const CallIdentity& identity) {
 }  // namespace
 
 bool is_wanted() {
-  return config().identity == "on" || (config().identity == "auto" && config().sync != "exact");
+  return config().identity == "on" ||
+         (config().identity == "auto" &&
+          (config().sync != "exact" || sparse_wish(config().sparse).is_on));
 }
 
 // Never destroyed: NCCL's threads may outlive static objects.

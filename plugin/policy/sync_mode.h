@@ -1,4 +1,5 @@
-// SyncMode: what an all-reduce of gradients means (RIFFLE_SYNC; docs/policies.md).
+// SyncMode: what an all-reduce of gradients means (RIFFLE_SYNC; docs/policies.md; RIFFLE_SPARSE;
+// docs/sparse.md).
 //
 // Class A gives the same result on all nodes, whatever the job's optimizer. Class B gives each node
 // its own, which is right only under an optimizer that is linear in the gradient (SGD with
@@ -8,13 +9,40 @@
 #include <cstdint>
 #include <string>
 
+#include "sparse/residual.h"
+
 namespace riffle {
 
-enum class SyncMode : std::uint8_t { kExact = 0, kDsSync = 1, kMoshpit = 2, kShadowSync = 3 };
+enum class SyncMode : std::uint8_t {
+  kExact = 0,
+  kDsSync = 1,
+  kMoshpit = 2,
+  kShadowSync = 3,
+  kSparse = 4
+};
 
 const char* name_of(SyncMode mode);
 // Unknown names give kExact; the knob's own check reported them.
 SyncMode sync_mode_of(const std::string& name);
+
+struct SparseSettings {
+  double density = 0.01;         // of the entries that are sent, in (0, 1]
+  bool is_auto = false;          // only where that is predicted to be faster
+  std::uint64_t ramp_steps = 0;  // in which the density comes down from 1/4
+  std::uint64_t teams = 0;       // 0: as the planner thinks best
+  sparse::ResidualPolicy residual = sparse::ResidualPolicy::kGlobal;
+};
+
+// Of RIFFLE_SPARSE: off, a density, auto:a density.
+struct SparseWish {
+  bool is_on = false, is_auto = false;
+  double density = 0;
+  std::string wrong;  // not empty: what is wrong with it
+};
+SparseWish sparse_wish(const std::string& text);
+
+// In step `step` of the mode: 1/4, 1/16, ... above the target, each for an equal part of the ramp.
+double density_in(const SparseSettings& settings, std::uint64_t step);
 
 struct SyncSettings {
   SyncMode mode = SyncMode::kExact;
@@ -24,14 +52,15 @@ struct SyncSettings {
   double momentum = 0;             // of the job, where it is known
   std::uint64_t shadow_steps = 8;  // from one background round to the next
   std::string note;                // about a knob that cannot be taken as it is; empty: nothing
-  std::string refusal;             // why RIFFLE_SYNC asks for more than may be; empty: it does not
+  std::string refusal;             // why more is asked for than may be; empty: it is not
   std::uint64_t full_every = 0;
   std::uint64_t warmup_steps = 0;
   std::uint64_t state_limit_bytes = 0;
   std::uint64_t min_bytes = 0;  // collectives below stay exact
+  SparseSettings sparse;        // of kSparse
 };
 
-// From config(): the mode that RIFFLE_SYNC asks for if the other knobs allow it.
+// From config(): the mode that RIFFLE_SYNC or RIFFLE_SPARSE asks for if the other knobs allow it.
 SyncSettings sync_settings();
 
 }  // namespace riffle

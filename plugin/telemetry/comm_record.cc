@@ -177,7 +177,12 @@ void CommRecord::sample(std::uint64_t now_ns, const std::vector<LinkSample>& lin
     line.add("not_finite", relaxed->not_finite).add("deviations", relaxed->deviations);
     line.add("rounds", relaxed->rounds).add("waits", relaxed->waits);
     line.add("corrections", relaxed->corrections).add("gap_steps", relaxed->gap_steps);
-    line.add("longest_gap", relaxed->longest_gap).close('}');
+    line.add("longest_gap", relaxed->longest_gap);
+    line.add("sparse_chunks", relaxed->sparse_chunks).add("redone", relaxed->redone);
+    line.add("sparse_elements", relaxed->sparse_elements);
+    line.add("sparse_bytes", relaxed->sparse_bytes).add("brought", relaxed->brought);
+    line.add("sparse_work_us", relaxed->sparse_work_us);
+    line.add("sparse_span_us", relaxed->sparse_span_us).close('}');
   }
   std::string text = line.take();
   interval_ns_ = std::max(kLeastIntervalNs, text.size() * kSecond / kBytesPerSecond);

@@ -69,6 +69,11 @@ struct RelaxedTotals {
   // correction was added, and the sync gap of these in steps, from the snapshot to the call that
   // its correction was added to: of all together, and the longest.
   std::uint64_t rounds = 0, waits = 0, corrections = 0, gap_steps = 0, longest_gap = 0;
+  // sparse: chunks, those of them that were done again densely, their elements, bytes sent, and
+  // calls that took a residual along into an exact sum after the mode had ended.
+  std::uint64_t sparse_chunks = 0, redone = 0, sparse_elements = 0, sparse_bytes = 0, brought = 0;
+  // ... time of the progress thread for them, and time in which any was under way.
+  std::uint64_t sparse_work_us = 0, sparse_span_us = 0;
 };
 
 class CommRecord {

@@ -50,6 +50,12 @@ class Buckets:
         self.flat = [np.empty(sum(parameters[i].size for i in m), np.float32)
                      for m in self.members]
 
+    def move(self):
+        """The same arrays, elsewhere in memory, and by one element off the alignment they had."""
+        longer = [np.empty(f.size + 1, np.float32) for f in self.flat]
+        self.kept = self.flat  # or a new array might take the old one's place
+        self.flat = [f[1:] for f in longer]
+
     def average(self, gradients, trainer, ranks):
         """The mean over all workers, in place of each worker's own gradients."""
         for flat, members in zip(self.flat, self.members):

@@ -23,8 +23,9 @@ def arguments():
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--bucket-bytes", type=int, default=128 << 10)
     parser.add_argument("--algorithm", default="", help="what NCCL_ALGO would force")
-    parser.add_argument("--fault", choices=("", "lost", "bit"), default="",
-                        help="spoil the last worker's share of one sum, or one bit of its result")
+    parser.add_argument("--fault", choices=("", "lost", "bit", "moved"), default="",
+                        help="spoil the last worker's share of one sum, or one bit of its result; or "
+                        "its buckets lie elsewhere from then on")
     return parser.parse_args()
 
 
@@ -45,6 +46,8 @@ def main():
         spoiled = rank == ranks - 1 and step == options.steps // 2
         if spoiled and options.fault == "lost":
             gradients = [np.zeros_like(g) for g in gradients]
+        if spoiled and options.fault == "moved":
+            buckets.move()
         computed = time.monotonic()
         buckets.average(gradients, trainer, ranks)
         reduced = time.monotonic()

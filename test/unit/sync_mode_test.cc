@@ -68,6 +68,54 @@ TEST_F(SyncModeTest, NoModeWithoutEpochs) {
   }
 }
 
+TEST_F(SyncModeTest, SparseTakesADensityAndNoOptimizer) {
+  const SyncSettings plain = with({{"RIFFLE_SPARSE", "0.02"}});
+  EXPECT_EQ(plain.mode, SyncMode::kSparse);
+  EXPECT_EQ(plain.refusal + plain.note, "");
+  EXPECT_EQ(plain.sparse.density, 0.02);
+  EXPECT_FALSE(plain.sparse.is_auto);
+  EXPECT_EQ(plain.sparse.residual, sparse::ResidualPolicy::kGlobal);
+  const SyncSettings chosen = with({{"RIFFLE_SPARSE", "auto:1e-3"},
+                                    {"RIFFLE_SPARSE_RESIDUAL", "ef21"},
+                                    {"RIFFLE_SPARSE_TEAMS", "2"}});
+  EXPECT_TRUE(chosen.sparse.is_auto);
+  EXPECT_EQ(chosen.sparse.density, 1e-3);
+  EXPECT_EQ(chosen.sparse.teams, 2u);
+  EXPECT_EQ(chosen.sparse.residual, sparse::ResidualPolicy::kEf21);
+  EXPECT_EQ(with({{"RIFFLE_SPARSE", "off"}}).mode, SyncMode::kExact);
+  for (const char* wrong : {"0", "1.5", "-0.1", "auto:", "auto", "nan", "0.1x", "yes"}) {
+    const SyncSettings s = with({{"RIFFLE_SPARSE", wrong}});
+    EXPECT_EQ(s.mode, SyncMode::kExact) << wrong;
+    EXPECT_NE(s.note.find(std::string("RIFFLE_SPARSE=") + wrong), std::string::npos) << s.note;
+  }
+}
+
+TEST_F(SyncModeTest, SparseIsRefusedBesideOthers) {
+  for (const auto& [name, value] :
+       {std::pair{"RIFFLE_SYNC", "ds_sync"}, std::pair{"RIFFLE_ON_LOSS", "continue"},
+        std::pair{"RIFFLE_EPOCH", "0"}, std::pair{"RIFFLE_DETERMINISTIC", "1"}}) {
+    const SyncSettings s =
+        with({{"RIFFLE_SPARSE", "0.01"}, {"RIFFLE_OPTIMIZER", "sgd"}, {name, value}});
+    EXPECT_EQ(s.mode, SyncMode::kExact) << name;
+    EXPECT_NE(s.refusal.find("RIFFLE_SPARSE=0.01"), std::string::npos) << s.refusal;
+    EXPECT_NE(s.refusal.find(name), std::string::npos) << s.refusal;
+  }
+}
+
+TEST_F(SyncModeTest, TheDensityComesDownInStages) {
+  SparseSettings s{.density = 0.01, .ramp_steps = 30};
+  EXPECT_EQ(density_in(s, 0), 0.25);
+  EXPECT_EQ(density_in(s, 9), 0.25);
+  EXPECT_EQ(density_in(s, 10), 0.0625);
+  EXPECT_EQ(density_in(s, 29), 0.015625);
+  EXPECT_EQ(density_in(s, 30), 0.01);
+  s.density = 0.5;  // nothing to come down to
+  EXPECT_EQ(density_in(s, 0), 0.5);
+  s.ramp_steps = 0;
+  s.density = 0.01;
+  EXPECT_EQ(density_in(s, 0), 0.01);
+}
+
 TEST_F(SyncModeTest, MomentumIsANumberBelowOne) {
   const auto momentum = [&](const char* value) {
     return with(

@@ -122,6 +122,15 @@ std::string modes(const Explanation& e) {
     const RelaxedUse& r = *e.relaxed;
     text += "  " + std::to_string(r.calls) + " relaxed calls on all nodes, " +
             std::to_string(r.full_calls) + " of them over all nodes\n";
+    if (r.sparse_chunks > 0) {
+      text += printed(
+          "  sparse: %llu chunks, of every gradient element %.3g bytes sent; %.3g ms of processor "
+          "per chunk; %llu done again densely\n",
+          static_cast<unsigned long long>(r.sparse_chunks),
+          static_cast<double>(r.sparse_bytes) / static_cast<double>(r.sparse_elements),
+          static_cast<double>(r.sparse_work_us) / 1e3 / static_cast<double>(r.sparse_chunks),
+          static_cast<unsigned long long>(r.redone));
+    }
     if (r.rounds > 0) {
       text += "  " + std::to_string(r.rounds) + " rounds in the background, " +
               std::to_string(r.waits) + " of them waited for\n";
@@ -137,6 +146,7 @@ std::string modes(const Explanation& e) {
     fell_back(r.doubts, "calls kept out, not certain which gradients they held");
     fell_back(r.mismatches, "chunks kept, their group was not of one mind");
     fell_back(r.not_finite, "chunks with gradients that were not finite");
+    fell_back(r.brought, "exact calls took along what a sparse mode had left");
     fell_back(r.deviations, "times the mode ended as the calls changed");
   }
   return text.empty() ? "" : "\nmodes\n" + text;
@@ -222,11 +232,23 @@ nlohmann::json json_of(const Explanation& e) {
   }
   if (e.relaxed) {
     const RelaxedUse& r = *e.relaxed;
-    out["relaxed"] = {{"calls", r.calls},           {"full_calls", r.full_calls},
-                      {"doubts", r.doubts},         {"mismatches", r.mismatches},
-                      {"not_finite", r.not_finite}, {"deviations", r.deviations},
-                      {"rounds", r.rounds},         {"waits", r.waits},
-                      {"mean_gap", r.mean_gap()},   {"longest_gap", r.longest_gap}};
+    out["relaxed"] = {{"calls", r.calls},
+                      {"full_calls", r.full_calls},
+                      {"doubts", r.doubts},
+                      {"mismatches", r.mismatches},
+                      {"not_finite", r.not_finite},
+                      {"deviations", r.deviations},
+                      {"rounds", r.rounds},
+                      {"waits", r.waits},
+                      {"mean_gap", r.mean_gap()},
+                      {"longest_gap", r.longest_gap},
+                      {"sparse_chunks", r.sparse_chunks},
+                      {"redone", r.redone},
+                      {"sparse_elements", r.sparse_elements},
+                      {"sparse_bytes", r.sparse_bytes},
+                      {"sparse_work_us", r.sparse_work_us},
+                      {"sparse_span_us", r.sparse_span_us},
+                      {"brought", r.brought}};
   }
   for (const TimePoint& p : e.timeline) {
     out["timeline"].push_back({{"t", p.t}, {"mbps", p.mbps}, {"active", p.active}});

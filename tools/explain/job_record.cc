@@ -93,6 +93,13 @@ Sample sample_of(const json& line, int size) {
     use.corrections = r.value("corrections", std::uint64_t{0});
     use.gap_steps = r.value("gap_steps", std::uint64_t{0});
     use.longest_gap = r.value("longest_gap", std::uint64_t{0});
+    use.sparse_chunks = r.value("sparse_chunks", std::uint64_t{0});
+    use.redone = r.value("redone", std::uint64_t{0});
+    use.sparse_elements = r.value("sparse_elements", std::uint64_t{0});
+    use.sparse_bytes = r.value("sparse_bytes", std::uint64_t{0});
+    use.brought = r.value("brought", std::uint64_t{0});
+    use.sparse_work_us = r.value("sparse_work_us", std::uint64_t{0});
+    use.sparse_span_us = r.value("sparse_span_us", std::uint64_t{0});
   }
   for (const json& s : line.at("sizes")) {
     SizeTotals& totals = sample.sizes[s.at("up_to")];
@@ -238,6 +245,13 @@ void RelaxedUse::add(const RelaxedUse& other) {
   corrections += other.corrections;
   gap_steps += other.gap_steps;
   longest_gap = std::max(longest_gap, other.longest_gap);
+  sparse_chunks += other.sparse_chunks;
+  redone += other.redone;
+  sparse_elements += other.sparse_elements;
+  sparse_bytes += other.sparse_bytes;
+  brought += other.brought;
+  sparse_work_us += other.sparse_work_us;
+  sparse_span_us += other.sparse_span_us;
 }
 
 double RelaxedUse::mean_gap() const {

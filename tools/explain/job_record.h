@@ -33,6 +33,9 @@ struct RelaxedUse {
                 deviations = 0;
   // shadow_sync: see RelaxedTotals in plugin/telemetry/comm_record.h.
   std::uint64_t rounds = 0, waits = 0, corrections = 0, gap_steps = 0, longest_gap = 0;
+  // sparse: likewise.
+  std::uint64_t sparse_chunks = 0, redone = 0, sparse_elements = 0, sparse_bytes = 0, brought = 0;
+  std::uint64_t sparse_work_us = 0, sparse_span_us = 0;
   // The mean number of steps that a correction came behind its snapshot; 0 where there was none.
   double mean_gap() const;
   void add(const RelaxedUse& other);

@@ -1,0 +1,83 @@
+"""Trains with 8 workers through the plugin with RIFFLE_SPARSE: the same weights everywhere, and nearly
+the accuracy of dense training. A worker whose gradients suddenly lie elsewhere must be noticed: those
+sums are dense, for all, and training goes on."""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import digits
+import results
+
+WORKERS = 8
+STEPS = 400  # 20 / density
+DENSITY = "0.05"
+OPTIONS = None
+
+
+def train(folder, fault=""):
+    """Weights of all workers, course of worker 0, and what worker 0 and the last one logged."""
+    environment = dict(os.environ, WORLD_SIZE=str(WORKERS), RIFFLE_SOCKET_IFNAME="=lo",
+                       RIFFLE_COLLNET="on", RIFFLE_SPARSE=DENSITY, RIFFLE_SPARSE_RAMP="24",
+                       RIFFLE_WARMUP_STEPS="3", NCCL_DEBUG="INFO")
+    command = ["/usr/bin/python3", os.path.join(os.path.dirname(__file__), "worker.py"),
+               "--library", OPTIONS.library, "--plugin", OPTIONS.plugin, "--output", folder,
+               "--steps", str(STEPS), "--fault", fault]
+    logs = [open(os.path.join(folder, f"log{rank}"), "w+") for rank in range(WORKERS)]
+    workers = [subprocess.Popen(command, env=dict(environment, RANK=str(rank)),
+                                stdout=subprocess.DEVNULL, stderr=logs[rank])
+               for rank in range(WORKERS)]
+    deadline = time.monotonic() + 160
+    try:
+        codes = [w.wait(max(0, deadline - time.monotonic())) for w in workers]
+    finally:
+        for worker in workers:
+            worker.kill()
+    texts = []
+    for log in logs:
+        log.seek(0)
+        texts.append(log.read())
+        log.close()
+    if any(codes):
+        raise AssertionError(f"exit codes of the workers: {codes}\n{texts[0]}")
+    return results.weights(folder, WORKERS), results.course(folder), texts
+
+
+class SparseTraining(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        images, test_images, labels, test_labels = digits.load()
+        self.dense = digits.train_alone(STEPS).accuracy(test_images, test_labels)
+
+    def test_nearly_the_accuracy_of_dense_training(self):
+        weights, course, logs = train(self.folder)
+        accuracy = course["course"][-1]["accuracy"]
+        said = [line for line in logs[0].splitlines() if "sparse" in line]
+        print("\n".join(said))
+        print(f"density {DENSITY}: accuracy {accuracy:.4f}, dense {self.dense:.4f}")
+        self.assertTrue(any("sparse from call" in line for line in said))
+        self.assertTrue(results.identical(weights))
+        self.assertGreaterEqual(accuracy, self.dense - 0.02)
+
+    def test_gradients_that_lie_elsewhere_are_summed_densely(self):
+        weights, course, logs = train(self.folder, "moved")
+        accuracy = course["course"][-1]["accuracy"]
+        print(f"density {DENSITY}: accuracy {accuracy:.4f}, dense {self.dense:.4f}")
+        self.assertIn("all nodes sum it densely", logs[-1])
+        self.assertIn("exact from call", logs[0])
+        self.assertTrue(results.identical(weights))
+        self.assertGreaterEqual(accuracy, self.dense - 0.02)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--library", required=True)
+    parser.add_argument("--plugin", required=True)
+    OPTIONS, rest = parser.parse_known_args()
+    unittest.main(argv=sys.argv[:1] + rest, verbosity=2)

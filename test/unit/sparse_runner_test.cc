@@ -1,0 +1,136 @@
+// Nodes that turn out not to be at the same call: the runner alone, without the agreement that
+// keeps that from happening.
+#include "plugin/collective/sparse_runner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "plugin/collective/sparse_run.h"
+#include "plugin/collective/types.h"
+#include "plugin/transport/memory/memory_network.h"
+
+namespace riffle {
+namespace {
+
+constexpr std::uint64_t kElements = 4000;
+
+class Node final : public MeshSink {
+ public:
+  Node(Mesh& mesh, int rank, int nodes) {
+    Layout::Piece piece;
+    piece.valid = piece.total = piece.count = kElements;
+    piece.type = static_cast<int>(DataType::kFloat32);
+    SyncSettings settings;
+    settings.state_limit_bytes = 1 << 30;
+    settings.sparse.density = 0.05;
+    SparseOrder order;
+    for (int i = 0; i < nodes; ++i) order.node_at.push_back(static_cast<std::uint64_t>(i));
+    order.is_sparse = {1};
+    run = std::move(*SparseRun::make(order, {piece}, settings, rank, nodes, kElements));
+    runner = std::make_unique<SparseRunner>(
+        &mesh, SparseRunner::Options{.most_elements = kElements},
+        [this](int, const Status& why) { violation = why.message(); });
+  }
+  void call(float value, std::uint32_t digest) {
+    SparseSegment& s = run->segments(0)[0];
+    for (std::uint64_t i = 0; i < kElements; ++i) {
+      data[i] = value * static_cast<float>(1 + i % 7);
+    }
+    s.send = s.recv = reinterpret_cast<std::byte*>(data.data());
+    s.density = 0.05;
+    s.digest = digest;
+    s.operation.state = Operation::State::kRunning;
+    runner->submit(&s);
+  }
+  SparseSegment& segment() const { return run->segments(0)[0]; }
+
+  void opened(int) override {}
+  Result<std::byte*> place(int peer, const FrameHeader& h) override {
+    return runner->place(peer, h);
+  }
+  void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
+    runner->arrived(peer, h, payload);
+  }
+  void sent(int, std::uint64_t cookie) override { runner->sent(cookie); }
+  void departed(int) override {}
+  void lost(int, const Status& why) override { violation = why.message(); }
+
+  std::unique_ptr<SparseRun> run;
+  std::unique_ptr<SparseRunner> runner;
+  std::vector<float> data = std::vector<float>(kElements);
+  std::string violation;
+};
+
+TEST(SparseRunner, NodesThatAreNotAtTheSameCallSumDenselyAndKeepTheirResiduals) {
+  for (int nodes = 2; nodes <= 7; ++nodes) {
+    for (int odd = 0; odd < nodes; ++odd) {
+      MemoryNetwork network(nodes, static_cast<std::uint64_t>(nodes));
+      std::vector<std::unique_ptr<Node>> all;
+      for (int r = 0; r < nodes; ++r) {
+        all.push_back(std::make_unique<Node>(network.mesh(r), r, nodes));
+        network.set_sink(r, all.back().get());
+      }
+      for (int r = 0; r < nodes; ++r) {
+        for (int p = 0; p < nodes; ++p) {
+          if (p != r) network.mesh(r).open(p);
+        }
+      }
+      while (network.step()) {
+      }
+      for (auto& node : all) node->call(1, 5);
+      while (network.step()) {
+      }
+      std::vector<std::vector<float>> residuals;
+      for (auto& node : all) {
+        ASSERT_EQ(node->segment().operation.state, Operation::State::kDone) << node->violation;
+        EXPECT_EQ(node->segment().outcome, SparseSegment::Outcome::kSparse);
+        residuals.push_back(node->segment().state.residual);
+      }
+      for (int r = 0; r < nodes; ++r) all[r]->call(static_cast<float>(r), r == odd ? 6 : 7);
+      while (network.step()) {
+      }
+      const int sum = nodes * (nodes - 1) / 2;
+      for (int r = 0; r < nodes; ++r) {
+        ASSERT_EQ(all[r]->segment().operation.state, Operation::State::kDone) << all[r]->violation;
+        EXPECT_EQ(all[r]->segment().outcome, SparseSegment::Outcome::kMixedUp) << r;
+        EXPECT_EQ(all[r]->segment().state.residual, residuals[r]);
+        for (std::uint64_t i = 0; i < kElements; ++i) {
+          ASSERT_EQ(all[r]->data[i], static_cast<float>(sum) * static_cast<float>(1 + i % 7));
+        }
+        EXPECT_TRUE(all[r]->runner->is_idle());
+      }
+    }
+  }
+}
+
+TEST(SparseRunner, AMessageThatShowsItsFaultWhenReadIsRefusedAndStopsTheSegment) {
+  MemoryNetwork network(2, 1);
+  Node first(network.mesh(0), 0, 2), second(network.mesh(1), 1, 2);
+  network.set_sink(0, &first);
+  network.set_sink(1, &second);
+  network.mesh(0).open(1);
+  network.mesh(1).open(0);
+  while (network.step()) {
+  }
+  second.call(1, 5);
+  FrameHeader header;
+  header.type = FrameType::kSparse;
+  header.key = 5;
+  header.length = 100;
+  header.total = 5ull << 32 | 100;
+  const Result<std::byte*> place = second.place(0, header);
+  ASSERT_TRUE(place) << place.status().message();
+  std::fill_n(*place, 100, std::byte{0x55});
+  second.arrived(0, header, *place);
+  EXPECT_NE(second.violation.find("magic"), std::string::npos) << second.violation;
+  EXPECT_EQ(second.segment().operation.state, Operation::State::kRunning);
+  second.runner->fail();
+  EXPECT_EQ(second.segment().operation.state, Operation::State::kFailed);
+  EXPECT_TRUE(second.runner->is_idle());
+}
+
+}  // namespace
+}  // namespace riffle
