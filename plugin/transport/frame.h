@@ -28,6 +28,7 @@ enum class FrameType : std::uint8_t {
   kFault = 7,      // a node was lost or failed; payload: a sentence naming it
   kProbe = 8,      // active probing of the network during connect (collective/probe_flows.h)
   kDone = 9,       // operations that some, or all, nodes have finished (collective/survivors.h)
+  kLength = 10,    // asks, or tells, how many elements of a call are valid (collective/lengths.h)
 };
 
 struct FrameHeader {
