@@ -55,7 +55,7 @@ struct Chunk {
   std::uint16_t step_class = 0;     // on the wire: 0 for the exact lanes, else 1 + the relaxed step
   const std::byte* send = nullptr;  // element 0 of the chunk
   std::byte* recv = nullptr;
-  std::uint64_t count = 0;  // elements
+  std::uint64_t count = 0;  // elements, of which there may be none
   std::uint64_t cell = 1;   // elements per piece
   std::size_t element_bytes = 1;
   std::uint64_t not_final = 0;  // elements

@@ -95,8 +95,6 @@ Result<Communicator*> connect(std::span<const Handle* const> handles, int /*rank
 
 void close(Communicator* communicator) { delete communicator; }
 
-bool identifies_calls(const Communicator* c) { return c->identifies_calls(); }
-
 bool reduce_support(int nccl_type, int nccl_op) {
   return nccl_type >= 0 && nccl_type < kDataTypes && nccl_op >= 0 && nccl_op < kReduceOps;
 }

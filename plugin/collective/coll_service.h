@@ -35,12 +35,9 @@ void close(Communicator* communicator);
 
 bool reduce_support(int nccl_type, int nccl_op);
 
-// True where a relaxed mode is wanted: then all_reduce() calls identity::identify() itself.
-bool identifies_calls(const Communicator* c);
-
 // Null request: 64 are in flight, RIFFLE_KEEP_BYTES are in use, or the nodes are just agreeing on a
 // mode; call again. Calls must come in the same order on all nodes. `coll`: what identity.h knows
-// NCCL's object as.
+// NCCL's object as; 0: nothing.
 Result<Request*> all_reduce(Communicator* c, const void* send, void* recv, std::size_t count,
                             DataType type, ReduceOp op, std::uint64_t coll = 0);
 // The vector of all nodes' blocks, n * bytes_per_rank bytes, seen through the window

@@ -137,9 +137,21 @@ void Communicator::post(Request* request) {
   post(&request->operation);
 }
 
+const CallIdentity& Communicator::identify(const CallShape& shape) {
+  identity_ = identity::identify(shape);
+  return identity_;
+}
+
+void Communicator::post_exact(Request* request) {
+  request->operation.valid = identity_.is_sure ? identity_.valid_elements : Operation::kUnknown;
+  post(request);
+}
+
 bool Communicator::post_all_reduce(Request* request, const CallShape& shape) {
+  identity_ = {};
   if (relaxed_ == nullptr) {
-    post(request);
+    if (shape.coll != 0) (void)identify(shape);
+    post_exact(request);
     return true;
   }
   const RelaxedCalls::Answer answer = relaxed_->all_reduce(shape, &request->staged);
@@ -148,7 +160,7 @@ bool Communicator::post_all_reduce(Request* request, const CallShape& shape) {
     request->operation.state.store(Operation::State::kRunning, std::memory_order_relaxed);
   } else if (answer == RelaxedCalls::Answer::kExact) {
     if (!request->staged.input.empty()) request->operation.send = request->staged.input.data();
-    post(request);
+    post_exact(request);
   }
   return answer != RelaxedCalls::Answer::kBusy;
 }
@@ -223,7 +235,7 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
                        .rank = rank_,
                        .size = size_,
                        .chunk_bytes = options.engine.chunk_bytes},
-        RelaxedCalls::Hooks{.identify = identity::identify,
+        RelaxedCalls::Hooks{.identify = [this](const CallShape& shape) { return identify(shape); },
                             .post = [this](Operation* operation) { post(operation); }});
     if (recording_) recording_->watch([this] { return relaxed_->totals(); });
     if (sync.mode == SyncMode::kSparse) {

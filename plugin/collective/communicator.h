@@ -20,6 +20,7 @@
 #include "plugin/collective/recording.h"
 #include "plugin/collective/relaxed_calls.h"
 #include "plugin/collective/session.h"
+#include "plugin/policy/call_identity.h"
 #include "plugin/transport/reactor.h"
 #include "plugin/transport/tcp_mesh.h"
 #include "topology/fabric/fabric.h"
@@ -59,10 +60,9 @@ class Communicator final : private Reactor::WakeHandler {
   // False: there is no room for it now.
   bool keep_input(Request* request, std::size_t bytes);
   void post(Request* request);
-  // An all-reduce, filled but not posted, as `shape` says. False: not now, it is free again.
+  // An all-reduce, filled but not posted, as `shape` says, whose identity is looked up if it names
+  // a coll object. False: not now, it is free again.
   bool post_all_reduce(Request* request, const CallShape& shape);
-  // Calls of identity::identify() are made by post_all_reduce().
-  bool identifies_calls() const { return relaxed_ != nullptr; }
   Result<bool> test(Request* request, int* bytes);
   void fence(const void* base, std::size_t size);
 
@@ -71,6 +71,10 @@ class Communicator final : private Reactor::WakeHandler {
 
   // Requests, and the segments of the calls of a mode that begins and of one that ends.
   static constexpr std::size_t kMaxOperations = kMaxRequests + 2 * RelaxedRun::kMaxSegments;
+
+  // NCCL's progress thread.
+  const CallIdentity& identify(const CallShape& shape);
+  void post_exact(Request* request);  // the call that was looked up last
 
   // Reactor thread.
   void on_wake() override;
@@ -105,6 +109,7 @@ class Communicator final : private Reactor::WakeHandler {
   std::array<Operation*, kMaxOperations> posted_{};
   std::atomic<std::uint64_t> posted_head_{0}, posted_tail_{0};
   std::size_t next_request_ = 0;
+  CallIdentity identity_;             // of the last call looked up; NCCL's progress thread
   std::unique_ptr<KeptInputs> kept_;  // null unless RIFFLE_ON_LOSS=continue; NCCL's progress thread
   bool said_too_large_ = false;
 

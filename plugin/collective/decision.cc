@@ -10,6 +10,7 @@
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/policy/agreement.h"
+#include "plugin/policy/identity.h"
 #include "plugin/transport/device.h"
 #include "plugin/version.h"
 #include "topology/fabric/fabric_file.h"
@@ -64,6 +65,18 @@ std::string find_problem(const std::vector<NodeReport>& reports) {
   return "";
 }
 
+// Whether all nodes hear from NCCL what their calls are; said where only some do.
+bool know_lengths(const std::vector<NodeReport>& reports) {
+  const auto knows = [](const NodeReport& r) { return r.knows_lengths; };
+  const auto in_the_dark = std::find_if_not(reports.begin(), reports.end(), knows);
+  if (in_the_dark == reports.end()) return true;
+  if (std::any_of(reports.begin(), reports.end(), knows)) {
+    log_info("calls are moved as NCCL posts them, padding and all: " + who(*in_the_dark) +
+             " has no profiler events (NCCL_PROFILER_PLUGIN, from NCCL 2.27 on)");
+  }
+  return false;
+}
+
 NodeReport own_report(int rank, int device, const std::string& job) {
   NodeReport r;
   r.rank = rank;
@@ -77,6 +90,7 @@ NodeReport own_report(int rank, int device, const std::string& job) {
   r.rate_kbps = static_cast<std::int64_t>(d.speed_mbps) * 1000;
   r.knows_rate = d.knows_speed;
   r.speed = measure_machine();
+  r.knows_lengths = config().valid_length && identity::is_told();
   if (const Status s = agreement::check_local(job); !s) r.problem = s.message();
   return r;
 }
@@ -152,6 +166,7 @@ Verdict decide(const std::vector<NodeReport>& reports, const Fabric* probed, con
   choice->plans.relaxed = relaxed_plans(*fabric, sync_settings().mode);
   verdict.plans = encode(choice->plans);
   verdict.digest = digest(choice->plans);
+  verdict.knows_lengths = know_lengths(reports);
   if (probed != nullptr) verdict.network = network_text(*probed);
   return verdict;
 }

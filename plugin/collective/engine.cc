@@ -21,7 +21,11 @@ int member_at(const GroupRun& run, std::uint64_t element) {
 }
 
 Engine::Engine(Mesh* mesh, const EngineOptions& options, Violation violation)
-    : mesh_(mesh), options_(options), violation_(std::move(violation)), send_window_(mesh) {
+    : mesh_(mesh),
+      options_(options),
+      violation_(std::move(violation)),
+      send_window_(mesh),
+      lengths_(mesh) {
   RIFFLE_CHECK(options_.piece_bytes <= kMaxFramePayload, "a piece must fit a frame");
   options_.piece_bytes = std::min(options_.piece_bytes, options_.chunk_bytes);
   operations_.resize(options_.max_operations);
@@ -164,6 +168,7 @@ void Engine::start_chunks() {
       break;
     }
     Operation* operation = operations_[first_operation_];
+    if (!lengths_.find(operation, next_seq_)) break;
     start(chunk, operation);
     if (!failed_ && operation->next_element == operation->count) {
       first_operation_ = (first_operation_ + 1) % operations_.size();
@@ -189,17 +194,20 @@ void Engine::start(Chunk& chunk, Operation* operation) {
   const bool is_planned =
       operation->collective == Collective::kAllReduce && operation->step == Operation::kExact;
   const std::size_t bytes = is_planned ? chunk.generation->chunk_bytes() : options_.chunk_bytes;
-  chunk.count = std::min<std::uint64_t>(operation->count - operation->next_element,
-                                        bytes / chunk.element_bytes);
-  const std::uint64_t at = operation->next_element * chunk.element_bytes;
+  const std::uint64_t first = operation->next_element;
+  const auto posted =
+      std::min<std::uint64_t>(operation->count - first, bytes / chunk.element_bytes);
+  // Chunks without a valid element keep their number, and so all others their lanes.
+  chunk.count = std::min(operation->length - std::min(operation->length, first), posted);
+  const std::uint64_t at = first * chunk.element_bytes;
   chunk.send = operation->send + at;
   chunk.recv = operation->recv + at;
   chunk.sends = 0;
   ++running_;
   ++operation->running_chunks;
 
-  cut(chunk);
-  operation->next_element += chunk.count;
+  cut(chunk, posted);
+  operation->next_element += posted;
   announce(chunk);
   const Shard whole = chunk.whole();
   for (int i = 0; i < whole.fragments(); ++i) {
@@ -238,17 +246,23 @@ void Engine::keep(Chunk& chunk) {
   chunk.not_final = 0;
 }
 
-// Turns shares into elements for this chunk and clears the state of its groups.
-void Engine::cut(Chunk& chunk) {
+// Turns shares into elements for this chunk, of which NCCL posted `posted`, and clears the state of
+// its groups. The valid ones are shared out evenly; but where a ring is, who owns an element is
+// also where its sum begins, and that must not depend on what happens to be known of the length.
+void Engine::cut(Chunk& chunk, std::uint64_t posted) {
   const Operation& o = *chunk.operation;
-  const std::uint64_t grain = kGrainBytes / chunk.element_bytes;
+  const std::size_t grain_bytes =
+      chunk.step_class == 0 ? chunk.generation->grain_bytes(chunk.count * chunk.element_bytes)
+                            : kGrainBytes;
+  const std::uint64_t grain = grain_bytes / chunk.element_bytes;
+  const std::uint64_t shared = chunk.generation->has_rings() ? posted : chunk.count;
   for (std::size_t g = 0; g < chunk.program->groups.size(); ++g) {
     const LocalGroup& local = chunk.program->groups[g];
     GroupRun& run = chunk.runs[g];
     run.cuts.resize(local.group.cuts.size());
     for (std::size_t i = 0; i < run.cuts.size(); ++i) {
       if (o.collective == Collective::kAllReduce) {
-        run.cuts[i] = element_of(local.group.cuts[i], chunk.count, grain);
+        run.cuts[i] = std::min(element_of(local.group.cuts[i], shared, grain), chunk.count);
       } else {  // block i begins at i * block in the whole vector
         const std::uint64_t begin = i * o.block;
         const std::uint64_t window = o.window + o.next_element;
@@ -306,7 +320,8 @@ void Engine::finish_if_done(Chunk& chunk) {
 void Engine::count(const Operation& operation) const {
   const std::uint64_t now_ns = mesh_->now_ns();
   if (operation.collective == Collective::kAllReduce) {
-    options_.counters->ended(now_ns, operation.began_ns, operation.count * size_of(operation.type));
+    options_.counters->ended(now_ns, operation.began_ns,
+                             operation.length * size_of(operation.type));
   } else {
     options_.counters->ended_other(now_ns);
   }
@@ -329,6 +344,7 @@ void Engine::fail() {
   for (const auto& generation : generations_) generation->clear_flows();
   for (auto& early : early_) early.clear();
   send_window_.clear();
+  lengths_.clear();
   running_ = 0;
 }
 

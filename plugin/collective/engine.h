@@ -26,6 +26,7 @@
 
 #include "plugin/collective/chunk.h"
 #include "plugin/collective/generation.h"
+#include "plugin/collective/lengths.h"
 #include "plugin/collective/operation.h"
 #include "plugin/collective/pattern.h"
 #include "plugin/collective/send_window.h"
@@ -77,10 +78,16 @@ class Engine final : private ExecutorContext {
   // How often a chunk that could have started waited for a hold.
   std::uint64_t holds_reached() const { return holds_reached_; }
 
+  // Only valid elements of all-reduces are moved; the same on all nodes, before the first
+  // operation.
+  void use_lengths(bool is_on) { lengths_.use(is_on); }
+  // Calls that this node asked the others about.
+  std::uint64_t lengths_asked() const { return lengths_.asked(); }
+
   // Queues an operation; its state leaves kRunning when it is over. At most max_operations at once.
   void submit(Operation* operation);
 
-  // The mesh's data and credit frames, as in MeshSink.
+  // The mesh's frames of data, credits and lengths, as in MeshSink.
   Result<std::byte*> place(int peer, const FrameHeader& header);
   void arrived(int peer, const FrameHeader& header, std::byte* payload);
   void sent(std::uint64_t cookie);
@@ -117,7 +124,7 @@ class Engine final : private ExecutorContext {
   void start_chunks();
   void start(Chunk& chunk, Operation* operation);
   void choose_program(Chunk& chunk, const Operation& operation);
-  void cut(Chunk& chunk);
+  static void cut(Chunk& chunk, std::uint64_t posted);
   static void keep(Chunk& chunk);
   void announce(Chunk& chunk);
   void feed_early(Chunk& chunk);
@@ -133,11 +140,13 @@ class Engine final : private ExecutorContext {
   void give_back(Generation& generation, int peer, int level, const void* slot);
   Result<std::byte*> take_slot(int peer, const FrameHeader& header);
   void take_credits(int peer, const FrameHeader& header);
+  void take_length(int peer, const FrameHeader& header);
 
   Mesh* mesh_;
   EngineOptions options_;
   Violation violation_;
   SendWindow send_window_;
+  Lengths lengths_;
   // By number, one to kMaxGenerations; all but the prepared one know their first chunk.
   std::vector<std::unique_ptr<Generation>> generations_;
   std::vector<std::unique_ptr<Generation>> dropped_;

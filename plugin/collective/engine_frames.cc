@@ -41,7 +41,7 @@ Status refuse(int peer, const FrameHeader& header, const std::string& why) {
 
 Result<std::byte*> Engine::place(int peer, const FrameHeader& header) {
   if (generations_.empty()) return refuse(peer, header, "no plan is installed here");
-  if (failed_ || header.type == FrameType::kCredit) return discard_->data();
+  if (failed_ || header.type != FrameType::kData) return discard_->data();
   const Chunk& chunk = chunks_[header.seq % chunks_.size()];
   const bool runs = chunk.active && chunk.seq == header.seq;
   if (runs) {
@@ -133,6 +133,7 @@ Result<Engine::Target> Engine::resolve(int peer, const FrameHeader& header,
 void Engine::arrived(int peer, const FrameHeader& header, std::byte* payload) {
   if (failed_) return;
   if (header.type == FrameType::kCredit) return take_credits(peer, header);
+  if (header.type == FrameType::kLength) return take_length(peer, header);
   Chunk& chunk = chunks_[header.seq % chunks_.size()];
   if (!chunk.active || chunk.seq != header.seq) {
     early_[header.seq % chunks_.size()].push_back({peer, header, payload});
@@ -167,6 +168,14 @@ void Engine::take_credits(int peer, const FrameHeader& header) {
     return pump(*generation, peer, level);
   }
   // Of a generation that has ended here: nobody waits for them.
+}
+
+void Engine::take_length(int peer, const FrameHeader& header) {
+  const Chunk& chunk = chunks_[header.seq % chunks_.size()];
+  const bool runs = chunk.active && chunk.seq == header.seq;
+  const Status taken = lengths_.arrived(peer, header, runs ? chunk.operation : nullptr, next_seq_);
+  if (!taken) return violation_(peer, taken);
+  start_chunks();
 }
 
 // --------------------------------------------------------------------------------------- sending

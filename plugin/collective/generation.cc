@@ -1,6 +1,7 @@
 #include "plugin/collective/generation.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -36,6 +37,37 @@ void add_demand(const LocalGroup& local, int from, int to, const EngineOptions& 
       if (shard != from) demand->add_shard(local.group, shard, o);
     }
   }
+}
+
+bool has_rings(const PlanSet& plans) {
+  for (const GroupPlan& plan : plans.lanes) {
+    for (const Level& level : plan.levels) {
+      for (const Group& g : level.groups) {
+        if (g.pattern == Pattern::kRing) return true;
+      }
+    }
+  }
+  return false;
+}
+
+// The grain of small chunks. Slots are made for the shards of full chunks; half of the smallest
+// one, and half of a full chunk, keep a small chunk's shards below them. A ring's sums depend on
+// who owns what: those stay as they are.
+std::size_t small_grain(const PlanSet& plans, std::size_t chunk_bytes) {
+  if (has_rings(plans) || chunk_bytes < 2 * Generation::kSmallChunk) return kGrainBytes;
+  std::uint64_t least = kShareUnits;
+  for (const GroupPlan& plan : plans.lanes) {
+    for (const Level& level : plan.levels) {
+      for (const Group& g : level.groups) {
+        for (std::size_t j = 0; j < g.members.size(); ++j) {
+          const std::uint64_t shard = g.cuts[j + 1] - g.cuts[j];
+          if (shard > 0) least = std::min(least, shard);
+        }
+      }
+    }
+  }
+  const std::uint64_t half = least * chunk_bytes / kShareUnits / 2;
+  return std::clamp<std::size_t>(std::bit_floor(half), kGrainBytes, Generation::kSmallGrain);
 }
 
 // The window of one node: options.send_bytes for the node that sends most, less in proportion for
@@ -154,6 +186,8 @@ Result<std::unique_ptr<Generation>> Generation::make(const PlanSet& plans, std::
     return invalid_argument("plan: " + std::to_string(levels) + " levels, accepted are at most " +
                             std::to_string(kBlocksLevel - 1));
   }
+  g->has_rings_ = riffle::has_rings(plans);
+  g->small_grain_ = small_grain(plans, g->chunk_bytes_);
   g->send_bytes_ = send_window(plans, rank, options);
   for (const Program& lane : g->lanes_) {
     const std::size_t frames = frames_of(lane, g->chunk_bytes_, options.piece_bytes);

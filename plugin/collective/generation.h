@@ -45,6 +45,9 @@ struct EngineOptions {
 class Generation {
  public:
   static constexpr std::uint64_t kNotAgreed = ~0ull;
+  // Small chunks take as long as their messages are many, so their shards are few: of 4 KiB where
+  // the plan's shards are not smaller anyway.
+  static constexpr std::size_t kSmallChunk = 32 << 10, kSmallGrain = 4 << 10;
 
   // `plans` must have passed validate(). Fails if the plan does not compile for this node or there
   // is no memory.
@@ -53,7 +56,12 @@ class Generation {
 
   std::uint64_t number() const { return number_; }
   std::size_t chunk_bytes() const { return chunk_bytes_; }  // of all-reduces
-  std::size_t send_bytes() const { return send_bytes_; }    // this node's part of them
+  bool has_rings() const { return has_rings_; }             // in any lane of any node
+  // What limits of shards are multiples of, in bytes, in a chunk of this many.
+  std::size_t grain_bytes(std::size_t chunk) const {
+    return chunk <= kSmallChunk ? small_grain_ : kGrainBytes;
+  }
+  std::size_t send_bytes() const { return send_bytes_; }  // this node's part of them
   // Frames of all its chunks that can run at once: more of them never wait for the send window.
   std::size_t most_waiting() const { return most_waiting_; }
   const Program& program_of(Collective collective, std::uint64_t seq) const {
@@ -84,6 +92,8 @@ class Generation {
 
   std::uint64_t number_ = 0;
   std::size_t chunk_bytes_ = 0;
+  bool has_rings_ = false;
+  std::size_t small_grain_ = kGrainBytes;
   std::size_t send_bytes_ = 0;
   std::size_t most_waiting_ = 0;
   std::vector<Program> lanes_;

@@ -25,6 +25,7 @@ std::vector<std::uint8_t> encode(const std::vector<NodeReport>& reports) {
     w.number(r.knows_rate ? 1 : 0);
     w.number(static_cast<std::uint64_t>(r.speed.reduce_mbps));
     w.number(static_cast<std::uint64_t>(r.speed.stack_mbps));
+    w.number(r.knows_lengths ? 1 : 0);
   }
   return w.take();
 }
@@ -44,6 +45,7 @@ Result<std::vector<NodeReport>> decode_reports(const std::vector<std::uint8_t>& 
     r.knows_rate = reader.number() != 0;
     r.speed.reduce_mbps = static_cast<std::int64_t>(reader.number());
     r.speed.stack_mbps = static_cast<std::int64_t>(reader.number());
+    r.knows_lengths = reader.number() != 0;
     reports.push_back(std::move(r));
   }
   if (!reader.is_complete()) return mangled("report");
@@ -58,6 +60,7 @@ std::vector<std::uint8_t> encode(const Verdict& v) {
   w.texts(v.hosts);
   w.blob(v.plans);
   w.number(v.digest);
+  w.number(v.knows_lengths ? 1 : 0);
   w.blob(v.network);
   return w.take();
 }
@@ -71,6 +74,7 @@ Result<Verdict> decode_verdict(const std::vector<std::uint8_t>& bytes) {
   v.hosts = reader.texts();
   v.plans = reader.blob<std::vector<std::uint8_t>>();
   v.digest = reader.number();
+  v.knows_lengths = reader.number() != 0;
   v.network = reader.text();
   if (!reader.is_complete()) return mangled("verdict");
   return v;

@@ -22,6 +22,7 @@ struct NodeReport {
   std::int64_t rate_kbps = 0;        // of its device
   bool knows_rate = false;           // rate_kbps is what hardware says, not a guess
   MachineSpeed speed;                // measured
+  bool knows_lengths = false;        // NCCL tells it what its calls are (plugin/policy/identity.h)
 };
 
 // Node 0's decision for everybody.
@@ -32,6 +33,7 @@ struct Verdict {
   std::vector<std::string> hosts;   // of all nodes in rank order, for messages
   std::vector<std::uint8_t> plans;  // encoded PlanSet
   std::uint64_t digest = 0;         // of the plans, as node 0 sees them
+  bool knows_lengths = false;       // all do: only valid elements are moved (lengths.h)
   std::string network;              // what probing found, as a fabric file; empty: nothing
 };
 

@@ -39,6 +39,10 @@ struct Operation {
   static constexpr std::int64_t kExact = -1;
   std::int64_t step = kExact;
   std::uint32_t lane = 0;
+  // How many elements, from the first on, mean something, if this node knows; the others' `recv`
+  // may be left as it was (lengths.h).
+  static constexpr std::uint64_t kUnknown = ~0ull;
+  std::uint64_t valid = kUnknown;
   // Where nodes may be lost and the others go on (survivors.h): a copy of the input if the
   // operation overwrites it (in place), else null. The poster's, until the operation is over.
   const std::byte* kept = nullptr;
@@ -50,6 +54,7 @@ struct Operation {
   std::atomic<State> state{State::kFree};
 
   // Engine thread only.
+  std::uint64_t length = 0;        // of `count`, what is reduced: as all nodes agreed
   std::uint64_t next_element = 0;  // first element not yet in a chunk
   int running_chunks = 0;
   std::uint64_t began_ns = 0;  // only where operations are counted

@@ -139,6 +139,11 @@ Status Session::install(const PlanSet& plans, const Verdict& verdict) {
     names_[i] += " (" + verdict.hosts[i] + ")";
   }
   if (rank_ == 0) plans_ = plans;
+  if (survivors_) {
+    survivors_->use_lengths(verdict.knows_lengths);
+  } else {
+    engine_->use_lengths(verdict.knows_lengths);
+  }
   return survivors_ ? survivors_->install(plans) : engine_->install(plans);
 }
 
@@ -226,6 +231,7 @@ Result<std::byte*> Session::place(int peer, const FrameHeader& header) {
   switch (header.type) {
     case FrameType::kData:
     case FrameType::kCredit:
+    case FrameType::kLength:
       if (engine_) return engine_->place(peer, header);
       return remote_error("a frame of no term, where nodes may be lost");
     case FrameType::kSparse:
@@ -245,7 +251,8 @@ Result<std::byte*> Session::place(int peer, const FrameHeader& header) {
 void Session::arrived(int peer, const FrameHeader& header, std::byte* payload) {
   if (is_of_survivors(header)) {
     survivors_->arrived(peer, header, payload);
-  } else if (header.type == FrameType::kData || header.type == FrameType::kCredit) {
+  } else if (header.type == FrameType::kData || header.type == FrameType::kCredit ||
+             header.type == FrameType::kLength) {
     engine_->arrived(peer, header, payload);
   } else if (header.type == FrameType::kSparse) {
     sparse_->arrived(peer, header, payload);

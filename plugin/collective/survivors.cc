@@ -37,6 +37,7 @@ Survivors::~Survivors() = default;
 Status Survivors::make_term(const Membership& members, const PlanSet& plans,
                             std::unique_ptr<Term>* made) {
   auto term = std::make_unique<Term>(this, members);
+  term->engine.use_lengths(uses_lengths_);
   if (Status s = term->engine.install(plans); !s) return s;
   if (term->is_root()) term->plans = plans;
   *made = std::move(term);
@@ -158,10 +159,12 @@ void Survivors::begin(std::uint64_t number) {
   o.send = user.send;
   o.recv = user.recv;
   o.count = user.count;
+  o.valid = user.valid;
   o.block = user.block;
   o.window = user.window;
   o.is_dry = user.is_dry;
   if (term_->mesh.size() == 1) {  // the last one left: no plan, and nothing to add
+    o.length = o.count;
     if (o.recv != o.send && !o.is_dry) std::memcpy(o.recv, o.send, o.count * size_of(o.type));
     return o.state.store(Operation::State::kDone, std::memory_order_relaxed);
   }
@@ -195,7 +198,7 @@ void Survivors::advance() {
     const std::size_t members = term_->mesh.members().nodes.size();
     const std::size_t all = static_cast<std::size_t>(mesh_->size());
     if (members < all && options_.survivors.rescales && o.op == ReduceOp::kSum && !o.is_dry) {
-      rescale(o.recv, o.count, o.type, static_cast<double>(all) / static_cast<double>(members));
+      rescale(o.recv, o.length, o.type, static_cast<double>(all) / static_cast<double>(members));
     }
     ++done_;
   }

@@ -80,8 +80,9 @@ class Survivors {
   Survivors(const Survivors&) = delete;
   Survivors& operator=(const Survivors&) = delete;
 
-  Status install(const PlanSet& plans);  // the plan of connect
-  void start(const PlanSet& plans);      // connect is over; node 0 gives the plan
+  void use_lengths(bool is_on) { uses_lengths_ = is_on; }  // lengths.h; before install()
+  Status install(const PlanSet& plans);                    // the plan of connect
+  void start(const PlanSet& plans);                        // connect is over; node 0 gives the plan
   void submit(Operation* operation);
   // All operations fail, nothing is sent any more.
   void fail();
@@ -155,7 +156,7 @@ class Survivors {
   std::unique_ptr<Term> term_;                 // the one that runs or ran last
   std::unique_ptr<Term> next_;                 // that was accepted, or waits for old frames
   std::vector<std::unique_ptr<Term>> former_;  // whose frames may still be under way
-  bool is_started_ = false, is_frozen_ = false, has_failed_ = false;
+  bool is_started_ = false, is_frozen_ = false, has_failed_ = false, uses_lengths_ = false;
 
   std::vector<Entry> entries_;
   std::uint64_t posted_ = 0, done_ = 0, released_ = 0;

@@ -4,7 +4,8 @@
 //   flags   datatype, operator, collective,    length  bytes of the payload
 //           generation (lowest bits)
 //   credit_class  0 for an exact sum, else 1 + the step of the relaxed groups
-// A credit frame's seq is the whole number of its generation.
+// A credit frame's seq is the whole number of its generation. A frame about a length has the chunk
+// in seq, the elements in offset, and what it is in key (lengths.h).
 #pragma once
 
 #include <cstdint>

@@ -150,7 +150,7 @@ abi::NcclResult connect(void** handles, int count, int rank, void* listener, voi
     if (!made) return made.status();
     if (*made != nullptr) {
       try {
-        std::unique_ptr<Collective> object(new Collective{*made, {}, identity::is_wanted()});
+        std::unique_ptr<Collective> object(new Collective{*made, {}, identity::is_looked_up()});
         if (object->has_identity) identity::begin_coll(id_of(object.get()), count);
         *coll = object.release();
       } catch (...) {
@@ -215,14 +215,10 @@ abi::NcclResult iallreduce(void* coll, void* send, void* recv, Count count, abi:
     if (Status status = to_size(count, &elements); !status) return status;
     if (Status status = check_operation(type, op); !status) return status;
     const Collective& c = collective(coll);
-    Status status = publish_request(
+    return publish_request(
         coll::all_reduce(c.service, send, recv, elements, static_cast<DataType>(type),
-                         static_cast<ReduceOp>(op), id_of(coll)),
+                         static_cast<ReduceOp>(op), c.has_identity ? id_of(coll) : 0),
         request);
-    if (c.has_identity && !coll::identifies_calls(c.service) && *request != nullptr) {
-      (void)identity::identify({id_of(coll), send, recv, elements, type, op});
-    }
-    return status;
   });
 }
 

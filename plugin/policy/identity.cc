@@ -25,13 +25,20 @@ void say_once(const CallIdentity& identity) {
            "; such calls stay exact");
 }
 
-}  // namespace
-
-bool is_wanted() {
+// Without them something that was asked for is missing.
+bool is_needed() {
   return config().identity == "on" ||
          (config().identity == "auto" &&
           (config().sync != "exact" || sparse_wish(config().sparse).is_on));
 }
+
+}  // namespace
+
+bool is_wanted() { return is_needed() || (config().identity == "auto" && config().valid_length); }
+
+bool is_told() { return is_wanted() && book().is_told(); }
+
+bool is_looked_up() { return is_needed() || is_told(); }
 
 // Never destroyed: NCCL's threads may outlive static objects.
 IdentityBook& book() {

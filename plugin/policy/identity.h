@@ -23,9 +23,13 @@
 
 namespace riffle::identity {
 
-// Whether this process asks NCCL for events: RIFFLE_IDENTITY=on, or a mode that needs identities.
-// Where it is false nothing below needs to be called.
+// Whether this process asks NCCL for events: RIFFLE_IDENTITY=on, or a mode or RIFFLE_VALID_LENGTH
+// that needs identities. Where it is false nothing below needs to be called.
 bool is_wanted();
+// ... and NCCL tells of some communicator that lives.
+bool is_told();
+// Whether calls are to be looked up: wanted, and told or missed.
+bool is_looked_up();
 
 // The first half: for the profiler's tables.
 IdentityBook& book();

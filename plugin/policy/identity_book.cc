@@ -57,6 +57,11 @@ void* IdentityBook::begin_communicator(const CommEvents::About& about, int* mask
   return number_as_pointer((std::uintptr_t{life} << kSlotBits) | (index + 1));
 }
 
+bool IdentityBook::is_told() const {
+  const std::scoped_lock lock(mutex_);
+  return !masks_.empty();
+}
+
 void IdentityBook::end_communicator(void* context) {
   std::uint32_t life;
   const std::scoped_lock lock(mutex_);

@@ -64,6 +64,8 @@ class IdentityBook {
   CallIdentity identify(CallQueue& queue, const CallShape& call);
   CallIdentity look(const CallQueue& queue, const CallShape& call) const;
   Counts counts() const;
+  // Whether a communicator lives whose events are asked for.
+  bool is_told() const;
 
  private:
   struct Region {

@@ -60,7 +60,7 @@ Result<FrameHeader> decode(const FrameBytes& bytes) {
   FrameHeader header;
   const std::uint8_t type = bytes[kTypeAt];
   if (type < static_cast<std::uint8_t>(FrameType::kData) ||
-      type > static_cast<std::uint8_t>(FrameType::kSparse)) {
+      type > static_cast<std::uint8_t>(FrameType::kLength)) {
     return remote_error("unknown frame type " + std::to_string(type));
   }
   header.type = static_cast<FrameType>(type);

@@ -89,6 +89,7 @@ Verdict Member::decide(const std::vector<NodeReport>& reports) const {
   for (const NodeReport& r : reports) verdict.hosts.push_back(r.host);
   verdict.plans = encode(scenario_.plans);
   verdict.digest = digest(scenario_.plans);
+  verdict.knows_lengths = scenario_.has_lengths;
   return verdict;
 }
 
@@ -204,6 +205,10 @@ void Member::post() {
   }
   p->operation.type = call.type;
   p->operation.count = call.count;
+  // Now nobody knows, now every third node does not.
+  const bool knows =
+      next_call_ % 5 != 0 && (next_call_ + static_cast<std::uint64_t>(rank_)) % 3 != 0;
+  p->operation.valid = knows ? call.count : Operation::kUnknown;
   p->operation.send = input.data();
   p->operation.recv = p->recv.data();
   p->operation.state = Operation::State::kRunning;

@@ -43,7 +43,10 @@ std::int64_t fastest_kbps(const Fabric& fabric) {
 
 class Drawing {
  public:
-  explicit Drawing(std::uint64_t seed) : random_(seed) { s_.seed = seed; }
+  explicit Drawing(std::uint64_t seed) : random_(seed) {
+    s_.seed = seed;
+    s_.has_lengths = seed % 2 == 0;
+  }
 
   Scenario draw() {
     draw_fabric();

@@ -53,6 +53,8 @@ struct Scenario {
   std::uint64_t most_think_ns = 0;   // between a completion and the next post
   std::uint64_t most_linger_ns = 0;  // between the last completion and close
   bool probes = false;               // while connecting
+  // Calls have a length that some nodes, or none, do not know (collective/lengths.h).
+  bool has_lengths = false;
   // Epochs, if session.epochs is on: planning, and preparing a plan, take up to this.
   std::uint64_t most_planning_ns = 0;
   std::vector<Fault> faults;  // in order of time

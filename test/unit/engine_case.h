@@ -26,6 +26,7 @@ struct Call {
   bool in_place;
   std::int64_t step = Operation::kExact;
   std::uint32_t lane = 0;
+  std::uint64_t valid = 0;                                // elements that are reduced
   std::vector<std::vector<std::byte>> input, send, recv;  // per node; recv has guard bytes
   std::vector<std::unique_ptr<Operation>> operations;
 };
@@ -90,9 +91,10 @@ struct PlanChange {
 
 class EngineCase {
  public:
-  // `switches`: how often the plan changes while the calls run.
-  explicit EngineCase(std::uint64_t seed, int switches = 0)
-      : random_(seed), nodes_(2 + below(15)), switches_(switches) {
+  // `switches`: how often the plan changes while the calls run. `lengths`: calls are padded, and
+  // none, some or all of the nodes know how much of each is valid (lengths.h).
+  explicit EngineCase(std::uint64_t seed, int switches = 0, bool lengths = false)
+      : random_(seed), nodes_(2 + below(15)), switches_(switches), has_lengths_(lengths) {
     plans_ = RandomPlans(random_()).plans(nodes_);
     options_.piece_bytes = 64u << below(4);
     options_.chunk_bytes = options_.piece_bytes * (1 + below(5));
@@ -107,6 +109,7 @@ class EngineCase {
     EngineCluster cluster(plans_, options_, random_());
     const int calls = 1 + below(6) + 2 * switches_;
     for (int i = 0; i < calls; ++i) calls_.push_back(make_call());
+    if (has_lengths_) hide_lengths(&cluster);
     roundings_ = roundings(plans_);
     used_ = {{0, plans_}};
     if (std::string e = execute(&cluster); !e.empty()) return e;
@@ -176,6 +179,7 @@ class EngineCase {
       c.step = below(100);
       c.lane = static_cast<std::uint32_t>(below(100));
     }
+    c.valid = c.count;
     c.in_place = c.collective == Collective::kAllReduce && below(2) == 0;
     const std::size_t size = size_of(c.type);
     for (int r = 0; r < nodes_; ++r) {
@@ -199,6 +203,34 @@ class EngineCase {
       c.operations.push_back(std::move(o));
     }
     return c;
+  }
+
+  // How much of each call is valid, and who knows.
+  void hide_lengths(EngineCluster* cluster) {
+    for (const auto& node : cluster->nodes) node->engine.use_lengths(true);
+    int unknown = 0;
+    std::uint64_t whole = 0;  // calls in which nobody asks
+    for (Call& c : calls_) {
+      if (c.collective != Collective::kAllReduce || c.step != Operation::kExact || c.count == 0) {
+        continue;
+      }
+      const std::uint64_t valid = 1 + random_() % c.count;
+      const int share = below(3);  // none, some, all know
+      bool is_known = false;
+      for (const auto& o : c.operations) {
+        if (share == 0 || (share == 1 && below(2) == 0)) continue;
+        o->valid = valid;
+        is_known = true;
+      }
+      if (whole > 0) {
+        --whole;
+      } else if (is_known) {
+        c.valid = valid;
+        unknown = 0;
+      } else if (++unknown == Lengths::kPatience) {
+        whole = Lengths::kShortestPause;
+      }
+    }
   }
 
   // Nodes post at random moments, some far ahead of others.
@@ -294,7 +326,11 @@ class EngineCase {
       for (std::uint64_t e = 0; e < c.count; ++e) {
         const std::byte* got = &c.recv[r][e * size];
         std::string wrong;
-        if (c.collective == Collective::kAllGather) {
+        if (e >= c.valid) {
+          const std::vector<std::byte> before(size, std::byte{0xA5});
+          const std::byte* was = c.in_place ? &c.input[r][e * size] : before.data();
+          if (std::memcmp(got, was, size) != 0) wrong = "written though not valid";
+        } else if (c.collective == Collective::kAllGather) {
           const auto owner = static_cast<int>((c.window + e) / c.block);
           if (*got != c.input[owner][e]) wrong = "not the owner's byte";
         } else if (c.collective == Collective::kReduceScatter && (e < own.begin || e >= own.end)) {
@@ -391,6 +427,7 @@ class EngineCase {
   std::mt19937_64 random_;
   int nodes_;
   int switches_;
+  bool has_lengths_;
   int roundings_ = 0;
   std::vector<std::pair<std::uint64_t, PlanSet>> used_;  // by the chunk from which on
   PlanSet plans_;

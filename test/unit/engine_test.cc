@@ -45,5 +45,19 @@ TEST_P(EngineSwitch, PlansChangeWhileChunksAreInFlight) {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, EngineSwitch, ::testing::Range(0, 4));
 
+class EngineLengths : public ::testing::TestWithParam<int> {};
+
+TEST_P(EngineLengths, OnlyValidElementsAreMoved) {
+  if (const char* one = std::getenv("RIFFLE_TEST_SEED")) {
+    ASSERT_EQ(EngineCase(std::strtoull(one, nullptr, 10), 2, true).run(), "");
+    return;
+  }
+  for (std::uint64_t i = 0; i < kCasesPerPart / 8; ++i) {
+    const std::uint64_t seed = 2'000'000 + GetParam() * kCasesPerPart + i;
+    ASSERT_EQ(EngineCase(seed, 2, true).run(), "") << "repeat with RIFFLE_TEST_SEED=" << seed;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, EngineLengths, ::testing::Range(0, 4));
+
 }  // namespace
 }  // namespace riffle
