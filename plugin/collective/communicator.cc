@@ -335,7 +335,8 @@ void Communicator::failed(const std::string& why) {
     const std::lock_guard lock(error_mutex_);
     error_ = why;
   }
-  log_fault("rank " + std::to_string(rank_) + " of " + std::to_string(size_) + ": " + why);
+  log_fault("rank " + std::to_string(rank_) + " of " + std::to_string(size_) + ": " + why,
+            why.starts_with("left behind"));
 }
 
 void Communicator::stop() {

@@ -12,13 +12,13 @@ std::atomic<std::int64_t> last_fault_ns{0};  // 0: none yet
 
 }  // namespace
 
-void log_fault(const std::string& line) {
+void log_fault(const std::string& line, bool is_verdict) {
   const std::int64_t now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                   std::chrono::steady_clock::now().time_since_epoch())
                                   .count();
   const std::int64_t before_ns = last_fault_ns.exchange(now_ns, std::memory_order_relaxed);
   const bool is_first =
-      before_ns == 0 || now_ns - before_ns > static_cast<std::int64_t>(kIncidentNs);
+      is_verdict || before_ns == 0 || now_ns - before_ns > static_cast<std::int64_t>(kIncidentNs);
   log(is_first ? LogLevel::kWarn : LogLevel::kInfo, is_first ? line : "also: " + line);
 }
 
