@@ -135,7 +135,11 @@ Verdict decide(const std::vector<NodeReport>& reports, const Fabric* probed, con
   const bool knows_rates =
       !config().fabric.empty() || probed != nullptr ||
       std::all_of(reports.begin(), reports.end(), [](auto& r) { return r.knows_rate; });
-  if (config().collnet == "auto" && !is_worth_it(*fabric, *choice, reports, knows_rates, &why)) {
+  // Who asks for sparse sums does so because exact ones take too long, NCCL's ring's among them.
+  const SyncSettings sync = sync_settings();
+  const bool is_sparse = sync.mode == SyncMode::kSparse && !sync.sparse.is_auto;
+  if (config().collnet == "auto" && !is_sparse &&
+      !is_worth_it(*fabric, *choice, reports, knows_rates, &why)) {
     verdict.aside = "RIFFLE_COLLNET=auto: " + why;
     return verdict;
   }
