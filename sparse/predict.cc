@@ -170,7 +170,8 @@ double measure_exchange_mbps() {
     }
     for (Exchange& e : exchanges) e.write_result(result.data(), Element::kFloat32);
   }
-  const double bytes = 4.0 * kElements * kWorkers * (kCalls - kCalls / 2);
+  constexpr int kMeasured = kCalls - kCalls / 2;
+  const double bytes = 4.0 * kElements * kWorkers * kMeasured;
   return bytes / std::max(1.0, cpu_us() - began_us);
 }
 

@@ -151,8 +151,11 @@ Verdict decide(const std::vector<NodeReport>& reports, const Fabric* probed, con
   const bool knows_rates =
       !config().fabric.empty() || probed != nullptr ||
       std::all_of(reports.begin(), reports.end(), [](auto& r) { return r.knows_rate; });
-  // NCCL's ring may be faster, but no loss is survived there.
-  const bool may_step_aside = config().collnet == "auto" && !is_to_survive;
+  // NCCL's ring may be faster, but no loss is survived there. And who asks for sparse sums does so
+  // because exact ones take too long, the ring's among them.
+  const SyncSettings sync = sync_settings();
+  const bool is_sparse = sync.mode == SyncMode::kSparse && !sync.sparse.is_auto;
+  const bool may_step_aside = config().collnet == "auto" && !is_to_survive && !is_sparse;
   if (may_step_aside && !is_worth_it(*fabric, *choice, reports, knows_rates, &why)) {
     verdict.aside = "RIFFLE_COLLNET=auto: " + why;
     return verdict;

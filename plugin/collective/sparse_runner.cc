@@ -21,7 +21,9 @@ int round_of(const FrameHeader& h) { return h.credit_class >> kRoundShift; }
 std::uint64_t bytes_of(const FrameHeader& h) { return h.total & 0xffffffffu; }
 
 // 2 ceil(log2 T) + ceil(log2 d) with T d = P is at most this.
-int most_steps(int nodes) { return 2 * sparse::ceil_log2(nodes) + 2; }
+std::size_t most_steps(int nodes) {
+  return 2 * static_cast<std::size_t>(sparse::ceil_log2(nodes)) + 2;
+}
 
 // Whatever the teams: at most P/2 versions of the whole segment, dense.
 std::uint64_t most_bytes(int nodes, std::uint64_t elements) {
@@ -94,7 +96,7 @@ SparseRunner::SparseRunner(Mesh* mesh, const Options& options, Violation violati
       most_bytes_(most_bytes(mesh->size(), options.most_elements)),
       slots_(kSlots) {
   for (Slot& slot : slots_) {
-    slot.inboxes.resize(static_cast<std::size_t>(kRounds * most_steps_));
+    slot.inboxes.resize(std::size_t{kRounds} * most_steps_);
     slot.outboxes.resize(slot.inboxes.size());
   }
 }
@@ -191,7 +193,7 @@ void SparseRunner::begin_dense(Slot& slot, bool takes_residual) {
 }
 
 void SparseRunner::send_step(Slot& slot) {
-  const auto index = static_cast<std::size_t>(slot.round * most_steps_ + slot.step);
+  const std::size_t index = index_of(slot.round, slot.step);
   const auto message = slot.exchange().message();
   std::vector<std::uint8_t>& bytes = slot.outboxes[index];
   bytes.assign(message.begin(), message.end());
@@ -220,7 +222,7 @@ void SparseRunner::send_step(Slot& slot) {
 // Takes what has come for the step at hand, and the next ones.
 void SparseRunner::advance(Slot& slot) {
   while (slot.phase == Phase::kRunning && !failed_) {
-    Inbox& inbox = slot.inboxes[static_cast<std::size_t>(slot.round * most_steps_ + slot.step)];
+    Inbox& inbox = slot.inboxes[index_of(slot.round, slot.step)];
     if (!inbox.is_complete() || !take(slot, inbox)) return;
     ++slot.step;
     if (slot.exchange().is_done()) {
@@ -357,7 +359,7 @@ Result<std::byte*> SparseRunner::place(int peer, const FrameHeader& header) {
                   "expected are segments " + std::to_string(oldest_) + " to " +
                       std::to_string(oldest_ + kSlots - 1));
   }
-  if (round_of(header) >= kRounds || step_of(header) >= most_steps_) {
+  if (round_of(header) >= kRounds || static_cast<std::size_t>(step_of(header)) >= most_steps_) {
     return refuse(peer, header, "no such step");
   }
   const std::uint64_t total = bytes_of(header);
@@ -366,8 +368,7 @@ Result<std::byte*> SparseRunner::place(int peer, const FrameHeader& header) {
   }
   Slot& slot = slot_of(header.seq);
   if (slot.phase == Phase::kFree) open(slot, header.seq);
-  Inbox& in =
-      slot.inboxes[static_cast<std::size_t>(round_of(header) * most_steps_ + step_of(header))];
+  Inbox& in = slot.inboxes[index_of(round_of(header), step_of(header))];
   const Heard heard{(header.flags & kDoubtFlag) != 0, header.key,
                     static_cast<std::uint32_t>(header.total >> 32)};
   if (in.from < 0) {
@@ -387,8 +388,7 @@ Result<std::byte*> SparseRunner::place(int peer, const FrameHeader& header) {
 void SparseRunner::arrived(int /*peer*/, const FrameHeader& header, std::byte* /*payload*/) {
   if (failed_) return;
   Slot& slot = slot_of(header.seq);
-  Inbox& in =
-      slot.inboxes[static_cast<std::size_t>(round_of(header) * most_steps_ + step_of(header))];
+  Inbox& in = slot.inboxes[index_of(round_of(header), step_of(header))];
   in.missing -= std::min<std::uint64_t>(in.missing, header.length);
   if (slot.phase != Phase::kRunning) return;
   const DefaultFloatEnvironment environment;

@@ -124,6 +124,9 @@ class SparseRunner {
   };
 
   Slot& slot_of(std::uint64_t seq) { return slots_[seq % kSlots]; }
+  std::size_t index_of(int round, int step) const {
+    return static_cast<std::size_t>(round) * most_steps_ + static_cast<std::size_t>(step);
+  }
   void open(Slot& slot, std::uint64_t seq);
   void start_segments();
   void start(Slot& slot);
@@ -141,7 +144,7 @@ class SparseRunner {
   Mesh* const mesh_;
   const Options options_;
   const Violation violation_;
-  const int most_steps_;
+  const std::size_t most_steps_;
   const std::uint64_t most_bytes_;     // of a message
   std::vector<Slot> slots_;            // segment s is slots_[s % kSlots]
   std::vector<SparseSegment*> queue_;  // submitted, beyond the slots

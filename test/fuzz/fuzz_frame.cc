@@ -17,7 +17,7 @@ void try_header(const FrameBytes& bytes) {
   }
   require(header->length <= kMaxFramePayload, "accepted an oversized payload");
   const auto type = static_cast<unsigned>(header->type);
-  require(type >= 1 && type <= static_cast<unsigned>(FrameType::kSparse),
+  require(type >= 1 && type <= static_cast<unsigned>(FrameType::kLength),
           "accepted an unknown type");
   const Result<FrameHeader> again = decode(encode(*header));
   require(again.is_ok() && again->type == header->type && again->length == header->length &&

@@ -1,4 +1,4 @@
-"""Trains with 8 workers through the plugin with RIFFLE_SPARSE: the same weights everywhere, and nearly
+"""Trains with 4 workers through the plugin with RIFFLE_SPARSE: the same weights everywhere, and nearly
 the accuracy of dense training. A worker whose gradients suddenly lie elsewhere must be noticed: those
 sums are dense, for all, and training goes on."""
 
@@ -13,7 +13,7 @@ import unittest
 import digits
 import results
 
-WORKERS = 8
+WORKERS = 4
 STEPS = 400  # 20 / density
 DENSITY = "0.05"
 OPTIONS = None

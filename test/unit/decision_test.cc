@@ -110,6 +110,19 @@ TEST_F(DecideTest, SteppingAsideIsNoProblem) {
   EXPECT_FALSE(decide(virtual_nics).plans.empty());
 }
 
+TEST_F(DecideTest, WhoAsksForSparseSumsGetsThem) {
+  std::vector<NodeReport> virtual_nics = reports(2);
+  for (NodeReport& r : virtual_nics) r.knows_rate = false;
+  for (const auto& [wish, steps_aside] : {std::pair{"0.01", false}, std::pair{"auto:0.01", true}}) {
+    setenv("RIFFLE_SPARSE", wish, 1);
+    set("auto");
+    for (NodeReport& r : virtual_nics) r.knobs = decision_knobs();
+    EXPECT_EQ(decide(virtual_nics).problem, "");
+    EXPECT_EQ(!decide(virtual_nics).aside.empty(), steps_aside) << wish;
+  }
+  unsetenv("RIFFLE_SPARSE");
+}
+
 // Moshpit with all levels: an exact plan, no pattern; the best one where nodes fill no grid.
 TEST_F(DecideTest, AllLevelsOfMoshpitAreAGridWhereThereIsOne) {
   setenv("RIFFLE_SYNC", "moshpit", 1);
