@@ -35,8 +35,10 @@
 namespace riffle {
 
 struct LayoutOptions {
-  std::size_t min_bytes = 64 << 10;  // posted bytes of one call
-  bool sums_of_floats_only = true;   // float, half, bfloat16
+  // Posted bytes of one call. Not RIFFLE_COLLNET_MIN_BYTES, which is about whole collectives and
+  // may be more than any call has.
+  std::size_t min_bytes = 64 << 10;
+  bool sums_of_floats_only = true;  // float, half, bfloat16
   // A sequence is known when it was seen this many times in a row.
   unsigned repeats = 2;
   std::size_t max_buckets = 1024;  // longest sequence
