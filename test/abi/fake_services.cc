@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "plugin/collective/coll_service.h"
+#include "plugin/policy/identity.h"
 #include "plugin/transport/device.h"
 #include "plugin/transport/net_service.h"
 
@@ -151,11 +152,17 @@ bool reduce_support(int type, int op) {
   return type >= 0 && type < kDataTypes && op >= 0 && op < kReduceOps;
 }
 Result<Request*> all_reduce(Communicator* c, const void* send, void* recv, std::size_t count,
-                            DataType type, ReduceOp op, std::uint64_t /*coll*/) {
-  return made<Request>(call("coll::all_reduce", c == object<Communicator>(kFakeColl), count,
-                            static_cast<int>(type), static_cast<int>(op)) +
-                           " " + text(send) + " " + text(recv),
-                       kFakeCollRequest);
+                            DataType type, ReduceOp op, std::uint64_t coll) {
+  Result<Request*> request =
+      made<Request>(call("coll::all_reduce", c == object<Communicator>(kFakeColl), count,
+                         static_cast<int>(type), static_cast<int>(op)) +
+                        " " + text(send) + " " + text(recv),
+                    kFakeCollRequest);
+  if (coll != 0 && request && *request != nullptr) {  // as the real service: once, when taken
+    (void)identity::identify(
+        {coll, send, recv, count, static_cast<int>(type), static_cast<int>(op)});
+  }
+  return request;
 }
 Result<Request*> all_gather(Communicator*, const void* send, void* recv, std::size_t bytes_per_rank,
                             std::size_t offset, std::size_t bytes) {
