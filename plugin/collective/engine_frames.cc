@@ -10,7 +10,6 @@
 namespace riffle {
 namespace {
 
-constexpr std::uint64_t kUrgent = 0;
 // Older chunks first; within a chunk final sums first: somebody is waiting for them.
 std::uint64_t priority_of(std::uint64_t seq, bool is_final) { return 1 + seq * 2 + !is_final; }
 

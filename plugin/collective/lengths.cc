@@ -6,7 +6,6 @@
 namespace riffle {
 namespace {
 
-constexpr std::uint64_t kUrgent = 0;
 constexpr std::uint64_t kNobodyWaits = ~0ull;  // for the frame to leave
 
 // What this node knows by itself.

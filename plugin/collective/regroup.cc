@@ -131,6 +131,7 @@ Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
   if (kind == kGone) {
     const std::string why = reader.text();
     if (!reader.is_complete()) return mangled;
+    steps_.dismiss(peer);  // it may live: what is on its way from it must not be written any more
     lost(peer, why);
     return Status::ok();
   }

@@ -10,11 +10,6 @@
 #include "topology/base/time.h"
 
 namespace riffle {
-namespace {
-
-constexpr std::uint64_t kUrgent = 0;
-
-}  // namespace
 
 Survivors::Survivors(Mesh* mesh, TimerService* timers, Background* background, Options options,
                      Hooks hooks)

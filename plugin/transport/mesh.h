@@ -48,6 +48,8 @@ struct LinkActivity {
   bool peer_calls_us_slow = false;  // its latest frame had receiver_is_slow
 };
 
+inline constexpr std::uint64_t kUrgent = 0;  // a priority: before all data
+
 class Mesh {
  public:
   virtual ~Mesh() = default;
