@@ -1,19 +1,16 @@
 """Starts the workers of a DDP training side by side on this machine and reads what they leave."""
 
 import json
-import multiprocessing
 import os
 import pathlib
 import subprocess
 import tempfile
-import time
 
 import numpy as np
 
-import ddp_worker
+import side_by_side
 
 WORKERS = 8
-HERE = pathlib.Path(__file__).resolve().parent
 
 
 class Outcome:
@@ -36,40 +33,11 @@ class Outcome:
         return float(np.mean([course[step]["loss"] for course in self.courses]))
 
 
-def _worker(arguments, environment):
-    for name in [n for n in os.environ if n.startswith(("RIFFLE_", "NCCL_"))]:
-        del os.environ[name]
-    os.environ.update(environment)
-    ddp_worker.main(arguments)
-
-
-def _side_by_side(command, environment, workers, limit_s):
-    """Exit codes of the workers on this machine; None: not ended in time."""
-    # PyTorch is imported once; the workers are forked from there, where nothing runs yet.
-    processes_of = multiprocessing.get_context("forkserver")
-    processes_of.set_forkserver_preload(["ddp_worker"])
-    os.environ["PYTHONPATH"] = str(HERE)  # else the module is not found there
-    environment = dict(environment, WORLD_SIZE=str(workers))
-    environment.setdefault("RIFFLE_SOCKET_IFNAME", "=lo")
-    environment.setdefault("RIFFLE_COLLNET", "on")  # on one machine auto would rightly step aside
-    processes = [processes_of.Process(target=_worker, args=(command, dict(environment, RANK=str(r))))
-                 for r in range(workers)]
-    for process in processes:
-        process.start()
-    deadline = time.monotonic() + limit_s
-    for process in processes:
-        process.join(max(0, deadline - time.monotonic()))
-    codes = [process.exitcode for process in processes]
-    for process in processes:
-        process.kill()
-    return codes
-
-
 def _on_cluster(command, environment, cluster, limit_s):
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("RIFFLE_", "NCCL_"))}
     riffle, profile = cluster
     done = subprocess.run([riffle, "cluster", "--profile", profile, "--", "/usr/bin/python3",
-                           str(HERE / "ddp_worker.py"), *command], timeout=limit_s,
+                           str(side_by_side.HERE / "ddp_worker.py"), *command], timeout=limit_s,
                           env=dict(kept, GLOO_SOCKET_IFNAME="eth0", **environment))
     return [done.returncode]
 
@@ -81,7 +49,7 @@ def run(library, plugin, arguments, environment, workers=WORKERS, limit_s=150, c
         command = ["--library", str(library), "--plugin", str(plugin), "--output", folder,
                    *map(str, arguments)]
         codes = (_on_cluster(command, environment, cluster, limit_s) if cluster else
-                 _side_by_side(command, environment, workers, limit_s))
+                 side_by_side.run("ddp_worker", command, environment, workers, limit_s))
         if any(code != 0 for code in codes):
             raise RuntimeError(f"exit codes of the workers: {codes} (None: not ended in time)")
         return Outcome(folder, workers)

@@ -4,16 +4,16 @@ sums are dense, for all, and training goes on."""
 
 import argparse
 import os
-import subprocess
+import pathlib
 import sys
 import tempfile
-import time
 import unittest
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # threads that wait for each other starve on a busy machine
 
 import digits  # noqa: E402
 import results  # noqa: E402
+import side_by_side  # noqa: E402
 
 WORKERS = 4
 STEPS = 400  # 20 / density
@@ -23,28 +23,14 @@ OPTIONS = None
 
 def train(folder, fault=""):
     """Weights of all workers, course of worker 0, and what worker 0 and the last one logged."""
-    environment = dict(os.environ, WORLD_SIZE=str(WORKERS), RIFFLE_SOCKET_IFNAME="=lo",
-                       RIFFLE_COLLNET="on", RIFFLE_SPARSE=DENSITY, RIFFLE_SPARSE_RAMP="24",
-                       RIFFLE_WARMUP_STEPS="3", NCCL_DEBUG="INFO")
-    command = ["/usr/bin/python3", os.path.join(os.path.dirname(__file__), "worker.py"),
-               "--library", OPTIONS.library, "--plugin", OPTIONS.plugin, "--output", folder,
+    settings = {"RIFFLE_SPARSE": DENSITY, "RIFFLE_SPARSE_RAMP": "24", "RIFFLE_WARMUP_STEPS": "3",
+                "NCCL_DEBUG": "INFO"}
+    command = ["--library", OPTIONS.library, "--plugin", OPTIONS.plugin, "--output", folder,
                "--steps", str(STEPS), "--fault", fault]
-    logs = [open(os.path.join(folder, f"log{rank}"), "w+") for rank in range(WORKERS)]
-    workers = [subprocess.Popen(command, env=dict(environment, RANK=str(rank)),
-                                stdout=subprocess.DEVNULL, stderr=logs[rank])
-               for rank in range(WORKERS)]
-    deadline = time.monotonic() + 160
-    try:
-        codes = [w.wait(max(0, deadline - time.monotonic())) for w in workers]
-    finally:
-        for worker in workers:
-            worker.kill()
-    texts = []
-    for log in logs:
-        log.seek(0)
-        texts.append(log.read())
-        log.close()
-    if any(codes):
+    logs = os.path.join(folder, "log")
+    codes = side_by_side.run("worker", command, settings, WORKERS, limit_s=160, logs=logs)
+    texts = [pathlib.Path(f"{logs}{rank}").read_text() for rank in range(WORKERS)]
+    if any(code != 0 for code in codes):
         raise AssertionError(f"exit codes of the workers: {codes}\n{texts[0]}")
     return results.weights(folder, WORKERS), results.course(folder), texts
 

@@ -2,15 +2,13 @@
 process that has the whole batch. Then spoils a sum on purpose: the comparison must notice."""
 
 import argparse
-import os
-import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 import digits
 import results
+import side_by_side
 
 WORKERS = 8
 LIMIT = 1e-4  # of any weight against the training of one process
@@ -19,20 +17,10 @@ OPTIONS = None
 
 def train(folder, steps, fault=""):
     """The weights of every worker, and the course that worker 0 has written."""
-    environment = dict(os.environ, WORLD_SIZE=str(WORKERS), RIFFLE_SOCKET_IFNAME="=lo",
-                       RIFFLE_COLLNET="on")
-    command = ["/usr/bin/python3", os.path.join(os.path.dirname(__file__), "worker.py"),
-               "--library", OPTIONS.library, "--plugin", OPTIONS.plugin, "--output", folder,
+    command = ["--library", OPTIONS.library, "--plugin", OPTIONS.plugin, "--output", folder,
                "--steps", str(steps), "--fault", fault]
-    workers = [subprocess.Popen(command, env=dict(environment, RANK=str(rank)),
-                                stdout=subprocess.DEVNULL) for rank in range(WORKERS)]
-    deadline = time.monotonic() + 100
-    try:
-        codes = [w.wait(max(0, deadline - time.monotonic())) for w in workers]
-    finally:
-        for worker in workers:
-            worker.kill()
-    if any(codes):
+    codes = side_by_side.run("worker", command, {}, WORKERS, limit_s=100)
+    if any(code != 0 for code in codes):
         raise AssertionError(f"exit codes of the workers: {codes}")
     return results.weights(folder, WORKERS), results.course(folder)
 

@@ -15,7 +15,7 @@ import digits  # noqa: E402
 from trainer import Buckets, Trainer  # noqa: E402
 
 
-def arguments():
+def parsed(arguments):
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--library", required=True, help="libriffle_trainer.so")
     parser.add_argument("--plugin", required=True, help="libnccl-net-riffle.so")
@@ -26,11 +26,11 @@ def arguments():
     parser.add_argument("--fault", choices=("", "lost", "bit", "moved"), default="",
                         help="spoil the last worker's share of one sum, or one bit of its result; or "
                         "its buckets lie elsewhere from then on")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
-def main():
-    options = arguments()
+def main(arguments=None):
+    options = parsed(arguments)
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     images, test_images, labels, test_labels = digits.load()
     network = digits.Network()
@@ -68,4 +68,5 @@ def main():
     trainer.close()
 
 
-main()
+if __name__ == "__main__":
+    main()
