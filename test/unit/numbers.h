@@ -3,10 +3,12 @@
 // type.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <vector>
 
 #include "plugin/collective/types.h"
 
@@ -28,28 +30,53 @@ inline double decode_minifloat(std::uint64_t bits, int exponent_bits, int mantis
   return sign * std::ldexp(1.0 + static_cast<double>(mantissa) * scale, exponent - bias);
 }
 
+// All encodings of a format of at most 16 bits.
+struct Minifloats {
+  std::vector<double> values;
+  std::vector<std::uint16_t> moderate;  // those of magnitude 0.5 .. 2, of float8 0.75 .. 1.25
+};
+
+template <int kExponentBits, int kMantissaBits>
+const Minifloats& minifloats() {
+  static const Minifloats all = [] {
+    constexpr int kBits = 1 + kExponentBits + kMantissaBits;
+    const double low = kBits == 8 ? 0.75 : 0.5, high = kBits == 8 ? 1.25 : 2.0;
+    Minifloats made;
+    for (std::uint32_t bits = 0; bits < 1U << kBits; ++bits) {
+      made.values.push_back(decode_minifloat(bits, kExponentBits, kMantissaBits));
+      const double magnitude = std::fabs(made.values.back());
+      if (magnitude >= low && magnitude <= high) {
+        made.moderate.push_back(static_cast<std::uint16_t>(bits));
+      }
+    }
+    return made;
+  }();
+  return all;
+}
+
+// nullptr: a type of another kind.
+inline const Minifloats* minifloats_of(DataType t) {
+  switch (t) {
+    case DataType::kFloat16:
+      return &minifloats<5, 10>();
+    case DataType::kBfloat16:
+      return &minifloats<8, 7>();
+    case DataType::kFloat8E4m3:
+      return &minifloats<4, 3>();
+    case DataType::kFloat8E5m2:
+      return &minifloats<5, 2>();
+    default:
+      return nullptr;
+  }
+}
+
 inline double decode(const std::byte* p, DataType t) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, p, size_of(t));
-  switch (t) {
-    case DataType::kFloat16:
-      return decode_minifloat(bits, 5, 10);
-    case DataType::kBfloat16:
-      return decode_minifloat(bits, 8, 7);
-    case DataType::kFloat8E4m3:
-      return decode_minifloat(bits, 4, 3);
-    case DataType::kFloat8E5m2:
-      return decode_minifloat(bits, 5, 2);
-    case DataType::kFloat32:
-      return decode_minifloat(bits, 8, 23);
-    case DataType::kFloat64: {
-      double d;
-      std::memcpy(&d, p, 8);
-      return d;
-    }
-    default:
-      return 0;  // integers are compared exactly, not as doubles
-  }
+  if (const Minifloats* all = minifloats_of(t)) return all->values[bits];
+  if (t == DataType::kFloat32) return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+  if (t == DataType::kFloat64) return std::bit_cast<double>(bits);
+  return 0;  // integers are compared exactly, not as doubles
 }
 
 // Half a unit in the last place, relative.
@@ -106,35 +133,21 @@ inline std::int64_t sign_extend(std::uint64_t bits, std::size_t bytes) {
 }
 
 // Random elements: any integer; floats of magnitude 0.5 .. 2, so that products of 16 stay in range
-// of every format but float8 e4m3, where they may saturate (callers use 0.75 .. 1.25 there).
+// of every format but float8 e4m3, where they may saturate (0.75 .. 1.25 there).
 template <class Random>
 void fill_random(std::byte* p, std::size_t count, DataType t, Random& random) {
+  const Minifloats* all = minifloats_of(t);
   const std::size_t size = size_of(t);
   for (std::size_t i = 0; i < count; ++i) {
     std::uint64_t bits = random();
-    if (is_float(t)) {
-      for (;; bits = random()) {
-        if (t == DataType::kFloat64) {
-          const double d =
-              std::ldexp(1.0 + (bits >> 12) * 0x1p-52, static_cast<int>(bits & 1) - 1) *
-              ((bits & 2) != 0 ? -1 : 1);
-          std::memcpy(&bits, &d, 8);
-          break;
-        }
-        std::byte raw[8];
-        std::memcpy(raw, &bits, 8);
-        const double magnitude = std::fabs(decode(raw, t));
-        if (t == DataType::kFloat32) {  // too rare to wait for
-          const float f = static_cast<float>(std::ldexp(1.0 + (bits >> 12) * 0x1p-52, -1)) *
-                          ((bits & 2) != 0 ? -1.0f : 1.0f);
-          bits = 0;
-          std::memcpy(&bits, &f, 4);
-          break;
-        }
-        const double low = t == DataType::kFloat8E4m3 || t == DataType::kFloat8E5m2 ? 0.75 : 0.5;
-        const double high = low == 0.75 ? 1.25 : 2.0;
-        if (magnitude >= low && magnitude <= high) break;
-      }
+    const double magnitude = 0.5 + static_cast<double>(bits >> 12) * 0x1.8p-52;
+    const double drawn = (bits & 1) != 0 ? -magnitude : magnitude;
+    if (all != nullptr) {
+      bits = all->moderate[bits % all->moderate.size()];
+    } else if (t == DataType::kFloat32) {
+      bits = std::bit_cast<std::uint32_t>(static_cast<float>(drawn));
+    } else if (t == DataType::kFloat64) {
+      bits = std::bit_cast<std::uint64_t>(drawn);
     }
     std::memcpy(p + i * size, &bits, size);
   }
