@@ -2,17 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
 
-namespace riffle::tools {
+#include "topology/base/printed.h"
 
-template <class... Args>
-std::string printed(const char* pattern, Args... args) {
-  char text[1024];
-  std::snprintf(text, sizeof text, pattern, args...);
-  return text;
-}
+namespace riffle::tools {
 
 inline std::string rate_text(double mbps) {
   if (mbps >= 99'950) return printed("%.0f Gbit/s", mbps / 1000);
@@ -32,6 +26,10 @@ inline std::string us_text(double us) {
   if (us < 1e4) return printed("%.0f us", us);
   if (us < 1e7) return printed("%.1f ms", us / 1e3);
   return printed("%.1f s", us / 1e6);
+}
+
+inline std::string counted(std::size_t n, const char* what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
 inline std::string seconds_text(double s) {

@@ -2,24 +2,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "test/cluster/neighbour.h"
 #include "test/cluster/network.h"
+#include "topology/base/printed.h"
 #include "topology/plan/planner.h"
 
 namespace riffle::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-template <class... Args>
-std::string format(const char* pattern, Args... args) {
-  char line[1024];
-  std::snprintf(line, sizeof line, pattern, args...);
-  return line;
-}
 
 }  // namespace
 
@@ -72,17 +65,17 @@ double median_x_bound(const Series& series, std::size_t first, std::size_t skip,
 }
 
 std::string contention_table(const Series& series, const ContentionOptions& options) {
-  std::string text = format("# %s: time over the bound of the network as it is, one by one\n",
-                            series.peer.c_str());
+  std::string text = printed("# %s: time over the bound of the network as it is, one by one\n",
+                             series.peer.c_str());
   const auto phase = [&](const char* name, int first, int count) {
-    text += format("# %-22s", name);
+    text += printed("# %-22s", name);
     for (int i = first; i < first + count; ++i) {
-      text += format(" %.2f", series.moments[static_cast<std::size_t>(i)].x_bound());
+      text += printed(" %.2f", series.moments[static_cast<std::size_t>(i)].x_bound());
     }
     text += "\n";
     for (int i = first; i < first + count; ++i) {
       for (const std::string& change : series.moments[static_cast<std::size_t>(i)].changes) {
-        text += format("#   after %d: %s\n", i - first + 1, change.c_str());
+        text += printed("#   after %d: %s\n", i - first + 1, change.c_str());
       }
     }
   };
@@ -94,9 +87,9 @@ std::string contention_table(const Series& series, const ContentionOptions& opti
   const std::size_t during = static_cast<std::size_t>(options.during);
   const auto settled = [&](std::size_t first, std::size_t count) -> std::string {
     if (count <= kSettled) return "not reached";
-    return format("%.3f", median_x_bound(series, first, kSettled, count - kSettled));
+    return printed("%.3f", median_x_bound(series, first, kSettled, count - kSettled));
   };
-  text += format(
+  text += printed(
       "# %s x bound (medians): before %.3f; from the 21st on: with the foreign flow %s, ",
       series.peer.c_str(), median_x_bound(series, 0, 0, before), settled(before, during).c_str());
   text += "after it " + settled(before + during, static_cast<std::size_t>(options.after)) + "\n";

@@ -20,6 +20,9 @@
 
 namespace riffle::bench {
 
+// For an answer to "op" or "go"; far longer than any takes.
+inline constexpr int kAnswerMs = 120000;
+
 class ControlHub {
  public:
   static Result<ControlHub> open(const std::string& path);

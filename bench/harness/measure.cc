@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::size_t kSmallBytes = 1 << 20;
 constexpr int kSmallRepeats = 20;
-constexpr int kDeadlineMs = 120000;
 
 struct Sample {
   double time_us = 0;
@@ -117,12 +116,12 @@ class Measurement {
               : question_.is_relaxed ? 1
                                      : 0);
     if (Status s = hub_.tell_all(order.str()); !s) return s;
-    if (auto ready = hub_.hear_all(kDeadlineMs); !ready) return ready.status();
+    if (auto ready = hub_.hear_all(kAnswerMs); !ready) return ready.status();
     const auto before = read_wire(site_);
     if (!before) return before.status();
     cpu_.start();
     if (Status s = hub_.tell_all("go"); !s) return s;
-    const auto answers = hub_.hear_all(kDeadlineMs);
+    const auto answers = hub_.hear_all(kAnswerMs);
     if (!answers) return answers.status();
     if (counts) cpu_.stop();
     const auto sample = evaluate(answers.value(), repeats_, question_);

@@ -17,7 +17,7 @@
 namespace riffle::bench {
 namespace {
 
-constexpr int kDeadlineMs = 120000;
+constexpr int kRunMs = 120000;
 
 // Every line as a comment of the table.
 std::string quoted(const std::string& text) {
@@ -74,7 +74,7 @@ std::string path_speed(const Site& site) {
     return "/proc/" + std::to_string(holders[static_cast<std::size_t>(n)]) + "/ns/net";
   };
   const auto ours = site.cluster->run(
-      0, {site.programs + "/riffle_net_bench", "--netns", net(0) + "," + net(1)}, kDeadlineMs);
+      0, {site.programs + "/riffle_net_bench", "--netns", net(0) + "," + net(1)}, kRunMs);
   return quoted(ours ? ours.value() : ours.status().message()) + quoted(iperf(*site.cluster));
 }
 

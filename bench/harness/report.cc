@@ -1,17 +1,11 @@
 #include "bench/harness/report.h"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
+
+#include "topology/base/printed.h"
 
 namespace riffle::bench {
 namespace {
-
-template <class... Args>
-std::string format(const char* pattern, Args... args) {
-  char line[512];
-  std::snprintf(line, sizeof line, pattern, args...);
-  return line;
-}
 
 // nccl-tests print how many digits they need; the widths are theirs.
 constexpr char kHead[] = "#%10s %12s %12s %8s %6s %4s %10s %7s %7s %7s %10s %8s %5s %6s %7s\n";
@@ -35,23 +29,23 @@ std::string table_head(const cluster::Profile& profile, bool emulated) {
       "# node put on the wire per byte of the buffer. cpu/GB: CPU seconds per GB of buffer and "
       "node,\n"
       "# of the whole process; for riffle and nccl-ring of the plugin's own threads.\n#\n";
-  text += format(kHead, "peer", "size", "count", "type", "redop", "root", "time", "algbw", "busbw",
-                 "#wrong", "bound", "x bound", "cpu", "tx/S", "cpu/GB");
-  return text + format(kHead, "", "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "",
-                       "(us)", "", "(%)", "", "(s)");
+  text += printed(kHead, "peer", "size", "count", "type", "redop", "root", "time", "algbw", "busbw",
+                  "#wrong", "bound", "x bound", "cpu", "tx/S", "cpu/GB");
+  return text + printed(kHead, "", "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "",
+                        "(us)", "", "(%)", "", "(s)");
 }
 
 std::string table_line(const Row& row) {
   const Question& q = row.question;
   std::string text =
-      format(" %10s %12zu %12zu %8s %6s %4d %10.1f %7.4f %7.4f %7zu ", row.peer.c_str(), q.bytes,
-             q.bytes / size_of(q.type), name_of(q.type), name_of(static_cast<ReduceOp>(q.op)), -1,
-             row.time_us, row.algbw_gbs(), row.busbw_gbs(), row.wrong);
-  text += row.bound_us > 0 ? format("%10.1f %8.3f ", row.bound_us, row.x_bound())
-                           : format("%10s %8s ", "-", "-");
-  text += row.cpu_load >= 0 ? format("%5.0f ", 100 * row.cpu_load) : format("%5s ", "-");
-  text += row.sent_per_byte >= 0 ? format("%6.2f", row.sent_per_byte) : format("%6s", "-");
-  text += format(" %7.2f", row.cpu_s_per_gb);
+      printed(" %10s %12zu %12zu %8s %6s %4d %10.1f %7.4f %7.4f %7zu ", row.peer.c_str(), q.bytes,
+              q.bytes / size_of(q.type), name_of(q.type), name_of(static_cast<ReduceOp>(q.op)), -1,
+              row.time_us, row.algbw_gbs(), row.busbw_gbs(), row.wrong);
+  text += row.bound_us > 0 ? printed("%10.1f %8.3f ", row.bound_us, row.x_bound())
+                           : printed("%10s %8s ", "-", "-");
+  text += row.cpu_load >= 0 ? printed("%5.0f ", 100 * row.cpu_load) : printed("%5s ", "-");
+  text += row.sent_per_byte >= 0 ? printed("%6.2f", row.sent_per_byte) : printed("%6s", "-");
+  text += printed(" %7.2f", row.cpu_s_per_gb);
   if (row.variant != row.peer) text += "  " + row.variant;
   if (row.cpu_bound()) text += "  CPU-bound";
   if (row.off_wire) text += "  OFF THE WIRE: some bytes did not cross the network";

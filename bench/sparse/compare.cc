@@ -14,8 +14,6 @@
 namespace riffle::bench {
 namespace {
 
-constexpr int kDeadlineMs = 120000;
-
 double median(std::vector<double> x) {
   if (x.empty()) return 0;
   std::ranges::sort(x);
@@ -112,7 +110,7 @@ class Series {
  private:
   Result<std::vector<std::string>> ask(const std::string& order) {
     if (Status s = hub_.tell_all(order); !s) return s;
-    return hub_.hear_all(kDeadlineMs);
+    return hub_.hear_all(kAnswerMs);
   }
   Result<Timed> timed(const std::string& order, CpuLoad* load) {
     if (load != nullptr) load->start();
@@ -174,7 +172,7 @@ Status run(Session& session, const SparseQuestion& question, int teams, std::vec
   }
   input << order << ' ' << (question.gradients.empty() ? "-" : question.gradients);
   if (Status s = hub.tell_all(input.str()); !s) return s;
-  if (auto ready = hub.hear_all(kDeadlineMs); !ready) return ready.status();
+  if (auto ready = hub.hear_all(kAnswerMs); !ready) return ready.status();
   const int steps = question.warmup + question.iters;
   for (int step = 0; step < steps; ++step) {
     for (std::size_t i = 0; i < series.size(); ++i) {  // another goes first every time

@@ -7,7 +7,6 @@ namespace riffle::bench {
 namespace {
 
 // As published, with the numbers of the authors' code.
-constexpr int kBunch = 4;
 constexpr std::uint32_t kExactEvery = 32;    // calls between exact thresholds
 constexpr std::uint32_t kBalanceEvery = 64;  // calls between new regions
 constexpr float kLocalStep = 1.012F, kLocalRaise = 1.03F, kGlobalStep = 1.008F;

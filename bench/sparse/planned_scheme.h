@@ -20,6 +20,9 @@ Round gather_round(int rank, int workers, int phase, int gap);
 void plan_gather(int rank, int workers, int phase, std::vector<Round>& rounds);
 std::vector<int> gathered_items(int first, int workers, int gap);  // of one message, in its order
 
+// Messages of direct sends under way at once, as Ok-Topk's authors have it.
+inline constexpr int kBunch = 4;
+
 // Direct sends to all others, at most `bunch` at a time, rotated: rank v begins with v+1.
 void plan_direct(int rank, int workers, int phase, int bunch, std::vector<Round>& rounds);
 

@@ -4,8 +4,6 @@
 namespace riffle::bench {
 namespace {
 
-constexpr int kBunch = 4;  // messages under way at once, as published
-
 class TopkDsa final : public PlannedScheme {
  public:
   TopkDsa(const SchemeShape& shape, int rank)

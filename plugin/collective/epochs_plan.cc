@@ -1,22 +1,18 @@
 // Epochs, part 2: from rates to a new plan. Node 0 weighs and decides; every node prepares and
 // switches.
 #include <algorithm>
-#include <cstdio>
 #include <exception>
 #include <utility>
 
 #include "plugin/collective/epochs.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
+#include "topology/base/printed.h"
 
 namespace riffle {
 namespace {
 
-std::string seconds(double us) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g s", us / 1e6);
-  return text;
-}
+std::string seconds(double us) { return printed("%.3g s", us / 1e6); }
 
 void trace(std::uint64_t epoch, const std::vector<probe::PassiveReport>& reports) {
   if (config().log_level != "trace") return;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <fstream>
 #include <mutex>
 #include <set>
@@ -11,6 +10,7 @@
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/transport/device.h"
+#include "topology/base/printed.h"
 #include "topology/fabric/fabric_file.h"
 #include "topology/host/nics.h"
 #include "topology/probe/live_fabric.h"
@@ -57,11 +57,8 @@ bool uses(const Racks* racks, const Fabric& fabric) {
 }
 
 std::string effort(const ProbeOutcome& outcome) {
-  char text[96];
-  std::snprintf(text, sizeof text, "%.2f s, %d rounds, %.0f MB",
-                static_cast<double>(outcome.time_ns) / 1e9, outcome.findings.rounds,
-                static_cast<double>(outcome.bytes) / 1e6);
-  return text;
+  return printed("%.2f s, %d rounds, %.0f MB", static_cast<double>(outcome.time_ns) / 1e9,
+                 outcome.findings.rounds, static_cast<double>(outcome.bytes) / 1e6);
 }
 
 // For people, and for RIFFLE_FABRIC of later jobs.

@@ -1,12 +1,12 @@
 #include "plugin/collective/sparse_choice.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <string>
 
 #include "plugin/collective/sparse_run.h"
 #include "plugin/collective/types.h"
+#include "topology/base/printed.h"
 #include "topology/plan/planner.h"
 
 namespace riffle {
@@ -15,12 +15,7 @@ namespace {
 // Sparse sums delay gradients; a few percent are not worth that.
 constexpr double kWorthIt = 0.9;
 
-std::string text(const char* format, double value) {
-  char buffer[48];
-  std::snprintf(buffer, sizeof buffer, format, value);
-  return buffer;
-}
-std::string ms(double us) { return text("%.3g ms", us / 1000); }
+std::string ms(double us) { return printed("%.3g ms", us / 1000); }
 
 struct Bucket {
   std::uint64_t elements = 0, chunk = 0, bytes = 0;
@@ -86,7 +81,7 @@ Result<SparseOrder> choose_sparse(const Fabric& fabric, const PlanSet& exact,
   }
   const std::string times =
       "all-reduces of a step predicted to take " + ms(sparse_us) + " sparse at " +
-      text("%.3g %%", 100 * density) + " (" + ms(parts.network_us) + " of network, " +
+      printed("%.3g %%", 100 * density) + " (" + ms(parts.network_us) + " of network, " +
       ms(parts.processor_us) + " of processor, " + std::to_string(plan.teams) +
       (plan.teams == 1 ? " team) and " : " teams) and ") + ms(dense_us) + " exact";
   if (chosen == 0) return invalid_argument(times);

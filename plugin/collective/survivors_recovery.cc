@@ -1,9 +1,9 @@
 // Survivors, part 2: from one term to the next. The steps that regroup.h asks for.
 #include <algorithm>
-#include <cstdio>
 
 #include "plugin/collective/survivors.h"
 #include "plugin/collective/survivors_term.h"
+#include "topology/base/printed.h"
 #include "topology/plan/planner.h"
 
 namespace riffle {
@@ -177,10 +177,9 @@ std::string Survivors::describe(const LossRecord& loss) const {
   for (const LossRecord::Node& node : loss.lost) {
     who += (who.empty() ? "lost " : "; lost ") + hooks_.name_of(node.rank) + ": " + node.why;
   }
-  char text[160];
-  std::snprintf(text, sizeof text, "; %d of %d nodes go on, %.0f ms after it was noticed here",
-                loss.left, mesh_->size(), loss.recovery_ms);
-  std::string line = (who.empty() ? "no node was lost" : who) + text;
+  std::string line = (who.empty() ? "no node was lost" : who) +
+                     printed("; %d of %d nodes go on, %.0f ms after it was noticed here", loss.left,
+                             mesh_->size(), loss.recovery_ms);
   if (options_.survivors.rescales) {
     line += "; sums are multiplied by " + std::to_string(mesh_->size()) + "/" +
             std::to_string(loss.left) + ", min and max are those of the survivors";

@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <cinttypes>
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -15,17 +14,14 @@
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/policy/live_file.h"
+#include "topology/base/printed.h"
 
 namespace riffle::agreement {
 namespace {
 
 std::string default_directory() { return "/dev/shm/riffle-" + std::to_string(::geteuid()); }
 
-std::string hex(std::uint64_t value) {
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016" PRIx64, value);
-  return text.data();
-}
+std::string hex(std::uint64_t value) { return printed("%016" PRIx64, value); }
 
 // File names carry a hash of the key (FNV-1a) as keys are free text; the file has the key itself.
 std::string prefix_of(const std::string& key) {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdio>
 #include <utility>
 
 #include "plugin/telemetry/json_line.h"
 #include "plugin/version.h"
+#include "topology/base/printed.h"
 #include "topology/base/time.h"
 
 namespace riffle {
@@ -20,9 +20,7 @@ constexpr std::uint64_t kBytesPerSecond = 8 << 10;
 constexpr std::size_t kMaxNamesBytes = 1 << 20;
 
 std::string hex(std::uint64_t value) {
-  char text[20];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-  return text;
+  return printed("%016llx", static_cast<unsigned long long>(value));
 }
 
 double unix_seconds() {
@@ -32,11 +30,7 @@ double unix_seconds() {
 }
 
 // Seconds with milliseconds: the line's number format has too few digits.
-std::string seconds_text(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f", seconds);
-  return text;
-}
+std::string seconds_text(double seconds) { return printed("%.3f", seconds); }
 
 std::string process_line() {
   std::array<char, 256> host{};

@@ -54,7 +54,7 @@ void spare_packet_filter() {
   }
 }
 
-Status apply(const std::string& links, const std::string& limits) {
+Status run_batch(const std::string& links, const std::string& limits) {
   if (auto r = run_command({"ip", "-batch", "-"}, links); !r) return r.status();
   if (limits.empty()) return Status::ok();
   return run_command({"tc", "-batch", "-"}, limits).status();
@@ -93,7 +93,7 @@ Status set_up_switch(const Profile& profile, const std::vector<pid_t>& holders) 
                                  "src " + address_of(profile.size()) + "/32")
                   : limit(port, profile.rate_kbps[n]);
   }
-  return apply(links, limits);
+  return run_batch(links, limits);
 }
 
 Status set_up_node(const Profile& profile, int node) {
@@ -102,12 +102,12 @@ Status set_up_node(const Profile& profile, int node) {
       is_neighbour ? 0 : profile.rate_kbps[static_cast<std::size_t>(node)];
   const bool small_packets = rate_kbps != 0 || is_neighbour;
   const std::string packets = small_packets ? " gso_max_size " + std::to_string(kPacketBytes) : "";
-  return apply("link set lo up\naddress add " + address_of(node) +
-                   "/24 dev eth0\nlink set eth0 up" + packets + "\n",
-               node == profile.neighbour.node
-                   ? shared_limit("eth0", rate_kbps, profile.neighbour.guaranteed_kbps,
-                                  "dst " + address_of(profile.size()) + "/32")
-                   : limit("eth0", rate_kbps));
+  return run_batch("link set lo up\naddress add " + address_of(node) +
+                       "/24 dev eth0\nlink set eth0 up" + packets + "\n",
+                   node == profile.neighbour.node
+                       ? shared_limit("eth0", rate_kbps, profile.neighbour.guaranteed_kbps,
+                                      "dst " + address_of(profile.size()) + "/32")
+                       : limit("eth0", rate_kbps));
 }
 
 }  // namespace riffle::cluster

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "test/sim/member.h"
+#include "topology/base/time.h"
 
 namespace riffle::sim {
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
 // Far more than any scenario needs; a run that goes on is a livelock.
 constexpr std::uint64_t kMostEvents = 200'000'000;
 

@@ -1,12 +1,12 @@
 #include "test/sim/scenario.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <random>
 
 #include "test/unit/random_plans.h"
+#include "topology/base/printed.h"
+#include "topology/base/time.h"
 #include "topology/plan/planner.h"
 
 namespace riffle::sim {
@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::uint64_t kMicrosecond = 1'000;
 constexpr std::uint64_t kMillisecond = 1'000'000;
-constexpr std::uint64_t kSecond = 1'000'000'000;
 
 // Of so many groups of eight seeds one has epochs, or probes.
 constexpr std::uint64_t kGroup = 8, kWithEpochs = 4, kWithProbes = 21;
@@ -350,18 +349,13 @@ Scenario draw_loss_scenario(std::uint64_t seed) { return Drawing(seed).draw_loss
 
 std::string describe(const Fault& f) {
   std::string text = name_of(f.kind) + (" " + std::to_string(f.node));
-  std::array<char, 64> part{};
   if (f.kind == Fault::Kind::kBreak) text += " to node " + std::to_string(f.other);
   if (f.kind == Fault::Kind::kNodeRate || f.kind == Fault::Kind::kRackRate) {
-    std::snprintf(part.data(), part.size(), " to %.1f %%", 100 * f.factor);
-    text += part.data();
+    text += printed(" to %.1f %%", 100 * f.factor);
   }
   const bool passes = f.kind == Fault::Kind::kPause || f.kind == Fault::Kind::kNodeRate ||
                       f.kind == Fault::Kind::kRackRate;
-  if (passes) {
-    std::snprintf(part.data(), part.size(), " for %.3f ms", static_cast<double>(f.length_ns) / 1e6);
-    text += part.data();
-  }
+  if (passes) text += printed(" for %.3f ms", static_cast<double>(f.length_ns) / 1e6);
   return text;
 }
 
@@ -382,11 +376,10 @@ std::string describe(const Scenario& s) {
   }
   if (s.probes) text += "  connect probes\n";
   for (const Fault& f : s.faults) {
-    std::array<char, 64> when{};
-    std::snprintf(when.data(), when.size(),
-                  f.is_in_switch ? "  %.3f ms into a change of the plan: " : "  at %.3f ms: ",
-                  static_cast<double>(f.when_ns) / 1e6);
-    text += when.data() + describe(f) + "\n";
+    const double ms = static_cast<double>(f.when_ns) / 1e6;
+    text += f.is_in_switch ? printed("  %.3f ms into a change of the plan: ", ms)
+                           : printed("  at %.3f ms: ", ms);
+    text += describe(f) + "\n";
   }
   return text;
 }

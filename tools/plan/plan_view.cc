@@ -12,8 +12,6 @@ namespace riffle::tools {
 namespace {
 
 constexpr std::size_t kShownLinks = 8;
-constexpr std::size_t kShownGroups = 16;
-constexpr std::size_t kShownMembers = 12;
 
 std::string share_text(Share units) {
   return printed("%.3g%%", 100.0 * static_cast<double>(units) / kShareUnits);

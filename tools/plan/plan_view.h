@@ -2,6 +2,7 @@
 // name.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,6 +12,10 @@
 #include "topology/plan/planner.h"
 
 namespace riffle::tools {
+
+// A text names no more than these, then says how many there are.
+inline constexpr std::size_t kShownGroups = 16;
+inline constexpr std::size_t kShownMembers = 12;
 
 struct LinkTime {
   std::string name;  // as in Candidate::limit: "sending of node a", "uplink of rack left"

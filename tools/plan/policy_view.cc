@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "tools/numbers.h"
+#include "tools/plan/plan_view.h"
 #include "topology/plan/patterns/contraction.h"
 
 namespace riffle::tools {
@@ -13,8 +14,6 @@ namespace {
 
 constexpr std::size_t kShownCandidates = 12;
 constexpr std::uint64_t kShownSteps = 12;
-constexpr std::size_t kShownGroups = 16;
-constexpr std::size_t kShownMembers = 12;
 
 bool is_background(const PolicyView& view) {
   return view.question.mode == PatternMode::kShadowSync;
@@ -30,7 +29,7 @@ double groups_per_step(const PatternTable& table) {
   return sum / table.steps;
 }
 
-std::string group_text(const Group& group, const Fabric& fabric) {
+std::string members_text(const Group& group, const Fabric& fabric) {
   std::string text;
   for (std::size_t m = 0; m < group.members.size() && m < kShownMembers; ++m) {
     text += (m > 0 ? "+" : "") + fabric.nodes[static_cast<std::size_t>(group.members[m])].name;
@@ -51,7 +50,7 @@ std::string steps_text(const PolicyView& view) {
     text += printed("step %2d: ", static_cast<int>(step) + 1);
     const auto& groups = table.at(step, 0).levels[0].groups;
     for (std::size_t g = 0; g < groups.size() && g < kShownGroups; ++g) {
-      text += (g > 0 ? ", " : "") + group_text(groups[g], *view.fabric);
+      text += (g > 0 ? ", " : "") + members_text(groups[g], *view.fabric);
     }
     if (groups.size() > kShownGroups) {
       text += printed(" and %zu more groups", groups.size() - kShownGroups);

@@ -12,6 +12,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "tools/probe/deadline.h"
+
 namespace riffle::tools {
 namespace {
 
@@ -19,12 +21,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMaxLineBytes = 64 << 20;  // a matrix of 1,024 hosts
 constexpr int kEndMs = 1000;
 constexpr int kWriteMs = 10000;
-
-int left_ms(Clock::time_point deadline) {
-  const auto left =
-      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  return static_cast<int>(std::max<std::int64_t>(left, 0));
-}
 
 std::vector<std::string> words_for(const std::string& host,
                                    const std::vector<std::string>& launcher,

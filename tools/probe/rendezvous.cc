@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "plugin/transport/handshake.h"
+#include "tools/probe/deadline.h"
 
 namespace riffle::tools {
 namespace {
@@ -20,12 +21,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kVisitorMs = 2000;  // for one handshake; strangers must not keep the others waiting
 constexpr auto kAgain = std::chrono::milliseconds(100);
-
-int left_ms(Clock::time_point deadline) {
-  const auto left =
-      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  return static_cast<int>(std::max<std::int64_t>(left, 0));
-}
 
 // All bytes, or an error at the deadline. The socket does not block.
 Status transfer(int fd, void* data, std::size_t size, short direction, Clock::time_point deadline) {

@@ -25,8 +25,6 @@ std::string shortened(const std::string& text, std::size_t length) {
   return text.size() <= length ? text : text.substr(0, length - 1) + "…";
 }
 
-std::string address_of(const PciPath& path) { return path.empty() ? "" : path.back(); }
-
 class Drawing {
  public:
   explicit Drawing(const View& view)

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <map>
 
+#include "tools/numbers.h"
 #include "tools/topo/view.h"
 
 namespace riffle::tools::topo {
@@ -39,10 +40,6 @@ std::string some_names(const std::vector<std::string>& names, std::size_t column
     text += (i > 0 ? " " : "") + names[i];
   }
   return text;
-}
-
-std::string counted(std::size_t n, const char* what) {
-  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
 int cells_per_row(double width) { return static_cast<int>((width - 64) / (kCell + 4)); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "tools/numbers.h"
 #include "tools/topo/fabric_view.h"
 #include "tools/topo/layout.h"
 
@@ -19,12 +20,6 @@ std::string padded(std::string text, std::size_t width) {
   text.resize(width, ' ');
   return text;
 }
-
-std::string counted(std::size_t n, const char* what) {
-  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
-}
-
-std::string address_of(const PciPath& path) { return path.empty() ? "" : path.back(); }
 
 // Columns that a text takes: colours take none.
 std::size_t visible(const std::string& text) {

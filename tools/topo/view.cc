@@ -168,6 +168,8 @@ std::string speed_text(const Machine& machine, const Nic& nic) {
   return speed ? rate_text(*speed) : "unknown";
 }
 
+std::string address_of(const PciPath& path) { return path.empty() ? "" : path.back(); }
+
 std::string interfaces_of(const Device& device) {
   std::string text;
   for (const NicAddress& a : device.addresses) text += (text.empty() ? "" : ", ") + a.interface;

@@ -41,6 +41,8 @@ View view_of(Machine machine, const std::string& name);
 std::string rate_text(double mbps);
 // What an interface runs at, "unknown" if nobody knows.
 std::string speed_text(const Machine& machine, const Nic& nic);
+// Of the function at the end of a path; empty if the path is.
+std::string address_of(const PciPath& path);
 // The interfaces a device joins, with commas.
 std::string interfaces_of(const Device& device);
 

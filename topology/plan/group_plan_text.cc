@@ -1,5 +1,7 @@
 #include <cstdio>
 
+#include "topology/base/printed.h"
+
 #include "topology/plan/group_plan.h"
 
 namespace riffle {
@@ -8,9 +10,7 @@ namespace {
 const char* name_of(Pattern pattern) { return pattern == Pattern::kRing ? "ring" : "direct"; }
 
 std::string percent(std::uint64_t units) {
-  char text[16];
-  std::snprintf(text, sizeof(text), "%.4g%%", 100.0 * static_cast<double>(units) / kShareUnits);
-  return text;
+  return printed("%.4g%%", 100.0 * static_cast<double>(units) / kShareUnits);
 }
 
 // The texts of all items with commas between them.

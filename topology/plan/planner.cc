@@ -1,9 +1,9 @@
 #include "topology/plan/planner.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
+#include "topology/base/printed.h"
 #include "topology/plan/candidates/candidate.h"
 #include "topology/plan/cost.h"
 #include "topology/plan/limits.h"
@@ -63,15 +63,8 @@ PlanSet build(const FabricView& view, const Blueprint& blueprint, const PlanOpti
 }
 
 std::string time_text(double us) {
-  char text[32];
-  if (us < 1e4) {
-    std::snprintf(text, sizeof(text), "%.0f us", us);
-  } else if (us < 1e7) {
-    std::snprintf(text, sizeof(text), "%.1f ms", us / 1e3);
-  } else {
-    std::snprintf(text, sizeof(text), "%.1f s", us / 1e6);
-  }
-  return text;
+  if (us < 1e4) return printed("%.0f us", us);
+  return us < 1e7 ? printed("%.1f ms", us / 1e3) : printed("%.1f s", us / 1e6);
 }
 
 std::string reason(const PlanChoice& choice, std::uint64_t bytes, bool forced) {

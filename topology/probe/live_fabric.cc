@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+
+#include "topology/base/printed.h"
 
 namespace riffle::probe {
 namespace {
@@ -28,10 +29,8 @@ void even_out(std::vector<double*> rates) {
 std::int64_t rounded(double kbps) { return std::llround(kbps); }
 
 std::string mbps(std::int64_t kbps) {
-  char text[32];
   const double value = static_cast<double>(kbps) / 1000;
-  std::snprintf(text, sizeof text, value < 10 ? "%.1f" : "%.0f", value);
-  return text;
+  return printed("%.*f", value < 10 ? 1 : 0, value);
 }
 
 std::string percent(double share) {

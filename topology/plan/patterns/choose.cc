@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 
+#include "topology/base/printed.h"
 #include "topology/plan/cost.h"
 #include "topology/plan/limits.h"
 #include "topology/plan/patterns/contraction.h"
@@ -144,12 +144,6 @@ Company company_of(const Cycle& cycle, int nodes) {
     company.longest_alone = std::max(company.longest_alone, static_cast<int>(longest));
   }
   return company;
-}
-
-std::string printed(const char* format, double a, double b) {
-  char text[160];
-  std::snprintf(text, sizeof text, format, a, b);
-  return text;
 }
 
 class Chooser {
