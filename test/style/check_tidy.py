@@ -43,6 +43,18 @@ def with_headers(file, known):
     return known[file]
 
 
+def compile_commands(build):
+    """The command of every file; files of a unity build have that of the one that includes them."""
+    commands = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        file = pathlib.Path(entry["file"])
+        parts = [file]
+        if file.parent.name == "Unity":
+            parts = [pathlib.Path(name) for name in re.findall('#include "(.+)"', file.read_text())]
+        commands.update((part, entry["command"]) for part in parts)
+    return commands
+
+
 def batches(commands):
     """Files with the same compiler flags, some at a time: most of a look goes into headers."""
     alike = {}
@@ -78,13 +90,13 @@ def main():
     build = pathlib.Path(sys.argv[1])
     passed = build / "tidy-passed"
     passed.mkdir(exist_ok=True)
-    commands = {pathlib.Path(entry["file"]): entry["command"]
-                for entry in json.loads((build / "compile_commands.json").read_text())}
-    assert commands, "no compile commands"
+    commands = compile_commands(build)
     settings = (ROOT / ".clang-tidy").read_bytes()
     known = {}
-    ours = {file: commands[ROOT / file] for file in sources(".cc", rooms=ROOMS)
-            if ROOT / file in commands}
+    everything = list(sources(".cc", rooms=ROOMS))
+    ours = {file: commands[ROOT / file] for file in everything if ROOT / file in commands}
+    # What is for other processors is not compiled here.
+    assert len(ours) > 0.9 * len(everything), f"compile commands of {len(ours)} files only"
     pending = []
     for flags, files in batches(ours):
         key = digest(settings, flags.encode(),
