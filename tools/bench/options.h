@@ -1,0 +1,44 @@
+// What `riffle bench` is asked for, and what it asks of its peers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/harness/contention.h"
+#include "bench/harness/measure.h"
+#include "bench/peers/peer.h"
+
+namespace riffle::tools {
+
+struct BenchOptions {
+  std::string profile;
+  std::vector<std::string> peers;
+  std::vector<std::string> sizes = {"16M"};
+  std::string type = "float", op = "sum", fabric = "file";
+  int iters = 5, warmup = 1;
+  int peer_timeout_s = 0;  // 0: 60, and 3 where a fault is measured
+  std::string json, plugin, record, on_loss;
+  std::string sync = "exact";
+  std::string sparse = "off";
+  bool is_sparse() const { return sparse != "off"; }
+  bool is_relaxed() const { return sync != "exact" || is_sparse(); }
+  std::string mode() const { return is_sparse() ? "--sparse " + sparse : "--sync " + sync; }
+  bool loopback = false;
+  int nodes = 0;  // 0: as the profile says
+  std::vector<std::string> sparse_peers;
+  double density = 0.01;
+  int teams = 0;  // 0: of racks, else the least
+  std::string gradients;
+  bool has_iters = false;
+  std::vector<int> phases = {10, 40, 40};
+  bench::ContentionOptions contention() const { return {phases[0], phases[1], phases[2]}; }
+};
+
+// One for each size. Says what is accepted where something is not.
+Result<std::vector<bench::Question>> questions(const BenchOptions& options);
+
+// As this peer is asked: --sync and --sparse are riffle's alone.
+bench::Question question_to(const bench::Peer& peer, bench::Question question,
+                            const BenchOptions& options);
+
+}  // namespace riffle::tools
