@@ -92,26 +92,26 @@ inline float moved(float before, float after) { return not_finite(after) != 0 ? 
 struct Finish {
   const float* __restrict sum;
   float* __restrict state;
-  float members, scale, unscale;  // scale = nodes / rate
+  float members, nodes;
   bool resets;
 
-  float output(float /*g*/, std::size_t i) const { return scale * (sum[i] / members - state[i]); }
+  float output(float /*g*/, std::size_t i) const { return nodes * (sum[i] / members - state[i]); }
   template <bool kExact>
   void commit(float /*g*/, float o, std::size_t i) const {
     const float m = sum[i] / members;
-    const float got = kExact ? m : moved(state[i], state[i] + unscale * o);
+    const float got = kExact ? m : moved(state[i], state[i] + o / nodes);
     state[i] = moved(state[i], resets ? got - m : got);
   }
 };
 
 struct Keep {
   float* __restrict state;
-  float nodes, rate, unscale;
+  float nodes;
 
   float output(float g, std::size_t /*i*/) const { return nodes * g; }
   template <bool kExact>
   void commit(float g, float o, std::size_t i) const {
-    state[i] = moved(state[i], state[i] + (kExact ? rate * g : unscale * o));
+    state[i] = moved(state[i], state[i] + (kExact ? g : o / nodes));
   }
 };
 
@@ -129,21 +129,21 @@ struct Momentum {
   float* __restrict own;
   float* __restrict state;
   float* __restrict job;
-  float members, nodes, mu, rate;
+  float members, nodes, mu;
   bool resets;
 
   float mean(float g, std::size_t i) const {
-    return sum != nullptr ? sum[i] / members : state[i] + rate * (mu * own[i] + g);
+    return sum != nullptr ? sum[i] / members : state[i] + (mu * own[i] + g);
   }
   float velocity(float g, std::size_t i) const {
-    return sum != nullptr ? (mean(g, i) - state[i]) / rate : mu * own[i] + g;
+    return sum != nullptr ? mean(g, i) - state[i] : mu * own[i] + g;
   }
   float output(float g, std::size_t i) const { return nodes * (velocity(g, i) - mu * job[i]); }
   template <bool kExact>
   void commit(float g, float o, std::size_t i) const {
     const float m = mean(g, i);
     const float v = kExact ? velocity(g, i) : mu * job[i] + o / nodes;
-    const float got = kExact ? m : state[i] + rate * v;
+    const float got = kExact ? m : state[i] + v;
     const float after = resets ? got - m : got;
     own[i] = moved(own[i], mu * own[i] + g);
     const bool is_number = (not_finite(v) | not_finite(after)) == 0;
@@ -179,8 +179,7 @@ struct Towards {
 
 }  // namespace
 
-bool prepare(const float* state, const std::byte* g, DataType type, std::size_t count, float* z,
-             float rate) {
+bool prepare(const float* state, const std::byte* g, DataType type, std::size_t count, float* z) {
   const DefaultFloatEnvironment environment;
   std::uint32_t bad = 0;
   for_input(g, type, count, [&](const float* __restrict in, std::size_t first, std::size_t n) {
@@ -188,7 +187,7 @@ bool prepare(const float* state, const std::byte* g, DataType type, std::size_t 
     float* __restrict to = z + first;
     std::uint32_t any = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      const float x = y[i] + rate * in[i];
+      const float x = y[i] + in[i];
       to[i] = x;
       any |= not_finite(x);
     }
@@ -198,17 +197,15 @@ bool prepare(const float* state, const std::byte* g, DataType type, std::size_t 
 }
 
 void finish(const float* sum, int members, int nodes, std::size_t count, bool resets, float* state,
-            DataType type, std::byte* out, float rate) {
+            DataType type, std::byte* out) {
   RIFFLE_CHECK(members >= 1, "nobody took part");
-  const auto n = static_cast<float>(nodes);
   run(nullptr, type, count, out,
-      Finish{sum, state, static_cast<float>(members), n / rate, rate / n, resets});
+      Finish{sum, state, static_cast<float>(members), static_cast<float>(nodes), resets});
 }
 
 void keep(const std::byte* g, int nodes, std::size_t count, float* state, DataType type,
-          std::byte* out, float rate) {
-  const auto n = static_cast<float>(nodes);
-  run(g, type, count, out, Keep{state, n, rate, rate / n});
+          std::byte* out) {
+  run(g, type, count, out, Keep{state, static_cast<float>(nodes)});
 }
 
 void pass_on(const std::byte* g, int nodes, std::size_t count, DataType type, std::byte* out) {
@@ -224,7 +221,7 @@ void fill_not_finite(std::size_t count, DataType type, std::byte* out) {
 }
 
 bool prepare_momentum(const MomentumState& s, const std::byte* g, DataType type, std::size_t count,
-                      float mu, float* z, float rate) {
+                      float mu, float* z) {
   const DefaultFloatEnvironment environment;
   std::uint32_t bad = 0;
   for_input(g, type, count, [&](const float* __restrict in, std::size_t first, std::size_t n) {
@@ -233,7 +230,7 @@ bool prepare_momentum(const MomentumState& s, const std::byte* g, DataType type,
     float* __restrict to = z + first;
     std::uint32_t any = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      const float x = p[i] + rate * (mu * own[i] + in[i]);
+      const float x = p[i] + (mu * own[i] + in[i]);
       to[i] = x;
       any |= not_finite(x);
     }
@@ -244,17 +241,17 @@ bool prepare_momentum(const MomentumState& s, const std::byte* g, DataType type,
 
 void finish_momentum(const float* sum, int members, int nodes, const std::byte* g,
                      std::size_t count, float mu, bool resets, const MomentumState& s,
-                     DataType type, std::byte* out, float rate) {
+                     DataType type, std::byte* out) {
   RIFFLE_CHECK(members >= 1, "nobody took part");
   run(g, type, count, out,
       Momentum{sum, s.own, s.state, s.job, static_cast<float>(members), static_cast<float>(nodes),
-               mu, rate, resets});
+               mu, resets});
 }
 
 void keep_momentum(const std::byte* g, int nodes, std::size_t count, float mu,
-                   const MomentumState& s, DataType type, std::byte* out, float rate) {
+                   const MomentumState& s, DataType type, std::byte* out) {
   run(g, type, count, out,
-      Momentum{nullptr, s.own, s.state, s.job, 1, static_cast<float>(nodes), mu, rate, false});
+      Momentum{nullptr, s.own, s.state, s.job, 1, static_cast<float>(nodes), mu, false});
 }
 
 void correction(const float* __restrict sum, int members, const float* __restrict snapshot,
@@ -269,7 +266,7 @@ void step_alone(const std::byte* g, const float* missing, int nodes, std::size_t
                 float* state, DataType type, std::byte* out) {
   const auto n = static_cast<float>(nodes);
   if (missing == nullptr) {
-    run(g, type, count, out, Keep{state, n, 1, 1 / n});
+    run(g, type, count, out, Keep{state, n});
   } else {
     run(g, type, count, out, Alone{missing, state, n});
   }

@@ -21,20 +21,17 @@ namespace riffle::rules {
 
 // ---- The y-state (ds_sync, moshpit): parameter averaging under plain SGD, exactly.
 
-// z = state + rate g, what goes into the group's sum. False if any z is not finite.
-// `rate`: the learning rate if it is known (then the state is in units of parameters, and any
-// schedule is exact), else 1.
-bool prepare(const float* state, const std::byte* g, DataType type, std::size_t count, float* z,
-             float rate = 1);
+// z = state + g, what goes into the group's sum. False if any z is not finite.
+bool prepare(const float* state, const std::byte* g, DataType type, std::size_t count, float* z);
 
-// m = sum / members; r = (m - state) / rate; state <- m. `resets`: the sum was over all nodes, so m
+// m = sum / members; r = m - state; state <- m. `resets`: the sum was over all nodes, so m
 // is taken off everybody's state, which changes nothing but keeps it small.
 void finish(const float* sum, int members, int nodes, std::size_t count, bool resets, float* state,
-            DataType type, std::byte* out, float rate = 1);
+            DataType type, std::byte* out);
 
-// The contribution was not averaged: r = g; state <- state + rate g where that is finite.
+// The contribution was not averaged: r = g; state <- state + g where that is finite.
 void keep(const std::byte* g, int nodes, std::size_t count, float* state, DataType type,
-          std::byte* out, float rate = 1);
+          std::byte* out);
 
 // As keep(), of a call that has no state here: r = g.
 void pass_on(const std::byte* g, int nodes, std::size_t count, DataType type, std::byte* out);
@@ -52,16 +49,16 @@ struct MomentumState {
   float* state;
   float* job;
 };
-// z = state + rate (mu own + g)
+// z = state + mu own + g
 bool prepare_momentum(const MomentumState& s, const std::byte* g, DataType type, std::size_t count,
-                      float mu, float* z, float rate = 1);
-// own <- mu own + g; v = (sum / members - state) / rate; r = v - mu job; job <- v.
+                      float mu, float* z);
+// own <- mu own + g; v = sum / members - state; r = v - mu job; job <- v.
 void finish_momentum(const float* sum, int members, int nodes, const std::byte* g,
                      std::size_t count, float mu, bool resets, const MomentumState& s,
-                     DataType type, std::byte* out, float rate = 1);
+                     DataType type, std::byte* out);
 // The same with what the node itself contributed in place of the mean.
 void keep_momentum(const std::byte* g, int nodes, std::size_t count, float mu,
-                   const MomentumState& s, DataType type, std::byte* out, float rate = 1);
+                   const MomentumState& s, DataType type, std::byte* out);
 
 // ---- In the background (shadow_sync): steps take the local value at once, a round brings others
 // in.
