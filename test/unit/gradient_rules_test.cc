@@ -160,8 +160,7 @@ double y_state_distance(const Schedule& schedule) {
         direct[n][k] -= rate * problem.gradient(n, k, direct[n][k]);
         g[n][k] = static_cast<float>(problem.gradient(n, k, job[n][k]));
       }
-      EXPECT_TRUE(
-          prepare(state[n].data(), bytes(g[n]), DataType::kFloat32, size, z[n].data()));
+      EXPECT_TRUE(prepare(state[n].data(), bytes(g[n]), DataType::kFloat32, size, z[n].data()));
     }
     average(direct, groups);
     const Vectors sums = summed(z, groups);
@@ -473,10 +472,9 @@ TEST(ShadowRules, PerRoundFirIsTheDeltaRuleOfBackToBackRounds) {
       const Vectors fir_sums = summed(previous, everybody(kNodes));
       for (std::size_t n = 0; n < kNodes; ++n) {
         float missing = 0;
-        accumulate(bytes(g[n]), DataType::kFloat32, 1, gathered[n].data());
         correction(fir_sums[n].data(), kNodes, previous[n].data(), 1, 1, &missing);
-        step_alone(bytes(g[n]), ends ? &missing : nullptr, kNodes, 1, fir[n].data(),
-                   DataType::kFloat32, bytes(out[n]));
+        step_gathering(bytes(g[n]), ends ? &missing : nullptr, kNodes, 1, fir[n].data(),
+                       gathered[n].data(), DataType::kFloat32, bytes(out[n]));
         correction(delta_sums[n].data(), kNodes, snapshot[n].data(), 1, 1, &missing);
         step_alone(bytes(g[n]), ends ? &missing : nullptr, kNodes, 1, delta[n].data(),
                    DataType::kFloat32, bytes(out[n]));
