@@ -21,15 +21,36 @@ struct Options {
   int lanes = 0;
   std::string only, svg;
   bool json = false;
-  std::string policy;
+  std::string policy, rule;
   PolicyQuestion question;
 };
+
+// The rule of shadow_sync's rounds, its numbers as the settings have them.
+Status read_rule(const std::string& rule, PolicyQuestion& question) {
+  const Config& c = config();
+  std::string wrong;
+  question.shadow = shadow_settings({rule.empty() ? c.shadow_rule : rule, c.shadow_pull,
+                                     c.easgd_follow, c.block_rate, c.block_momentum},
+                                    &wrong);
+  if (!wrong.empty()) return invalid_argument(wrong);
+  if (question.shadow.variant != ShadowVariant::kDelta && question.options.delta != 1) {
+    return invalid_argument("--delta is of the rule delta, the rule is " +
+                            std::string(name_of(question.shadow.variant)));
+  }
+  put_into(question.shadow, &question.options);
+  return Status::ok();
+}
 
 int run_policy(const Options& options, const Fabric& fabric) {
   PolicyQuestion question = options.question;
   for (const PatternMode mode :
        {PatternMode::kDsSync, PatternMode::kMoshpit, PatternMode::kShadowSync}) {
     if (options.policy == name_of(mode)) question.mode = mode;
+  }
+  if (question.mode == PatternMode::kShadowSync) {
+    if (Status s = read_rule(options.rule, question); !s) return report(s);
+  } else if (!options.rule.empty()) {
+    return report(invalid_argument("--rule is of --policy shadow_sync"));
   }
   question.options.bytes = options.bytes;
   question.options.only = options.only;
@@ -98,6 +119,9 @@ void add_plan(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0.01, 1.99))
       ->needs(policy)
       ->capture_default_str();
+  sub->add_option("--rule", o->rule, "shadow_sync: as RIFFLE_SHADOW_RULE, whose numbers hold")
+      ->check(CLI::IsMember({"delta", "interpolation", "bmuf", "easgd", "fir"}))
+      ->needs(policy);
   sub->add_option("--round-steps", q.options.round_steps, "shadow_sync: steps per round")
       ->check(CLI::Range(1, 1'000'000))
       ->needs(policy)

@@ -113,14 +113,23 @@ RelaxedPlans relaxed_plans(const Fabric& fabric, SyncMode mode) {
   const PatternMode pattern = mode == SyncMode::kMoshpit      ? PatternMode::kMoshpit
                               : mode == SyncMode::kShadowSync ? PatternMode::kShadowSync
                                                               : PatternMode::kDsSync;
-  options.round_steps = mode == SyncMode::kShadowSync ? static_cast<int>(config().shadow_steps) : 1;
+  if (mode == SyncMode::kShadowSync) {
+    options.round_steps = static_cast<int>(config().shadow_steps);
+    put_into(sync_settings().shadow, &options);
+  }
   Result<PatternChoice> choice = choose_pattern(fabric, pattern, options);
   if (!choice) {
     log_warn(std::string(name_of(mode)) + " does not begin: " + choice.status().message());
     return {};
   }
-  log_info(std::string(name_of(mode)) + ": " + choice->reason);
   PatternTable& t = choice->table;
+  std::string line = name_of(mode);
+  if (mode == SyncMode::kShadowSync) {
+    line += " by the rule " + describe(sync_settings().shadow, fabric.size());
+  }
+  log_info(line + ": " +
+           (options.everybody ? "rounds over all nodes, by the exact plan" : choice->reason));
+  if (options.everybody) t.chunk_bytes = 0;
   return {static_cast<std::uint32_t>(t.steps), static_cast<std::uint32_t>(t.lanes),
           std::move(t.partitions), std::move(t.table), t.chunk_bytes};
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "plugin/policy/sync_mode.h"
 #include "topology/plan/group_plan.h"
 
 namespace riffle {
@@ -10,11 +11,11 @@ std::unique_ptr<Recording> Recording::begin(Reactor* reactor, std::uint64_t comm
                                             int size) {
   auto record = CommRecord::begin(comm_id, rank, size);
   if (!record) return nullptr;
-  return std::unique_ptr<Recording>(new Recording(reactor, std::move(record)));
+  return std::unique_ptr<Recording>(new Recording(reactor, std::move(record), size));
 }
 
-Recording::Recording(Reactor* reactor, std::unique_ptr<CommRecord> record)
-    : reactor_(reactor), record_(std::move(record)) {}
+Recording::Recording(Reactor* reactor, std::unique_ptr<CommRecord> record, int size)
+    : reactor_(reactor), record_(std::move(record)), size_(size) {}
 
 Recording::~Recording() = default;
 
@@ -37,7 +38,9 @@ void Recording::failed(const std::string& why) { record_->failed(why); }
 
 void Recording::on_epoch(const EpochEvent& event) {
   if (event.kind == EpochEvent::Kind::kMode) {
-    record_->mode_changed({event.mode, event.first_seq, event.cause});
+    const bool has_rule = event.mode == name_of(SyncMode::kShadowSync);
+    record_->mode_changed({event.mode, event.first_seq, event.cause,
+                           has_rule ? describe(sync_settings().shadow, size_) : std::string()});
   }
   if (event.kind != EpochEvent::Kind::kPlanChange) return;
   record_->planned({.from_chunk = event.first_seq,

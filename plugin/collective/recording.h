@@ -48,12 +48,13 @@ class Recording final : public EpochObserver {
   void flush() { record_->flush(); }
 
  private:
-  Recording(Reactor* reactor, std::unique_ptr<CommRecord> record);
+  Recording(Reactor* reactor, std::unique_ptr<CommRecord> record, int size);
   void sample();
   void schedule();
 
   Reactor* const reactor_;
   const std::unique_ptr<CommRecord> record_;
+  const int size_;
   std::function<RelaxedTotals()> relaxed_;
   TcpMesh* mesh_ = nullptr;
   std::uint64_t timer_ = 0;

@@ -14,10 +14,10 @@
 // Every settings.full_every steps the sum is over all nodes, and y <- 0: the same for everybody,
 // which changes nothing but keeps y small. So does the last step of a mode.
 //
-// shadow_sync answers at once: output N (g + what the last background round found missing), y <- y
-// + output / N. Every settings.shadow_steps steps it sends a snapshot of y through the groups; mean
-// minus snapshot is then missing. Rounds do not overlap: one that takes longer than that is waited
-// for.
+// shadow_sync answers at once: output N (g + what the last background round brought), y <- y +
+// output / N. Every settings.shadow_steps steps it begins a round, through the groups or over all
+// nodes. What a round sends and brings is the affair of a rule (shadow_rule.h): mean minus snapshot
+// of y, by default. Rounds do not overlap: one that takes longer than that is waited for.
 //
 // sparse (docs/sparse.md): a call's segments are sparse exchanges (sparse_runner.h) straight from
 // and to the job's memory; the result is the same on all nodes. What was not delivered stays in
@@ -154,7 +154,7 @@ class RelaxedCalls final : public SyncParty {
   void stage(const CallShape& shape, const Place& place, bool takes_part, StagedCall* call);
   void step_alone(const Place& place, StagedCall* call);
   void post(RelaxedRun& run, RelaxedRun::Segment& segment, const Place& place, std::uint32_t number,
-            bool takes_part, bool is_finite);
+            bool takes_part, bool is_finite, bool is_over_all);
   rules::MomentumState momentum_of(const RelaxedRun::Position& position, std::uint64_t first) const;
   void finish(const StagedCall& call, RelaxedRun::Segment& segment);
   void keep(const StagedCall& call, const RelaxedRun::Segment& segment, float* state);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "plugin/collective/shadow_rule_of.h"
 #include "plugin/collective/types.h"
 #include "plugin/policy/rules/convert.h"
 #include "plugin/policy/rules/trailer.h"
@@ -63,7 +64,12 @@ Result<std::shared_ptr<RelaxedRun>> RelaxedRun::make(const ModeOrder& order,
 
   run->momentum_ = static_cast<float>(options.settings.momentum);
   run->shadow_steps_ = options.settings.shadow_steps;
-  const bool needs_three = order.mode == SyncMode::kShadowSync || run->momentum_ > 0;
+  std::size_t arrays = run->momentum_ > 0 ? 3 : 1;
+  if (order.mode == SyncMode::kShadowSync) {
+    run->shadow_rule_ = shadow_rule_of(options.settings.shadow, options.size);
+    run->has_rounds_over_all_ = is_over_all(options.settings.shadow.variant);
+    arrays = static_cast<std::size_t>(run->shadow_rule_->arrays());
+  }
 
   std::size_t state_bytes = 0;
   std::uint64_t lanes = 0;
@@ -92,7 +98,8 @@ Result<std::shared_ptr<RelaxedRun>> RelaxedRun::make(const ModeOrder& order,
       p.first_lane = lanes;
       lanes += p.segments;
       most = std::max(most, p.segments);
-      state_bytes += (needs_three ? 3 : 1) * aligned(piece.valid * sizeof(float));
+      p.is_due.assign(p.segments, false);
+      state_bytes += arrays * aligned(piece.valid * sizeof(float));
     }
     run->positions_.push_back(p);
   }
@@ -115,9 +122,9 @@ Result<std::shared_ptr<RelaxedRun>> RelaxedRun::make(const ModeOrder& order,
   std::byte* at = run->memory_->data();
   for (Position& p : run->positions_) {
     if (!p.is_relaxed) continue;
-    for (float** array : {&p.state, &p.second, &p.third}) {
-      if (array != &p.state && !needs_three) break;
-      *array = reinterpret_cast<float*>(at);
+    float** const pointers[] = {&p.state, &p.second, &p.third};
+    for (std::size_t i = 0; i < arrays; ++i) {
+      *pointers[i] = reinterpret_cast<float*>(at);
       at += aligned(p.piece.valid * sizeof(float));
     }
   }

@@ -13,6 +13,7 @@
 // make(): a run that exists never fails for want of it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,6 +24,7 @@
 #include "plugin/collective/sparse_run.h"
 #include "plugin/collective/sync_party.h"
 #include "plugin/policy/layout.h"
+#include "plugin/policy/rules/shadow_rule.h"
 #include "plugin/policy/sync_mode.h"
 
 namespace riffle {
@@ -57,15 +59,23 @@ class RelaxedRun {
     std::uint64_t segment_elements = 0;  // of all but the last
     std::uint64_t first_lane = 0;
     float* state = nullptr;  // piece.valid elements, as the next two
-    // With momentum: the own and the job's momentum. In the background: what the round under way
-    // took of the state, and what the last one says is missing.
+    // With momentum: the own and the job's momentum. In the background: the rule's (shadow_rule.h).
     float* second = nullptr;
     float* third = nullptr;
     // shadow_sync: the segments of the round under way that are not over yet; its step.
     std::uint32_t round = kNone;
     std::uint64_t round_step = 0;
     bool round_takes_part = false;
-    bool has_missing = false;
+    std::vector<bool> is_due;  // by segment: a round's result is to be brought into an answer
+
+    std::uint64_t first_of(std::uint32_t segment) const { return segment * segment_elements; }
+    std::uint64_t count_of(std::uint32_t segment) const {
+      return std::min(segment_elements, piece.valid - first_of(segment));
+    }
+    rules::ShadowState shadow_state(std::uint64_t first) const {
+      return {state + first, second == nullptr ? nullptr : second + first,
+              third == nullptr ? nullptr : third + first};
+    }
   };
   struct Segment {
     Operation operation;
@@ -83,6 +93,9 @@ class RelaxedRun {
   SyncMode mode() const { return mode_; }
   SparseRun* sparse() const { return sparse_.get(); }  // null in other modes
   float momentum() const { return momentum_; }
+  // shadow_sync; null in other modes.
+  const rules::ShadowRule* shadow_rule() const { return shadow_rule_.get(); }
+  bool has_rounds_over_all() const { return has_rounds_over_all_; }
   std::uint64_t shadow_steps() const { return shadow_steps_; }
   std::uint64_t period() const { return positions_.size(); }
   std::uint64_t phase() const { return phase_; }
@@ -108,6 +121,8 @@ class RelaxedRun {
 
   SyncMode mode_ = SyncMode::kExact;
   float momentum_ = 0;
+  std::unique_ptr<rules::ShadowRule> shadow_rule_;
+  bool has_rounds_over_all_ = false;
   std::uint64_t shadow_steps_ = 1;
   std::uint64_t phase_ = 0, digest_ = 0;
   std::size_t trailer_elements_ = 0, bytes_ = 0;

@@ -52,18 +52,20 @@ void RelaxedCalls::collect(RelaxedRun& run, RelaxedRun::Position& position) {
     if (state == Operation::State::kRunning) return;
     has_failed_ |= state == Operation::State::kFailed;
     const rules::Verdict verdict = rules::read_trailer(segment.data + segment.count, options_.size);
+    const rules::ShadowRule& rule = *run.shadow_rule();
+    const rules::ShadowState s = position.shadow_state(segment.first);
+    const std::uint64_t number = segment.first / position.segment_elements;
+    const bool took_part = position.round_takes_part, was_due = position.is_due[number];
     if (verdict.kind == rules::Verdict::Kind::kAverage) {
-      rules::correction(segment.data, verdict.members, position.second + segment.first,
-                        segment.count, 1, position.third + segment.first);
+      position.is_due[number] =
+          rule.end(s, took_part, was_due, {segment.data, verdict.members}, segment.count);
     } else {
       counts_.mismatches.fetch_add(1, std::memory_order_relaxed);
-      std::fill_n(position.third + segment.first, segment.count, 0.0F);
+      position.is_due[number] = rule.lost(s, took_part, was_due, segment.count);
     }
     const std::uint32_t next = segment.next;
     run.give_back(position.round);
     position.round = next;
-    // A node that kept out of the round keeps its own.
-    if (next == RelaxedRun::kNone) position.has_missing = position.round_takes_part;
   }
 }
 
@@ -106,15 +108,13 @@ void RelaxedCalls::stage(const CallShape& shape, const Place& place, bool takes_
     rules::pass_on(call->send + at, options_.size, shape.count - first, type, call->recv + at);
   }
   if (is_in_background(place)) return step_alone(place, call);
-  const bool brings = takes_part && std::exchange(position.has_missing, false);
-  if (brings) count_gap(place.step - position.round_step);
-  const float* missing = brings ? position.third : nullptr;
+  bool brings = false;
   std::uint32_t number = 0;
   for (std::uint32_t i = call->segment; i != RelaxedRun::kNone; ++number) {
     RelaxedRun::Segment& segment = run.segment(i);
     i = segment.next;
-    segment.first = number * position.segment_elements;
-    segment.count = std::min(position.segment_elements, position.piece.valid - segment.first);
+    segment.first = position.first_of(number);
+    segment.count = position.count_of(number);
     const std::byte* g = call->send + segment.first * size_of(type);
     bool is_finite = true;
     if (!takes_part || is_fenced_) {
@@ -122,16 +122,18 @@ void RelaxedCalls::stage(const CallShape& shape, const Place& place, bool takes_
     } else if (run.momentum() > 0) {
       is_finite = rules::prepare_momentum(momentum_of(position, segment.first), g, type,
                                           segment.count, run.momentum(), segment.data);
+    } else if (run.shadow_rule() != nullptr) {
+      is_finite = run.shadow_rule()->prepare_full(position.shadow_state(segment.first),
+                                                  position.is_due[number], g, type, segment.count,
+                                                  segment.data);
+      brings = brings || position.is_due[number];
     } else {
       is_finite =
           rules::prepare(position.state + segment.first, g, type, segment.count, segment.data);
-      // What others may have taken over already must not be lost to the mean.
-      for (std::uint64_t k = 0; missing != nullptr && k < segment.count; ++k) {
-        segment.data[k] += missing[segment.first + k];
-      }
     }
-    post(run, segment, place, number, takes_part, is_finite);
+    post(run, segment, place, number, takes_part, is_finite, place.is_full);
   }
+  if (brings) count_gap(place.step - position.round_step);
 }
 
 // shadow_sync: the answer is ready; a round may begin behind it.
@@ -139,37 +141,44 @@ void RelaxedCalls::step_alone(const Place& place, StagedCall* call) {
   RelaxedRun& run = *run_;
   RelaxedRun::Position& position = run.position(place.position);
   const auto type = static_cast<DataType>(position.piece.type);
-  const bool corrects = call->takes_part && std::exchange(position.has_missing, false);
-  if (corrects) count_gap(place.step - position.round_step);
-  if (!is_fenced_ && !call->is_elsewhere) {
-    rules::step_alone(call->send, corrects ? position.third : nullptr, options_.size,
-                      position.piece.valid, position.state, type, call->recv);
+  const rules::ShadowRule& rule = *run.shadow_rule();
+  const bool may_bring = call->takes_part && position.round == RelaxedRun::kNone;
+  bool brings = false;
+  for (std::uint32_t n = 0; n < position.segments; ++n) {
+    const bool is_due = may_bring && position.is_due[n];
+    const std::uint64_t first = position.first_of(n), at = first * size_of(type);
+    if (!is_fenced_ && !call->is_elsewhere) {
+      rule.step(position.shadow_state(first), is_due, call->send + at, options_.size, type,
+                position.count_of(n), call->recv + at);
+    }
+    if (is_due) position.is_due[n] = false;
+    brings = brings || is_due;
   }
+  if (brings) count_gap(place.step - position.round_step);
   if (!begins_round(place)) return;
   counts_.rounds.fetch_add(1, std::memory_order_relaxed);
   position.round = std::exchange(call->segment, RelaxedRun::kNone);
   position.round_step = place.step;
   position.round_takes_part = call->takes_part;
-  std::copy_n(position.state, position.piece.valid, position.second);
   std::uint32_t number = 0;
   for (std::uint32_t i = position.round; i != RelaxedRun::kNone; ++number) {
     RelaxedRun::Segment& segment = run.segment(i);
     i = segment.next;
-    segment.first = number * position.segment_elements;
-    segment.count = std::min(position.segment_elements, position.piece.valid - segment.first);
+    segment.first = position.first_of(number);
+    segment.count = position.count_of(number);
     if (call->takes_part) {
-      std::copy_n(position.second + segment.first, segment.count, segment.data);
+      rule.begin(position.shadow_state(segment.first), segment.count, segment.data);
     } else {
       std::fill_n(segment.data, segment.count, 0.0F);
     }
     Place round = place;
     round.step = place.step / run.shadow_steps();
-    post(run, segment, round, number, call->takes_part, true);
+    post(run, segment, round, number, call->takes_part, true, run.has_rounds_over_all());
   }
 }
 
 void RelaxedCalls::post(RelaxedRun& run, RelaxedRun::Segment& segment, const Place& place,
-                        std::uint32_t number, bool takes_part, bool is_finite) {
+                        std::uint32_t number, bool takes_part, bool is_finite, bool is_over_all) {
   const RelaxedRun::Position& position = run.position(place.position);
   const std::uint32_t digest = run.digest_of(place.position, number, place.step, place.is_full);
   rules::write_trailer({takes_part, is_finite, digest}, options_.size,
@@ -179,7 +188,7 @@ void RelaxedCalls::post(RelaxedRun& run, RelaxedRun::Segment& segment, const Pla
   o.op = ReduceOp::kSum;
   o.count = segment.count + run.trailer_elements();
   o.send = o.recv = reinterpret_cast<std::byte*>(segment.data);
-  o.step = place.is_full ? Operation::kExact : static_cast<std::int64_t>(place.step);
+  o.step = is_over_all ? Operation::kExact : static_cast<std::int64_t>(place.step);
   o.lane = static_cast<std::uint32_t>(position.first_lane + number);
   o.state.store(Operation::State::kRunning, std::memory_order_relaxed);
   hooks_.post(&o);
@@ -230,6 +239,14 @@ void RelaxedCalls::finish(const StagedCall& call, RelaxedRun::Segment& segment) 
                                type, out);
         return;
       }
+      if (const rules::ShadowRule* rule = call.run->shadow_rule(); rule != nullptr) {
+        const std::uint64_t number = segment.first / position.segment_elements;
+        rule->finish_full(position.shadow_state(segment.first), position.is_due[number],
+                          {segment.data, verdict.members}, options_.size, resets, type,
+                          segment.count, out);
+        position.is_due[number] = false;
+        return;
+      }
       rules::finish(segment.data, verdict.members, options_.size, segment.count, resets, state,
                     type, out);
       return;
@@ -259,6 +276,10 @@ void RelaxedCalls::keep(const StagedCall& call, const RelaxedRun::Segment& segme
   if (call.run->momentum() > 0) {
     return rules::keep_momentum(call.send + at, options_.size, segment.count, call.run->momentum(),
                                 momentum_of(position, segment.first), type, call.recv + at);
+  }
+  if (const rules::ShadowRule* rule = call.run->shadow_rule(); rule != nullptr) {
+    return rule->step(position.shadow_state(segment.first), false, call.send + at, options_.size,
+                      type, segment.count, call.recv + at);
   }
   rules::keep(call.send + at, options_.size, segment.count, state, type, call.recv + at);
 }

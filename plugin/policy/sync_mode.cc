@@ -142,6 +142,12 @@ SyncSettings sync_settings() {
   } else {
     s.refusal = obstacle("RIFFLE_SYNC=" + c.sync);
   }
+  if (s.mode == SyncMode::kShadowSync) {
+    std::string wrong;
+    s.shadow = shadow_settings(
+        {c.shadow_rule, c.shadow_pull, c.easgd_follow, c.block_rate, c.block_momentum}, &wrong);
+    if (s.refusal.empty() && !wrong.empty()) s.refusal = wrong + "; sums are exact";
+  }
   if (!s.refusal.empty()) s.mode = SyncMode::kExact;
   return s;
 }

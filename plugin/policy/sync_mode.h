@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 
+#include "plugin/policy/shadow_settings.h"
 #include "sparse/residual.h"
 
 namespace riffle {
@@ -51,6 +52,7 @@ struct SyncSettings {
   bool all_levels = false;
   double momentum = 0;             // of the job, where it is known
   std::uint64_t shadow_steps = 8;  // from one background round to the next
+  ShadowSettings shadow;           // what such a round does
   std::string note;                // about a knob that cannot be taken as it is; empty: nothing
   std::string refusal;             // why more is asked for than may be; empty: it is not
   std::uint64_t full_every = 0;

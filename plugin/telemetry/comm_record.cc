@@ -137,6 +137,7 @@ void CommRecord::failed(const std::string& why) {
 void CommRecord::mode_changed(const ModeRecord& mode) {
   Line line(*this, "mode");
   line.add("mode", mode.mode).add("from_call", mode.from_call).add("cause", mode.cause);
+  if (!mode.rule.empty()) line.add("rule", mode.rule);
   recorder_->write_standing(key_ + " mode", line.take());
 }
 

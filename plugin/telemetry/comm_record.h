@@ -4,7 +4,8 @@
 //   plan     the plan in force from a chunk on, why, and on the node that planned the fabric it was
 //            made for; the last one stands in front of every file
 //   mode     the mode of all-reduces from a call on, and why (node 0, where RIFFLE_SYNC asks for
-//   one) sample   counters since connect: operations by size, every link, whom groups waited for
+//            one); shadow_sync's rule
+//   sample    counters since connect: operations by size, every link, whom groups waited for
 //   loss     nodes that were lost while the others went on: who, why, how many are left
 //   failed   why connect failed or the communicator broke
 //
@@ -45,6 +46,7 @@ struct ModeRecord {
   std::string mode;  // "exact", "ds_sync", ...
   std::uint64_t from_call = 0;
   std::string cause;
+  std::string rule;  // of shadow_sync, with its numbers; empty for the other modes
 };
 
 // Nodes that were lost, and survived (docs/surviving-losses.md).

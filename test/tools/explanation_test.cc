@@ -233,11 +233,13 @@ TEST(Explain, ShowsTheSyncGap) {
     relaxed.corrections = 20;
     relaxed.gap_steps = rank == 0 ? 30 : 70;
     relaxed.longest_gap = rank == 0 ? 8 : 5;
+    if (rank == 0) record.mode_changed({"shadow_sync", 40, "told so", "easgd (pull 0.5)"});
     record.sample(kSecond, {}, &relaxed);
   }
   const Explanation e = job.explained();
   const std::string text = to_text(e, Colours(stdout));
-  for (const char* wanted : {"50 rounds in the background, 6 of them waited for",
+  for (const char* wanted : {"shadow_sync, rule easgd (pull 0.5), from call 40 on: told so",
+                             "50 rounds in the background, 6 of them waited for",
                              "2.5 steps after their snapshot, at most 8"}) {
     EXPECT_NE(text.find(wanted), std::string::npos) << wanted << " in\n" << text;
   }

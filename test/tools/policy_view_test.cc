@@ -20,9 +20,13 @@ struct Seen {
   PatternChoice choice;
   PolicyQuestion question;
 
-  Seen(Fabric f, PatternMode mode) : fabric(std::move(f)) {
+  Seen(Fabric f, PatternMode mode, const ShadowSettings& shadow = {}, int round_steps = 1)
+      : fabric(std::move(f)) {
     question.mode = mode;
+    question.shadow = shadow;
     question.options.bytes = 32 << 20;
+    question.options.round_steps = round_steps;
+    if (mode == PatternMode::kShadowSync) put_into(shadow, &question.options);
     const auto chosen = choose_pattern(fabric, mode, question.options);
     EXPECT_TRUE(chosen) << chosen.status().message();
     if (chosen) choice = *chosen;
@@ -63,6 +67,33 @@ TEST(PolicyView, FormulasHaveTheJobsOwnNumbers) {
   Seen shadow(racks8(), PatternMode::kShadowSync);
   shadow.question.options.round_steps = 4;
   EXPECT_DOUBLE_EQ(shadow.view().formulas()[0].second, 3.5);
+}
+
+TEST(PolicyView, NamesTheRuleOfShadowSync) {
+  for (const ShadowVariant variant : {ShadowVariant::kDelta, ShadowVariant::kInterpolation,
+                                      ShadowVariant::kBmuf, ShadowVariant::kFir}) {
+    const std::string name = name_of(variant);
+    Seen seen(racks8(), PatternMode::kShadowSync, {.variant = variant, .pull = 0.25}, 4);
+    EXPECT_NE(seen.view().headline().find("shadow_sync by the rule " + name), std::string::npos);
+    const std::string text = seen.text();
+    EXPECT_NE(text.find(describe(seen.question.shadow, 8)), std::string::npos) << text;
+    EXPECT_EQ(text.find("speed of the nodes' mean") != std::string::npos, has_pull(variant))
+        << text;
+    EXPECT_EQ(text.find("by the exact plan") != std::string::npos, is_over_all(variant)) << text;
+    const auto json = nlohmann::json::parse(to_json(seen.view()));
+    EXPECT_EQ(json["rule"], describe(seen.question.shadow, 8));
+    if (is_over_all(variant)) {
+      EXPECT_EQ(seen.choice.table.name, "everybody");
+      EXPECT_EQ(seen.choice.candidates.size(), 1u);
+      EXPECT_DOUBLE_EQ(seen.view().mean_us(), seen.choice.exact_us);
+    }
+    if (has_pull(variant)) {  // pull 1/4: 4 (3/4)^2 / (1/4 7/4) 7/8
+      EXPECT_NEAR(seen.view().formulas()[0].second, 4.5, 1e-9) << name;
+    }
+    if (variant == ShadowVariant::kBmuf) {  // all meet in every round: as the formula has it
+      EXPECT_NEAR(seen.choice.quality.deviation, 4.5, 1e-3);
+    }
+  }
 }
 
 TEST(PolicyView, JsonIsTheTable) {

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "test/unit/relaxed_job.h"
 
 namespace riffle {
@@ -180,11 +183,12 @@ TEST(RelaxedCalls, ShadowSyncAnswersAtOnceAndLosesNothing) {
     options.settings.mode = SyncMode::kShadowSync;
     options.settings.shadow_steps = shadow_steps;
     options.settings.full_every = 20;
+    options.calls = {{1, 0, 1500, 2400, 1500}, {1, 1500, 900, 2400, 1500}};
     RelaxedJob job(options);
     ASSERT_EQ(job.run(80), "") << shadow_steps;
     ASSERT_EQ(job.changes.size(), 1u);
-    EXPECT_GT(job.relaxed_elements(), 60 * kRelaxedElements);
-    EXPECT_GT(job.counts(2).rounds, 4 * 60 / shadow_steps - 20);
+    EXPECT_GT(job.relaxed_elements(), 60u * 2400);
+    EXPECT_GT(job.counts(2).rounds, 2 * 60 / shadow_steps - 10);
     EXPECT_GE(job.counts(2).longest_gap, 1u);
     EXPECT_LE(job.counts(2).longest_gap, shadow_steps);
     const RelaxedTotals totals = job.totals(2);
@@ -199,16 +203,127 @@ TEST(RelaxedCalls, ShadowSyncAnswersAtOnceAndLosesNothing) {
   }
 }
 
-TEST(RelaxedCalls, ShadowSyncEndsWithRoundsUnderWay) {
+constexpr ShadowVariant kVariants[] = {ShadowVariant::kDelta, ShadowVariant::kInterpolation,
+                                       ShadowVariant::kBmuf, ShadowVariant::kEasgd,
+                                       ShadowVariant::kFir};
+
+RelaxedJob::Options shadow_options(ShadowVariant variant, std::uint64_t shadow_steps) {
   RelaxedJob::Options options;
   options.settings.mode = SyncMode::kShadowSync;
-  options.settings.shadow_steps = 2;
-  RelaxedJob job(options);
-  ASSERT_EQ(job.run(30), "");
-  ASSERT_GT(job.relaxed_elements(), 0u);
-  job.change_calls({{0, 0, 5000, 5000, 5000}, {1, 0, 2400, 2400, 2400}});
-  ASSERT_EQ(job.run(6), "");
-  for (int r = 0; r < kNodes; ++r) EXPECT_EQ(job.counts(r).deviations, 1u) << r;
+  options.settings.shadow = {.variant = variant, .pull = 0.4, .follow = 0.7};
+  options.settings.shadow_steps = shadow_steps;
+  options.settings.full_every = 20;
+  return options;
+}
+
+// Every rule gives what its recursion says, by a simulation in double precision
+// (shadow_reference.h), with steps over all nodes in between and one at the mode's end.
+TEST(RelaxedCalls, ShadowRulesFollowTheirRecursions) {
+  for (const ShadowVariant variant : kVariants) {
+    for (const std::uint64_t shadow_steps : {1, 3}) {
+      RelaxedJob::Options options = shadow_options(variant, shadow_steps);
+      options.calls = {{0, 0, 1700, 1700, 1700}, {2, 0, 100, 100, 100}, {3, 0, 1024, 1024, 1024}};
+      RelaxedJob job(options);
+      ASSERT_EQ(job.run(60), "") << name_of(variant) << shadow_steps;
+      ASSERT_EQ(job.changes.size(), 1u);
+      EXPECT_GT(job.relaxed_elements(), 45u * 2724) << name_of(variant);
+      EXPECT_GT(job.counts(3).corrections, 2 * 45 / shadow_steps - 10) << name_of(variant);
+      EXPECT_EQ(job.counts(3).mismatches, 0u) << name_of(variant);
+      EXPECT_LT(job.worst_error(), 1e-6) << name_of(variant);
+    }
+  }
+}
+
+// FIR has no feedback: with rounds of so many steps nodes differ by those of two rounds at most.
+TEST(RelaxedCalls, FirIsBoundedWithRoundsOfAnyLength) {
+  for (const std::uint64_t shadow_steps : {1, 4, 16}) {
+    RelaxedJob::Options options = shadow_options(ShadowVariant::kFir, shadow_steps);
+    options.settings.full_every = 0;
+    options.calls = {{3, 0, 2048, 2048, 2048}};
+    RelaxedJob job(options);
+    ASSERT_EQ(job.run(150), "") << shadow_steps;
+    EXPECT_GT(job.counts(0).corrections, 100 / shadow_steps);
+    const double variance = 16.0 / 12 * (kNodes - 1) / kNodes;  // of a step's gradients
+    EXPECT_LT(job.most_apart(), 1.1 * 2 * static_cast<double>(shadow_steps) * variance);
+    EXPECT_GT(job.most_apart(), 0.8 * static_cast<double>(shadow_steps) * variance);
+  }
+}
+
+// A centre that follows is the same on all nodes to the bit, whose calls come at their own times,
+// also where one of them was not sure of its calls.
+TEST(RelaxedCalls, CentresAreTheSameBitsOnAllNodes) {
+  for (const ShadowVariant variant : {ShadowVariant::kBmuf, ShadowVariant::kEasgd}) {
+    RelaxedJob::Options options = shadow_options(variant, 3);
+    options.epoch = 30;  // so that the mode outlives the doubt for a while
+    options.calls = {{0, 0, 1500, 1500, 1500}, {3, 0, 1048, 1048, 1048}};
+    RelaxedJob job(options);
+    ASSERT_EQ(job.run(70), "");
+    ASSERT_EQ(job.changes.size(), 1u);
+    const std::uint64_t doubted = job.steps();
+    for (std::uint64_t step = doubted; step < doubted + 4; ++step) job.lost.insert({5, step, 0});
+    ASSERT_EQ(job.run(4), "");
+    int compared = 0;
+    for (int i = 0; i < 7; ++i) {
+      ASSERT_EQ(job.run(1), "");
+      if (job.relaxed_run(0) == nullptr) break;
+      for (std::size_t p = 0; p < options.calls.size(); ++p) {
+        const RelaxedRun::Position& first = job.relaxed_run(0)->position(p);
+        // Where a round has just begun everywhere, all nodes are through with the one before.
+        bool has_begun = true;
+        for (int r = 0; r < kNodes; ++r) {
+          has_begun &= job.relaxed_run(r)->position(p).round != RelaxedRun::kNone;
+        }
+        for (int r = 1; r < kNodes && has_begun; ++r) {
+          const RelaxedRun::Position& other = job.relaxed_run(r)->position(p);
+          ++compared;
+          EXPECT_EQ(other.round_step, first.round_step);
+          EXPECT_EQ(std::memcmp(other.second, first.second, first.piece.valid * sizeof(float)), 0)
+              << name_of(variant) << r;
+          EXPECT_TRUE(std::any_of(first.second, first.second + first.piece.valid,
+                                  [](float x) { return x != 0; }));
+        }
+      }
+    }
+    EXPECT_GE(compared, 2 * (kNodes - 1)) << name_of(variant);
+    EXPECT_GE(job.counts(5).doubts, 4u);
+  }
+}
+
+// What a node kept to itself while it was not sure is not lost: the last step finds all nodes where
+// the sum of all gradients puts them.
+TEST(RelaxedCalls, ShadowSyncLosesNothingToDoubts) {
+  for (const ShadowVariant variant : {ShadowVariant::kDelta, ShadowVariant::kFir}) {
+    RelaxedJob::Options options = shadow_options(variant, 1);
+    options.settings.full_every = 0;
+    options.calls = {{1, 0, 2500, 4400, 2500}, {1, 2500, 1900, 4400, 2500}};
+    RelaxedJob job(options);
+    ASSERT_EQ(job.run(30), "");
+    ASSERT_EQ(job.changes.size(), 1u);
+    job.lost = {{5, 31, 0}, {5, 31, 1}, {2, 31, 1}, {5, 32, 0}};
+    for (int i = 0; i < 20 && job.changes.size() < 2; ++i) {
+      ASSERT_EQ(job.run(1), "") << name_of(variant);
+    }
+    ASSERT_EQ(job.changes.size(), 2u);
+    ASSERT_EQ(job.run(20), "") << name_of(variant);
+    EXPECT_EQ(job.counts(0).full_calls, 2u) << name_of(variant);
+    EXPECT_EQ(job.counts(5).doubts, 3u);
+  }
+}
+
+TEST(RelaxedCalls, ShadowSyncEndsWithRoundsUnderWayAndBeginsAnew) {
+  for (const ShadowVariant variant : kVariants) {
+    RelaxedJob::Options options = shadow_options(variant, 2);
+    options.calls = {{0, 0, 1700, 1700, 1700}, {2, 0, 100, 100, 100}, {3, 0, 1024, 1024, 1024}};
+    RelaxedJob job(options);
+    ASSERT_EQ(job.run(30), "") << name_of(variant);
+    const std::uint64_t before = job.relaxed_elements();
+    ASSERT_GT(before, 0u);
+    job.change_calls({{0, 0, 1024, 1024, 1024}, {1, 0, 1700, 1700, 1700}});
+    ASSERT_EQ(job.run(6), "") << name_of(variant);
+    for (int r = 0; r < kNodes; ++r) EXPECT_EQ(job.counts(r).deviations, 1u) << r;
+    ASSERT_EQ(job.run(40), "") << name_of(variant);
+    EXPECT_GT(job.relaxed_elements(), before + 8 * 2724u) << name_of(variant);
+  }
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "plugin/collective/session.h"
 #include "plugin/transport/memory/memory_network.h"
 #include "test/unit/manual_clock.h"
+#include "test/unit/shadow_reference.h"
 #include "topology/plan/planner.h"
 
 namespace riffle::testing {
@@ -119,6 +120,7 @@ class RelaxedJob {
   RelaxedTotals totals(int r) const { return nodes_[r]->calls->totals(); }
   std::uint64_t relaxed_elements() const { return relaxed_elements_; }
   std::uint64_t steps() const { return steps_begun_; }
+  RelaxedRun* relaxed_run(int r) { return nodes_[r]->calls->run(); }
   double most_apart() const { return most_apart_; }    // the largest variance between nodes
   double worst_error() const { return worst_error_; }  // against the reference, relative
 
@@ -191,6 +193,7 @@ class RelaxedJob {
     int staged = 0;
     std::vector<std::vector<float>> input{kNodes}, output{kNodes};
     std::vector<bool> took_part = std::vector<bool>(kNodes, true);
+    std::vector<bool> brings = std::vector<bool>(kNodes, false);  // a background round's result
   };
 
   std::unique_ptr<Node> make_node(int r) {
@@ -284,8 +287,10 @@ class RelaxedJob {
                           static_cast<int>(DataType::kFloat32),
                           static_cast<int>(ReduceOp::kSum)};
     outcome.input[r] = run->data;
+    const std::uint64_t corrections = n.calls->counts().corrections;
     const RelaxedCalls::Answer answer = n.calls->all_reduce(shape, &run->staged);
     if (answer == RelaxedCalls::Answer::kBusy) return;
+    outcome.brings[r] = n.calls->counts().corrections > corrections;
     outcome.took_part[r] = n.identity.is_sure;
     run->is_staged = answer == RelaxedCalls::Answer::kStaged;
     outcome.staged += run->is_staged;
@@ -355,6 +360,7 @@ class RelaxedJob {
         first_call_ = number;
         state_.clear();
         asked_.clear();
+        shadow_.clear();
       }
       if (!is_relaxed && is_large(outcome.call)) first_call_.reset();
       std::string e;
@@ -364,6 +370,9 @@ class RelaxedJob {
         e = check_passed_on(outcome);
       } else if (follows_other_rules()) {
         e = check_moved(outcome, number - *first_call_, index);
+        if (e.empty() && options_.settings.mode == SyncMode::kShadowSync && !has_faults()) {
+          e = check_shadow(outcome, number - *first_call_, index);
+        }
       } else {
         e = check_relaxed(outcome, number - *first_call_, index);
       }
@@ -429,7 +438,7 @@ class RelaxedJob {
   std::string check_moved(const Outcome& o, std::uint64_t since, std::size_t index) {
     const std::uint64_t step = since / options_.calls.size();
     const std::uint64_t every = options_.settings.full_every;
-    const bool is_full = every > 0 && step % every == every - 1;
+    const bool is_full = step == last_step() || (every > 0 && step % every == every - 1);
     const bool has_momentum = options_.settings.momentum > 0;
     auto& moved = state_[index];
     auto& asked = asked_[index];
@@ -450,7 +459,8 @@ class RelaxedJob {
       for (int r = 0; r < kNodes; ++r) {
         const double d = moved[r][e] - mean;
         apart += d * d / kNodes / static_cast<double>(o.call.valid);
-        if (is_full && !has_momentum && !(std::fabs(moved[r][e] - asked[e]) <= tolerance)) {
+        if (is_full && !has_momentum && keeps_the_mean() &&
+            !(std::fabs(moved[r][e] - asked[e]) <= tolerance)) {
           return "after a step over all nodes node " + std::to_string(r) + " moved by " +
                  std::to_string(moved[r][e]) + " instead of " + std::to_string(asked[e]);
         }
@@ -461,6 +471,42 @@ class RelaxedJob {
     return "";
   }
 
+  bool has_faults() const { return !lost.empty() || !not_finite.empty(); }
+  bool keeps_the_mean() const {
+    return options_.settings.mode != SyncMode::kShadowSync ||
+           !has_pull(options_.settings.shadow.variant);
+  }
+  // The first lane of a call whose place is `since` calls after the mode's beginning.
+  std::uint64_t first_lane(std::uint64_t since, std::size_t index) const {
+    const std::size_t period = options_.calls.size();
+    std::uint64_t lane = 0;
+    for (std::size_t i = 0; i < since % period; ++i) {
+      const JobCall& c = options_.calls[(index + period - since % period + i) % period];
+      if (is_large(c)) lane += (c.valid + segment_of(c.valid) - 1) / segment_of(c.valid);
+    }
+    return lane;
+  }
+
+  std::string check_shadow(const Outcome& o, std::uint64_t since, std::size_t index) {
+    const std::uint64_t step = since / options_.calls.size();
+    const std::uint64_t every = options_.settings.full_every;
+    auto& reference = shadow_[index];
+    if (!reference) {
+      reference.emplace(
+          options_.settings.shadow, kNodes, o.call.valid, segment_of(o.call.valid),
+          [lane = first_lane(since, index)](std::uint64_t round, std::uint64_t segment, int r) {
+            return group_of(grid_plans(), round, lane + segment, r);
+          });
+    }
+    ShadowReference::Call call{&o.input, &o.output, o.brings};
+    call.is_full = step == last_step() || (every > 0 && step % every == every - 1);
+    call.begins_round = !call.is_full && step % options_.settings.shadow_steps == 0;
+    call.round = step / options_.settings.shadow_steps;
+    std::string e = reference->check(call);
+    worst_error_ = std::max(worst_error_, reference->worst_error());
+    return e;
+  }
+
   // `since`: calls since the mode began.
   std::string check_relaxed(const Outcome& o, std::uint64_t since, std::size_t index) {
     const std::size_t period = options_.calls.size();
@@ -469,11 +515,7 @@ class RelaxedJob {
     if (state.empty()) state.assign(kNodes, std::vector<double>(o.call.valid, 0));
     const std::uint64_t every = options_.settings.full_every;
     const bool is_full = step == last_step() || (every > 0 && step % every == every - 1);
-    std::uint64_t lane = 0;
-    for (std::size_t i = 0; i < since % period; ++i) {
-      const JobCall& c = options_.calls[(index + period - since % period + i) % period];
-      if (is_large(c)) lane += (c.valid + segment_of(c.valid) - 1) / segment_of(c.valid);
-    }
+    std::uint64_t lane = first_lane(since, index);
     const std::uint64_t segment = segment_of(o.call.valid);
     for (std::uint64_t begin = 0; begin < o.call.valid; begin += segment, ++lane) {
       const std::uint64_t end = std::min(begin + segment, o.call.valid);
@@ -560,6 +602,7 @@ class RelaxedJob {
   std::map<std::size_t, std::vector<std::vector<double>>> state_;  // by call, node, element
   std::uint64_t relaxed_elements_ = 0;
   double worst_error_ = 0;
+  std::map<std::size_t, std::optional<ShadowReference>> shadow_;  // by call
   std::map<std::size_t, std::vector<double>> asked_;  // by call and element: the mean of all inputs
   double most_apart_ = 0;
 };

@@ -132,5 +132,57 @@ TEST_F(SyncModeTest, MomentumIsANumberBelowOne) {
   }
 }
 
+TEST_F(SyncModeTest, ShadowRulesAndTheirNumbers) {
+  const auto shadow = [&](std::vector<std::pair<const char*, const char*>> knobs) {
+    knobs.insert(knobs.end(), {{"RIFFLE_SYNC", "shadow_sync"}, {"RIFFLE_OPTIMIZER", "sgd"}});
+    return with(knobs);
+  };
+  EXPECT_EQ(shadow({}).shadow.variant, ShadowVariant::kDelta);
+  const SyncSettings bmuf =
+      shadow({{"RIFFLE_SHADOW_RULE", "bmuf"}, {"RIFFLE_SHADOW_PULL", "0.25"}});
+  EXPECT_EQ(bmuf.mode, SyncMode::kShadowSync);
+  EXPECT_EQ(describe(bmuf.shadow, 4), "bmuf (pull 0.25, block momentum 0.75, block rate 1)");
+  const SyncSettings easgd =
+      shadow({{"RIFFLE_SHADOW_RULE", "easgd"}, {"RIFFLE_EASGD_FOLLOW", "1"}});
+  EXPECT_EQ(describe(easgd.shadow, 4), "easgd (pull 0.5, follow 1)");
+  const SyncSettings plain = shadow({{"RIFFLE_SHADOW_RULE", "bmuf"},
+                                     {"RIFFLE_BLOCK_MOMENTUM", "0"},
+                                     {"RIFFLE_BLOCK_RATE", "1.5"}});
+  EXPECT_EQ(describe(plain.shadow, 4), "bmuf (pull 0.5, block momentum 0, block rate 1.5)");
+}
+
+TEST_F(SyncModeTest, NumbersOfTheShadowRuleThatCannotBeAreRefused) {
+  struct Wrong {
+    const char *rule, *name, *value, *accepted;
+  };
+  for (const Wrong& w : {Wrong{"interpolation", "RIFFLE_SHADOW_PULL", "1", "above 0 and below 1"},
+                         Wrong{"bmuf", "RIFFLE_SHADOW_PULL", "0", "above 0 and below 1"},
+                         Wrong{"easgd", "RIFFLE_SHADOW_PULL", "half", "above 0 and below 1"},
+                         Wrong{"easgd", "RIFFLE_EASGD_FOLLOW", "1.1", "above 0 and up to 1"},
+                         Wrong{"easgd", "RIFFLE_EASGD_FOLLOW", "0.9x", "above 0 and up to 1"},
+                         Wrong{"bmuf", "RIFFLE_BLOCK_MOMENTUM", "1", "from 0 to below 1"},
+                         Wrong{"bmuf", "RIFFLE_BLOCK_MOMENTUM", "nan", "from 0 to below 1"},
+                         Wrong{"bmuf", "RIFFLE_BLOCK_RATE", "0", "above 0 and up to 2"}}) {
+    std::vector<std::pair<const char*, const char*>> knobs = {{"RIFFLE_SYNC", "shadow_sync"},
+                                                              {"RIFFLE_OPTIMIZER", "sgd"},
+                                                              {"RIFFLE_SHADOW_RULE", w.rule},
+                                                              {w.name, w.value}};
+    const SyncSettings refused = with(knobs);
+    EXPECT_EQ(refused.mode, SyncMode::kExact) << w.name << w.value;
+    EXPECT_NE(refused.refusal.find(std::string(w.name) + "=" + w.value + ": accepted are"),
+              std::string::npos)
+        << refused.refusal;
+    EXPECT_NE(refused.refusal.find(w.accepted), std::string::npos) << refused.refusal;
+    knobs[2].second = "delta";  // which has no use for it
+    EXPECT_EQ(with(knobs).mode, SyncMode::kShadowSync) << w.name;
+  }
+  // An unknown rule is the table's affair: it says so, and the default holds.
+  EXPECT_EQ(with({{"RIFFLE_SYNC", "shadow_sync"},
+                  {"RIFFLE_OPTIMIZER", "sgd"},
+                  {"RIFFLE_SHADOW_RULE", "median"}})
+                .shadow.variant,
+            ShadowVariant::kDelta);
+}
+
 }  // namespace
 }  // namespace riffle

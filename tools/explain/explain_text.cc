@@ -115,7 +115,8 @@ std::string modes(const Explanation& e) {
     text += printed("  %+8.1f s, ", m.t);
     // Calls are counted per communicator.
     if (e.communicators > 1) text += printed("communicator %d: ", change.communicator);
-    text += printed("%s from call %llu on: %s\n", m.mode.c_str(),
+    const std::string rule = m.rule.empty() ? "" : ", rule " + m.rule + ",";
+    text += printed("%s%s from call %llu on: %s\n", m.mode.c_str(), rule.c_str(),
                     static_cast<unsigned long long>(m.from_call), m.cause.c_str());
   }
   if (e.relaxed && e.relaxed->calls > 0) {
@@ -219,7 +220,8 @@ nlohmann::json json_of(const Explanation& e) {
                             {"communicator", communicator},
                             {"from_call", m.from_call},
                             {"mode", m.mode},
-                            {"cause", m.cause}});
+                            {"cause", m.cause},
+                            {"rule", m.rule}});
   }
   for (const Loss& loss : e.losses) {
     json lost = json::array();

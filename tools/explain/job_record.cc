@@ -188,7 +188,8 @@ class Reader {
     NodeRecord& node = comm.nodes[rank];
     if (type == "plan") node.plans.push_back(plan_of(line, comm.size()));
     if (type == "mode") {
-      node.modes.push_back({line.at("t"), line.at("from_call"), line.at("mode"), line.at("cause")});
+      node.modes.push_back({line.at("t"), line.at("from_call"), line.at("mode"), line.at("cause"),
+                            line.value("rule", std::string())});
     }
     if (type == "loss") node.losses.push_back(loss_of(line, comm.size()));
     if (type == "sample") node.samples.push_back(sample_of(line, comm.size()));

@@ -62,6 +62,7 @@ struct ModeEvent {
   double t = 0;
   std::uint64_t from_call = 0;
   std::string mode, cause;
+  std::string rule;  // of shadow_sync; empty: there is none, or an earlier version wrote it
 };
 
 // Nodes that were lost, and survived by the one that tells.

@@ -71,10 +71,15 @@ std::string numbers_text(const PolicyView& view) {
   const PatternCandidate& q = view.choice->quality;
   const double exact_us = view.choice->exact_us;
   std::string text = "\n";
+  if (is_background(view)) text += row("rule", describe(view.question.shadow, view.fabric->size()));
   text += row("pattern", q.name);
-  text +=
-      row("a step", us_text(q.time_us) + printed(" (slowest %s), limited by %s",
-                                                 us_text(q.slowest_us).c_str(), q.limit.c_str()));
+  if (view.question.options.everybody) {
+    text += row("a round", us_text(exact_us) + " over all nodes, by the exact plan");
+  } else {
+    text += row(is_background(view) ? "a round" : "a step",
+                us_text(q.time_us) + printed(" (slowest %s), limited by %s",
+                                             us_text(q.slowest_us).c_str(), q.limit.c_str()));
+  }
   text += row("exact plan", us_text(exact_us));
   if (view.question.full_every > 0 && !is_background(view)) {
     text += row("with full steps",
@@ -99,6 +104,14 @@ std::string numbers_text(const PolicyView& view) {
   }
   for (const auto& [name, value] : view.formulas()) {
     text += row(("formula: " + name).c_str(), printed("%.4g sigma^2", value));
+  }
+  if (has_pull(view.question.shadow.variant) && is_background(view)) {
+    const ShadowSettings& shadow = view.question.shadow;
+    const int nodes = view.fabric->size();
+    text += row("speed of the nodes' mean",
+                printed("%.3g of exact training's where rounds take all the steps between them, "
+                        "%.3g where none",
+                        shadow_speed(shadow, nodes, 1), shadow_speed(shadow, nodes, 0)));
   }
   text += row("results differ between nodes",
               "yes (class B): only with RIFFLE_OPTIMIZER=sgd, else sums stay exact");
@@ -152,15 +165,19 @@ const char* name_of(PatternMode mode) {
 }
 
 double PolicyView::mean_us() const {
-  const double step_us = choice->quality.time_us;
+  const double step_us = question.options.everybody ? choice->exact_us : choice->quality.time_us;
   if (question.full_every < 1 || question.mode == PatternMode::kShadowSync) return step_us;
   return step_us + (choice->exact_us - step_us) / question.full_every;
 }
 
 std::string PolicyView::headline() const {
+  std::string mode = name_of(question.mode);
+  if (question.mode == PatternMode::kShadowSync) {
+    mode += printed(" by the rule %s", name_of(question.shadow.variant));
+  }
   return printed(
       "%s, %s: %s predicted, %.2f x as fast as exact sums; nodes deviate by %.3g sigma^2",
-      name_of(question.mode), choice->table.name.c_str(), us_text(mean_us()).c_str(), gain(),
+      mode.c_str(), choice->table.name.c_str(), us_text(mean_us()).c_str(), gain(),
       choice->quality.deviation);
 }
 
@@ -170,9 +187,14 @@ std::vector<std::pair<std::string, double>> PolicyView::formulas() const {
   if (question.mode == PatternMode::kShadowSync) {
     const double delta = question.options.delta;
     const int steps = question.options.round_steps;
-    all.emplace_back("delta, rounds over all nodes", delta_deviation(nodes, delta, steps));
-    all.emplace_back("FIR per round, before a correction", fir_deviation(nodes, 2 * steps));
-    all.emplace_back("FIR per round, after it", fir_deviation(nodes, steps));
+    if (question.shadow.variant == ShadowVariant::kFir) {
+      all.emplace_back("FIR per round, before a correction", fir_deviation(nodes, 2 * steps));
+      all.emplace_back("FIR per round, after it", fir_deviation(nodes, steps));
+      return all;
+    }
+    const double kept = question.options.kept;
+    all.emplace_back(printed("%s, all nodes", name_of(question.shadow.variant)),
+                     kept * kept * delta_deviation(nodes, delta, steps));
     return all;
   }
   if (choice->dimensions.size() > 1) {
@@ -202,6 +224,7 @@ std::string to_json(const PolicyView& view) {
               {"mean_us", view.mean_us()},
               {"gain", view.gain()},
               {"full_every", view.question.full_every},
+              {"rule", nullptr},
               {"max_deviation", view.question.options.max_deviation},
               {"chosen", to_json(view.choice->quality)},
               {"grid", view.choice->dimensions},
@@ -212,6 +235,7 @@ std::string to_json(const PolicyView& view) {
               {"candidates", json::array()},
               {"partitions", json::array()},
               {"table", json::array()}};
+  if (is_background(view)) out["rule"] = describe(view.question.shadow, view.fabric->size());
   for (const auto& [name, value] : view.formulas()) out["formulas"][name] = value;
   for (const PatternCandidate& c : view.choice->candidates) out["candidates"].push_back(to_json(c));
   for (const GroupPlan& plan : table.partitions) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "plugin/policy/shadow_settings.h"
 #include "tools/terminal.h"
 #include "topology/fabric/fabric.h"
 #include "topology/plan/patterns/patterns.h"
@@ -16,8 +17,9 @@ namespace riffle::tools {
 struct PolicyQuestion {
   PatternMode mode = PatternMode::kDsSync;
   PatternOptions options;
-  int full_every = 64;  // as RIFFLE_FULL_EVERY; 0: never
-  double momentum = 0;  // of the job's optimizer
+  int full_every = 64;    // as RIFFLE_FULL_EVERY; 0: never
+  double momentum = 0;    // of the job's optimizer
+  ShadowSettings shadow;  // of shadow_sync; `options` are to fit (put_into())
 };
 
 struct PolicyView {
@@ -25,7 +27,8 @@ struct PolicyView {
   const PatternChoice* choice;
   PolicyQuestion question;
 
-  // The mean time of a step, those over all nodes included.
+  // The mean time of a step, those over all nodes included; of a round in the background, which is
+  // by the exact plan where it is over all nodes.
   double mean_us() const;
   double gain() const { return choice->exact_us / mean_us(); }
   std::string headline() const;

@@ -150,12 +150,14 @@ class Chooser {
  public:
   Chooser(const Fabric& fabric, PatternMode mode, const PatternOptions& options)
       : view_(fabric), mode_(mode), options_(options) {
-    rule_ = {options.delta, options.round_steps, mode != PatternMode::kShadowSync};
+    rule_ = {options.delta, options.round_steps, mode != PatternMode::kShadowSync, options.kept};
   }
 
   Result<PatternChoice> choose() {
     const FamilyOptions family = family_options(0);
-    if (mode_ == PatternMode::kMoshpit) {
+    if (options_.everybody) {
+      add(everybody());
+    } else if (mode_ == PatternMode::kMoshpit) {
       add(propose_grids(view_, family));
       if (!any_full_grid()) {
         add(propose_incomplete_grids(view_, family));
@@ -310,7 +312,7 @@ class Chooser {
       c.refused = printed("a node's groups have %.3g members on average, accepted from %.3g",
                           c.group_size, kLeastGroup);
     } else if (company.longest_alone > kSlowestMeeting) {
-      c.refused = printed("a node meets others every %.0f steps only, accepted at most %.0f",
+      c.refused = printed("a node meets others every %d steps only, accepted at most %d",
                           company.longest_alone, kSlowestMeeting);
     }
   }

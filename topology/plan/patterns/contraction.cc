@@ -199,7 +199,7 @@ class Lane {
         average(all_[index], rule.delta, nodes_, covariance);
         transpose(covariance);
         average(all_[index], rule.delta, nodes_, covariance);
-        if (!rule.current) add_noise(rule.steps, covariance);
+        if (!rule.current) add_noise(rule.steps * rule.kept * rule.kept, covariance);
         for (std::size_t i = 0; i < nodes_; ++i) of_node[i] += covariance[i * nodes_ + i];
       }
       const double sum = std::accumulate(of_node.begin(), of_node.end(), 0.0);
@@ -225,7 +225,7 @@ class Lane {
         std::min(warm + counted, kMostSteps) / sequence_.size() + 1;  // whole ones
     SeededRandom random(0x5eed);
     std::vector<double> values(nodes_ * kColumns, 0.0), of_node(nodes_, 0.0);
-    const double size = std::sqrt(rule.steps);
+    const double size = std::sqrt(rule.steps) * (rule.current ? 1 : rule.kept);
     std::size_t steps = 0;
     for (std::size_t p = 0; p < periods; ++p) {
       for (const std::uint32_t index : sequence_) {
@@ -259,8 +259,8 @@ class Lane {
   }
 
   // Gradients of unit variance; their mean moves all nodes alike and is left out.
-  void add_noise(int steps, std::vector<double>& covariance) const {
-    const double mean = static_cast<double>(steps) / static_cast<double>(nodes_);
+  void add_noise(double steps, std::vector<double>& covariance) const {
+    const double mean = steps / static_cast<double>(nodes_);
     for (double& x : covariance) x -= mean;
     for (std::size_t i = 0; i < nodes_; ++i) covariance[i * nodes_ + i] += steps;
   }

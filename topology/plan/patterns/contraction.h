@@ -21,6 +21,8 @@ struct MixingRule {
   // True: the round's gradients are part of what is averaged (ds_sync, moshpit). False: they arrive
   // after the snapshot that is averaged (shadow_sync).
   bool current = true;
+  // Part of the gradients that arrived after the snapshot which the end of the round leaves.
+  double kept = 1;
 };
 
 struct Mixing {

@@ -61,8 +61,10 @@ struct PatternOptions {
   int dimensions = 0;  // moshpit: of the grid; 0: the fastest that passes
   std::string only;    // force one kind by name; empty: best
   std::int64_t message_ns = 5000;
-  double delta = 1;     // shadow_sync: part of the difference that a round corrects
-  int round_steps = 1;  // shadow_sync: steps per round
+  double delta = 1;        // shadow_sync: part of the difference that a round corrects
+  int round_steps = 1;     // shadow_sync: steps per round
+  double kept = 1;         // shadow_sync: part of a round's gradients that its end leaves to a node
+  bool everybody = false;  // shadow_sync: all nodes in one group, and nothing else
 };
 
 struct PatternCandidate {

@@ -1,0 +1,13 @@
+// The rule that the settings of shadow_sync ask for, among so many nodes. Any thread.
+#pragma once
+
+#include <memory>
+
+#include "plugin/policy/rules/shadow_rule.h"
+#include "plugin/policy/shadow_settings.h"
+
+namespace riffle {
+
+std::unique_ptr<rules::ShadowRule> shadow_rule_of(const ShadowSettings& settings, int nodes);
+
+}  // namespace riffle
