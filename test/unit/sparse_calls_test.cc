@@ -140,6 +140,26 @@ TEST(SparseCalls, InfinitiesComeOutAsInADenseSumAndResidualsStay) {
   EXPECT_EQ(job.changes.size(), 1u);
 }
 
+// The same elements of the same collectives, in other calls.
+TEST(SparseCalls, ResidualsFindTheirElementsInCallsThatAreCutOtherwise) {
+  for (const DataType type : {DataType::kFloat32, DataType::kBfloat16}) {
+    SparseCallsJob job({.nodes = 4, .teams = 2, .type = type});
+    ASSERT_EQ(job.run(30), "");
+    ASSERT_GT(job.staged_calls(), 0u);
+    job.change_calls({{1, 0, 4400, 4400, 4500},
+                      {0, 0, 1700, 5000, 1700},
+                      {0, 1700, 3300, 5000, 3300},
+                      {3, 0, 48, 2048, 300},
+                      {3, 48, 2000, 2048, 2100}});
+    ASSERT_EQ(job.run(3), "");
+    for (int r = 0; r < 4; ++r) {
+      EXPECT_EQ(job.counts(r).lost, 0u);
+      EXPECT_FALSE(job.owes(r)) << name_of(type);
+    }
+    EXPECT_EQ(job.largest_residual(), 0);
+  }
+}
+
 TEST(SparseCalls, CallsThatChangeEndTheModeAndTakeTheResidualsAlong) {
   SparseCallsJob job({.nodes = 4});
   ASSERT_EQ(job.run(30), "");
