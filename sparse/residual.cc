@@ -8,8 +8,12 @@ namespace riffle::sparse {
 
 namespace {
 
+// Where a block may keep all its elements there is nothing to economize: the teams offer all at
+// once. A dense sum must not depend on what they have in common.
 HController offer_of(const Layout& layout, int position) {
-  return {layout.budget_of(layout.local_rank_of(position)), layout.teams()};
+  const int block = layout.local_rank_of(position);
+  const std::uint64_t budget = layout.budget_of(block);
+  return {budget, budget == layout.size_of(block) ? 1 : layout.teams()};
 }
 
 }  // namespace

@@ -22,7 +22,7 @@
 // sparse (docs/sparse.md): a call's segments are sparse exchanges (sparse_runner.h) straight from
 // and to the job's memory; the result is the same on all nodes. What was not delivered stays in
 // residuals. The last step of the mode delivers all of them; where the calls change, so that there
-// is no last step, each residual goes into the next exact sum of the very call that it belongs to.
+// is no last step, each residual goes into the next exact sum of the element that it belongs to.
 //
 // A call whose identity is not certain keeps out: it contributes nothing (weight 0) and keeps its
 // own, all of it, for it may hold more valid elements than the call whose place it has. A call that

@@ -23,6 +23,27 @@ sparse::Element element_of(int type) {
   }
 }
 
+// The same operand of the same collective, whichever elements of it the call has.
+bool is_same_operand(const Layout::Piece& piece, const CallShape& shape,
+                     const CallIdentity& identity) {
+  return identity.is_sure && identity.comm_id == piece.comm_id && identity.buffer == piece.buffer &&
+         identity.total_elements == piece.total && shape.type == piece.type && shape.op == piece.op;
+}
+
+// Adds `count` residuals of a segment, from element `first` on, to what stands at `at`.
+void bring(SparseSegment* segment, std::uint64_t first, std::uint64_t count, DataType type,
+           std::byte* at) {
+  const DefaultFloatEnvironment environment;
+  float* const residual = segment->state.residual.data() + first;
+  std::vector<float> sum(count);
+  rules::widen(at, type, count, sum.data());
+  for (std::uint64_t k = 0; k < count; ++k) sum[k] += residual[k];
+  rules::narrow(sum.data(), type, count, at);
+  std::fill_n(residual, count, 0.0F);
+  segment->holds_residual =
+      std::ranges::any_of(segment->state.residual, [](float x) { return x != 0.0F; });
+}
+
 }  // namespace
 
 bool RelaxedCalls::reserve_sparse(const RelaxedRun::Position& position) const {
@@ -89,35 +110,35 @@ void RelaxedCalls::count_outcome(SparseSegment::Outcome outcome) {
 }
 
 // What a node adds to its own gradient is its own affair in an exact sum: no agreement is needed.
+// What counts is which elements a call has, not whether NCCL cuts the collective as before.
 void RelaxedCalls::bring_residual(const CallShape& shape, const CallIdentity& identity,
                                   StagedCall* call) {
   SparseRun& run = *owing_->sparse();
   const std::vector<RelaxedRun::Position>& positions = owing_->positions();
   for (std::size_t i = 0; i < positions.size(); ++i) {
     const Layout::Piece& piece = positions[i].piece;
-    if (positions[i].is_busy || !run.holds_residual(i) || shape.type != piece.type ||
-        shape.op != piece.op || !is_certain(piece, shape, identity)) {
+    if (positions[i].is_busy || !run.holds_residual(i) ||
+        !is_same_operand(piece, shape, identity)) {
       continue;
     }
-    const DefaultFloatEnvironment environment;
-    const auto type = static_cast<DataType>(shape.type);
-    const auto* send = static_cast<const std::byte*>(shape.send);
-    const std::lock_guard lock(memory_mutex_);
-    if (is_fenced_) return;
-    call->input.assign(send, send + shape.count * size_of(type));
-    std::vector<float> sum;
     for (SparseSegment& s : run.segments(i)) {
-      std::byte* at = call->input.data() + s.first * size_of(type);
-      sum.resize(s.elements);
-      rules::widen(at, type, s.elements, sum.data());
-      for (std::uint64_t k = 0; k < s.elements; ++k) sum[k] += s.state.residual[k];
-      rules::narrow(sum.data(), type, s.elements, at);
-      std::ranges::fill(s.state.residual, 0.0F);
-      s.holds_residual = false;
+      const std::uint64_t begin = piece.first + s.first;
+      const std::uint64_t from = std::max(begin, identity.first_element);
+      const std::uint64_t to =
+          std::min(begin + s.elements, identity.first_element + identity.valid_elements);
+      if (!s.holds_residual || from >= to) continue;
+      const std::lock_guard lock(memory_mutex_);
+      if (is_fenced_) return;
+      const auto type = static_cast<DataType>(shape.type);
+      if (call->input.empty()) {
+        const auto* send = static_cast<const std::byte*>(shape.send);
+        call->input.assign(send, send + shape.count * size_of(type));
+      }
+      bring(&s, from - begin, to - from, type,
+            call->input.data() + (from - identity.first_element) * size_of(type));
     }
-    counts_.brought.fetch_add(1, std::memory_order_relaxed);
-    break;
   }
+  if (!call->input.empty()) counts_.brought.fetch_add(1, std::memory_order_relaxed);
   // While calls of the mode are under way they may leave some.
   const bool is_busy =
       std::ranges::any_of(positions, [](const RelaxedRun::Position& p) { return p.is_busy; });
@@ -136,7 +157,7 @@ void RelaxedCalls::give_up_residuals() {
   if (calls == 0) return;
   counts_.lost.fetch_add(calls, std::memory_order_relaxed);
   log_warn("sparse: residuals of " + std::to_string(calls) +
-           " calls are given up, as those calls have not come again since the mode ended");
+           " calls are given up, as their elements have not come again since the mode ended");
 }
 
 }  // namespace riffle

@@ -170,6 +170,7 @@ class SparseCallsJob {
     int done = 0, staged = 0;
     std::vector<std::vector<float>> input, output;
   };
+  using Bucket = std::pair<std::uint32_t, std::uint64_t>;  // and its elements
   struct Owed {
     std::vector<double> mass, tolerance;
   };
@@ -361,9 +362,9 @@ class SparseCallsJob {
   // Adds one call to what is owed.
   std::string take(const Outcome& o) {
     const auto valid = static_cast<std::size_t>(o.call.valid);
-    Owed& owed = owed_[o.call];
-    owed.mass.resize(valid);
-    owed.tolerance.resize(valid);
+    Owed& owed = owed_[{o.call.bucket, o.call.total}];
+    owed.mass.resize(o.call.total);
+    owed.tolerance.resize(o.call.total);
     std::size_t not_zero = 0;
     const double unit = std::ldexp(1.0, options_.type == DataType::kFloat32 ? -23 : -8);
     for (std::size_t e = 0; e < valid; ++e) {
@@ -383,9 +384,10 @@ class SparseCallsJob {
       if (!std::isfinite(sum)) continue;
       not_zero += result != 0;
       // What is owed grows by what was not delivered; rounding in the result's type at each level.
-      owed.mass[e] += sum - result;
-      owed.tolerance[e] +=
-          2 * options_.nodes * std::ldexp(1.0, -24) * (magnitude + std::fabs(owed.mass[e])) +
+      const std::size_t at = o.call.first + e;
+      owed.mass[at] += sum - result;
+      owed.tolerance[at] +=
+          2 * options_.nodes * std::ldexp(1.0, -24) * (magnitude + std::fabs(owed.mass[at])) +
           options_.nodes * unit * (std::fabs(result) + magnitude);
     }
     if (o.staged > 0) {
@@ -397,7 +399,7 @@ class SparseCallsJob {
 
   // The residuals of all nodes against what is owed.
   std::string check_owed() {
-    std::map<SparseJobCall, std::vector<double>> held;
+    std::map<Bucket, std::vector<double>> held;
     largest_residual_ = 0;
     for (int r = 0; r < options_.nodes; ++r) {
       for (RelaxedRun* run : {nodes_[r]->calls->run(), nodes_[r]->calls->owing()}) {
@@ -406,26 +408,26 @@ class SparseCallsJob {
           const Layout::Piece& p = run->position(i).piece;
           const auto bucket =
               static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(p.buffer) / 4096 - 1);
-          std::vector<double>& sum = held[{bucket, p.first, p.valid, p.total, p.count}];
-          sum.resize(p.valid);
+          std::vector<double>& sum = held[{bucket, p.total}];
+          sum.resize(p.total);
           for (const SparseSegment& s : run->sparse()->segments(i)) {
             for (std::uint64_t e = 0; e < s.elements; ++e) {
               const auto x = static_cast<double>(s.state.residual[e]);
-              sum[s.first + e] += x;
+              sum[p.first + s.first + e] += x;
               largest_residual_ = std::max(largest_residual_, std::fabs(x));
             }
           }
         }
       }
     }
-    for (const auto& [call, owed] : owed_) {
-      const std::vector<double>& sum = held[call];
+    for (const auto& [bucket, owed] : owed_) {
+      const std::vector<double>& sum = held[bucket];
       for (std::size_t e = 0; e < owed.mass.size(); ++e) {
         const double is = e < sum.size() ? sum[e] : 0;
         if (!(std::fabs(is - owed.mass[e]) <= owed.tolerance[e])) {
-          return "element " + std::to_string(e) + " of bucket " + std::to_string(call.bucket) +
-                 " from " + std::to_string(call.first) + ": residuals hold " + std::to_string(is) +
-                 ", owed is " + std::to_string(owed.mass[e]);
+          return "element " + std::to_string(e) + " of bucket " + std::to_string(bucket.first) +
+                 ": residuals hold " + std::to_string(is) + ", owed is " +
+                 std::to_string(owed.mass[e]);
         }
       }
     }
@@ -442,7 +444,7 @@ class SparseCallsJob {
   int connected_ = 0;
   std::uint64_t last_ = 0;
   std::map<std::pair<std::uint64_t, std::size_t>, Outcome> outcomes_;
-  std::map<SparseJobCall, Owed> owed_;
+  std::map<Bucket, Owed> owed_;
   std::uint64_t staged_calls_ = 0;
   double last_density_ = 0, largest_residual_ = 0;
 };

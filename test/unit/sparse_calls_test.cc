@@ -88,6 +88,32 @@ TEST(SparseCalls, OneNodeInDoubtMakesTheCallDenseForAll) {
   ASSERT_EQ(job.changes.size(), 3u) << "after a pause it begins again";
 }
 
+// Whatever the teams have in common: a dense sum has every element, and the mode's last step leaves
+// nothing behind.
+TEST(SparseCalls, DenseSumsAreDenseInTeamsToo) {
+  for (const auto& [nodes, teams, is_recursive] :
+       {std::tuple{4, 4, false}, {6, 2, false}, {6, 3, false}, {8, 4, true}}) {
+    const std::string what = std::to_string(nodes) + " nodes in " + std::to_string(teams);
+    SparseCallsJob job({.nodes = nodes,
+                        .seed = 5,
+                        .teams = static_cast<std::uint64_t>(teams),
+                        .is_recursive = is_recursive});
+    ASSERT_EQ(job.run(25), "") << what;
+    ASSERT_EQ(job.changes.size(), 1u) << what;
+    EXPECT_LT(job.last_density(), 0.05) << what;
+    job.not_finite = {{2, 25, 0}};
+    ASSERT_EQ(job.run(1), "") << what;
+    for (int r = 0; r < nodes; ++r) job.lost.insert({r, 26, 1});
+    job.lost.insert({3, 26, 4});
+    ASSERT_EQ(job.run(1), "") << what;
+    EXPECT_EQ(job.counts(0).sparse.redone, 4u) << what << ": one call is cut in two";
+    for (int i = 0; i < 20 && job.changes.size() < 2; ++i) ASSERT_EQ(job.run(1), "") << what;
+    ASSERT_EQ(job.changes.size(), 2u) << what;
+    ASSERT_EQ(job.run(6), "") << what;
+    EXPECT_LT(job.largest_residual(), 1e-3) << what;
+  }
+}
+
 // A call that is certainly another one than the sequence says, by one element.
 TEST(SparseCalls, AShiftedIdentityIsCaught) {
   SparseCallsJob job({.nodes = 4});
@@ -112,6 +138,26 @@ TEST(SparseCalls, InfinitiesComeOutAsInADenseSumAndResidualsStay) {
     EXPECT_EQ(job.counts(r).sparse.redone, 2u);
   }
   EXPECT_EQ(job.changes.size(), 1u);
+}
+
+// The same elements of the same collectives, in other calls.
+TEST(SparseCalls, ResidualsFindTheirElementsInCallsThatAreCutOtherwise) {
+  for (const DataType type : {DataType::kFloat32, DataType::kBfloat16}) {
+    SparseCallsJob job({.nodes = 4, .teams = 2, .type = type});
+    ASSERT_EQ(job.run(30), "");
+    ASSERT_GT(job.staged_calls(), 0u);
+    job.change_calls({{1, 0, 4400, 4400, 4500},
+                      {0, 0, 1700, 5000, 1700},
+                      {0, 1700, 3300, 5000, 3300},
+                      {3, 0, 48, 2048, 300},
+                      {3, 48, 2000, 2048, 2100}});
+    ASSERT_EQ(job.run(3), "");
+    for (int r = 0; r < 4; ++r) {
+      EXPECT_EQ(job.counts(r).lost, 0u);
+      EXPECT_FALSE(job.owes(r)) << name_of(type);
+    }
+    EXPECT_EQ(job.largest_residual(), 0);
+  }
 }
 
 TEST(SparseCalls, CallsThatChangeEndTheModeAndTakeTheResidualsAlong) {
