@@ -151,7 +151,7 @@ class Gpu final : public Device {
     if (const std::string ptx(built_in_ptx()); ptx.empty()) {
       problems += "none was built in";
     } else {
-      const Status loaded = load_image(ptx.c_str());
+      Status loaded = load_image(ptx.c_str());
       code_ = "built in";
       if (loaded) return loaded;
       problems += "built in, " + loaded.message();
