@@ -3,7 +3,7 @@
 # Untested on a GPU so far.
 here=$(cd "$(dirname "$0")" && pwd)
 ran=0 failed=0
-for check in all_reduce operations ddp; do
+for check in kernels all_reduce operations ddp; do
   echo "== $check"
   bash "$here/$check.sh"
   case $? in

@@ -5,7 +5,7 @@ import sys
 
 from sources import ROOT, sources
 
-files = sources(".cc", ".h", ".c")
+files = sources(".cc", ".h", ".c", ".cu", ".cuh", ".inc")
 assert files, "no sources found"
 sys.exit(subprocess.run(["clang-format", "--dry-run", "-Werror", *map(str, files)],
                         cwd=ROOT, check=False).returncode)
