@@ -52,7 +52,10 @@ void RelaxedCalls::collect(RelaxedRun& run, RelaxedRun::Position& position) {
     if (state == Operation::State::kRunning) return;
     has_failed_ |= state == Operation::State::kFailed;
     const rules::Verdict verdict = rules::read_trailer(segment.data + segment.count, options_.size);
-    if (verdict.kind == rules::Verdict::Kind::kAverage) {
+    if (segment.operation.nodes == 0) {  // broken off by a loss, for everybody
+      counts_.broken_off.fetch_add(1, std::memory_order_relaxed);
+      std::fill_n(position.third + segment.first, segment.count, 0.0F);
+    } else if (verdict.kind == rules::Verdict::Kind::kAverage) {
       rules::correction(segment.data, verdict.members, position.second + segment.first,
                         segment.count, 1, position.third + segment.first);
     } else {
@@ -92,6 +95,7 @@ void RelaxedCalls::stage(const CallShape& shape, const Place& place, bool takes_
   call->recv = static_cast<std::byte*>(const_cast<void*>(shape.recv));
   call->takes_part = takes_part;
   call->is_full = place.is_full;
+  call->brings = false;
   call->has_failed = has_failed_;
   if (run.sparse() != nullptr) return stage_sparse(shape, place, takes_part, call);
   counts_.calls.fetch_add(1, std::memory_order_relaxed);
@@ -106,9 +110,9 @@ void RelaxedCalls::stage(const CallShape& shape, const Place& place, bool takes_
     rules::pass_on(call->send + at, options_.size, shape.count - first, type, call->recv + at);
   }
   if (is_in_background(place)) return step_alone(place, call);
-  const bool brings = takes_part && std::exchange(position.has_missing, false);
-  if (brings) count_gap(place.step - position.round_step);
-  const float* missing = brings ? position.third : nullptr;
+  call->brings = takes_part && std::exchange(position.has_missing, false);
+  if (call->brings) count_gap(place.step - position.round_step);
+  const float* missing = call->brings ? position.third : nullptr;
   std::uint32_t number = 0;
   for (std::uint32_t i = call->segment; i != RelaxedRun::kNone; ++number) {
     RelaxedRun::Segment& segment = run.segment(i);
@@ -178,7 +182,10 @@ void RelaxedCalls::post(RelaxedRun& run, RelaxedRun::Segment& segment, const Pla
   o.type = DataType::kFloat32;
   o.op = ReduceOp::kSum;
   o.count = segment.count + run.trailer_elements();
+  o.valid = o.count;
   o.send = o.recv = reinterpret_cast<std::byte*>(segment.data);
+  o.is_average = true;
+  o.nodes = options_.size;
   o.step = place.is_full ? Operation::kExact : static_cast<std::int64_t>(place.step);
   o.lane = static_cast<std::uint32_t>(position.first_lane + number);
   o.state.store(Operation::State::kRunning, std::memory_order_relaxed);
@@ -219,10 +226,12 @@ void RelaxedCalls::finish(const StagedCall& call, RelaxedRun::Segment& segment) 
   const rules::Verdict verdict = rules::read_trailer(segment.data + segment.count, options_.size);
   const std::lock_guard lock(memory_mutex_);
   if (is_fenced_ || call.is_elsewhere) return;
-  if (!call.takes_part) return keep(call, segment, state);
+  const int nodes = segment.operation.nodes;
+  if (nodes == 0) counts_.broken_off.fetch_add(1, std::memory_order_relaxed);
+  if (nodes == 0 || !call.takes_part) return keep(call, segment, state);
   switch (verdict.kind) {
     case rules::Verdict::Kind::kAverage: {
-      const bool resets = call.is_full && verdict.members == options_.size;
+      const bool resets = call.is_full && verdict.members == nodes;
       if (call.run->momentum() > 0) {
         const std::byte* g = call.send + segment.first * size_of(type);
         rules::finish_momentum(segment.data, verdict.members, options_.size, g, segment.count,
@@ -256,6 +265,10 @@ void RelaxedCalls::keep(const StagedCall& call, const RelaxedRun::Segment& segme
   const RelaxedRun::Position& position = call.run->position(call.position);
   const auto type = static_cast<DataType>(position.piece.type);
   const std::uint64_t at = segment.first * size_of(type);
+  if (call.brings) {
+    return rules::step_alone(call.send + at, position.third + segment.first, options_.size,
+                             segment.count, state, type, call.recv + at);
+  }
   if (call.run->momentum() > 0) {
     return rules::keep_momentum(call.send + at, options_.size, segment.count, call.run->momentum(),
                                 momentum_of(position, segment.first), type, call.recv + at);
