@@ -132,6 +132,11 @@ bool Communicator::keep_input(Request* request, std::size_t bytes) {
   return o.kept != nullptr;
 }
 
+void Communicator::give_back_kept(Request* request) {
+  Operation& o = request->operation;
+  if (o.kept != nullptr) kept_->give_back(std::exchange(o.kept, nullptr));
+}
+
 void Communicator::post(Request* request) {
   request->operation.state.store(Operation::State::kRunning, std::memory_order_relaxed);
   post(&request->operation);
@@ -154,7 +159,9 @@ bool Communicator::post_all_reduce(Request* request, const CallShape& shape) {
     post_exact(request);
     return true;
   }
+  request->staged.kept = request->operation.kept;
   const RelaxedCalls::Answer answer = relaxed_->all_reduce(shape, &request->staged);
+  if (answer == RelaxedCalls::Answer::kBusy) give_back_kept(request);
   request->is_staged = answer == RelaxedCalls::Answer::kStaged;
   if (request->is_staged) {
     request->operation.state.store(Operation::State::kRunning, std::memory_order_relaxed);
@@ -183,7 +190,7 @@ Result<bool> Communicator::test(Request* request, int* bytes) {
   }
   const Operation::State state = o.state.load(std::memory_order_acquire);
   if (state == Operation::State::kRunning) return false;
-  if (o.kept != nullptr) kept_->give_back(std::exchange(o.kept, nullptr));
+  give_back_kept(request);
   o.state.store(Operation::State::kFree, std::memory_order_relaxed);
   if (state == Operation::State::kFailed) {
     const std::lock_guard lock(error_mutex_);
@@ -282,7 +289,8 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
   hooks.epochs.relaxed_plans = [mode = sync.mode](const Fabric& fabric) {
     return relaxed_plans(fabric, mode);
   };
-  if (sync.mode == SyncMode::kSparse && rank_ == 0) {
+  // (After losses any node may be the lowest that is left.)
+  if (sync.mode == SyncMode::kSparse && (rank_ == 0 || options.survivors.is_on)) {
     hooks.epochs.sparse_order =
         [this, sync, speed = report.speed, chunk = options.engine.chunk_bytes / sizeof(float),
          mbps = sparse::measure_exchange_mbps()](const Fabric& fabric,

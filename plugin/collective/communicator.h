@@ -74,6 +74,7 @@ class Communicator final : private Reactor::WakeHandler {
 
   // NCCL's progress thread.
   const CallIdentity& identify(const CallShape& shape);
+  void give_back_kept(Request* request);
   void post_exact(Request* request);  // the call that was looked up last
 
   // Reactor thread.

@@ -55,8 +55,9 @@ struct EpochHooks {
   // Node 0, any thread: what the relaxed modes run over on a fabric. Null: they keep what they
   // have.
   std::function<RelaxedPlans(const Fabric&)> relaxed_plans;
-  // Node 0, where the sparse mode is wanted: how it should run for the calls that `party` knows, on
-  // this fabric and beside these exact plans. An error: better not, and why.
+  // Node 0 (where nodes may be lost: every node), where the sparse mode is wanted: how it should
+  // run for the calls that `party` knows, on this fabric and beside these exact plans. An error:
+  // better not, and why.
   std::function<Result<SparseOrder>(const Fabric&, const PlanSet&)> sparse_order;
 };
 

@@ -47,7 +47,7 @@ void Epochs::learn() {
   e.reports = std::move(reports);
   tell(e);
   const bool has_groups = !plans_->relaxed.is_empty() || options_.mode == SyncMode::kSparse;
-  if (sync_ && has_groups) sync_->epoch_ended(round_ns_);
+  if (sync_) sync_->epoch_ended(round_ns_, has_groups);
   if (!hysteresis_->epoch_ended(live) || anybody_left_) return;
   if (weighed_ && !is_news(weighed_->fabric, live)) return decide_on(weighed_);
 

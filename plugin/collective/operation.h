@@ -47,6 +47,14 @@ struct Operation {
   // operation overwrites it (in place), else null. The poster's, until the operation is over.
   const std::byte* kept = nullptr;
 
+  // A relaxed mode's sum of what nodes bring to an average, on memory of the mode's own, with a
+  // trailer that says who took part (relaxed_calls.h). After a loss it is not scaled; one that was
+  // under way does not begin again, but comes back as not averaged.
+  bool is_average = false;
+  // ... and valid when it is over: among how many nodes it ran, of which its group may be a part;
+  // 0: it came back as not averaged, on all of them.
+  int nodes = 0;
+
   // Not null: this is no operation of the engine but a sparse exchange, and the segment says all of
   // it; nothing here counts but the state.
   SparseSegment* sparse = nullptr;

@@ -18,13 +18,37 @@ std::int64_t as_rate(std::uint64_t v) {
   return static_cast<std::int64_t>(std::min<std::uint64_t>(v, 1ull << 40));
 }
 
+void put_mode(ByteWriter* w, const ModeSpan& mode) {
+  w->number(mode.begin);
+  w->number(mode.end);
+}
+
+ModeSpan get_mode(ByteReader* reader) {
+  ModeSpan mode;
+  mode.begin = reader->number();
+  mode.end = reader->number();
+  return mode;
+}
+
+// Modes are numbered by the calls they begin with.
+void add_mode(ModeSpan* latest, const ModeSpan& mode) {
+  const auto order = [](const ModeSpan& m) { return m.begin + 1; };  // kNone: before all others
+  if (order(mode) > order(*latest)) {
+    *latest = mode;
+  } else if (mode.begin == latest->begin) {
+    latest->end = std::min(latest->end, mode.end);
+  }
+}
+
 }  // namespace
 
 std::vector<std::uint8_t> encode(const WorkAccount& account) {
   ByteWriter w;
   w.number(account.done);
+  w.number(account.begun);
   w.number(account.unrepeatable.size());
   for (const std::uint64_t operation : account.unrepeatable) w.number(operation);
+  put_mode(&w, account.mode);
   return w.take();
 }
 
@@ -32,9 +56,11 @@ Result<WorkAccount> decode_account(const std::vector<std::uint8_t>& bytes) {
   ByteReader reader(bytes);
   WorkAccount account;
   account.done = reader.number();
+  account.begun = reader.number();
   for (std::uint64_t n = reader.number(); n > 0 && reader.is_ok(); --n) {
     account.unrepeatable.push_back(reader.number());
   }
+  account.mode = get_mode(&reader);
   if (!reader.is_complete()) return mangled_recovery("account");
   return account;
 }
@@ -43,6 +69,8 @@ std::vector<std::uint8_t> encode(const RecoveryOrder& order) {
   ByteWriter w;
   w.blob(order.problem);
   w.number(order.final_below);
+  w.number(order.begun_below);
+  put_mode(&w, order.mode);
   w.blob(order.plans);
   w.number(order.digest);
   return w.take();
@@ -53,6 +81,8 @@ Result<RecoveryOrder> decode_order(const std::vector<std::uint8_t>& bytes) {
   RecoveryOrder order;
   order.problem = reader.text();
   order.final_below = reader.number();
+  order.begun_below = reader.number();
+  order.mode = get_mode(&reader);
   order.plans = reader.blob<std::vector<std::uint8_t>>();
   order.digest = reader.number();
   if (!reader.is_complete()) return mangled_recovery("order");
@@ -105,7 +135,11 @@ Result<PlanBasis> decode_basis(const std::vector<std::uint8_t>& bytes, int nodes
 RecoveryOrder order_of(const std::vector<WorkAccount>& accounts) {
   RecoveryOrder order;
   order.final_below = accounts.front().done;
-  for (const WorkAccount& a : accounts) order.final_below = std::min(order.final_below, a.done);
+  for (const WorkAccount& a : accounts) {
+    order.final_below = std::min(order.final_below, a.done);
+    order.begun_below = std::max(order.begun_below, a.begun);
+    add_mode(&order.mode, a.mode);
+  }
   for (const WorkAccount& a : accounts) {
     for (const std::uint64_t operation : a.unrepeatable) {
       if (operation < order.final_below) continue;

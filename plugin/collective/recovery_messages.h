@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plugin/collective/plan_basis.h"
+#include "plugin/collective/sync_party.h"
 #include "topology/base/status.h"
 
 namespace riffle {
@@ -14,15 +15,19 @@ namespace riffle {
 // One node's work, told to the coordinator. Operations are numbered from the first of the
 // communicator, alike on all nodes.
 struct WorkAccount {
-  std::uint64_t done = 0;  // this node has the result of all below
+  std::uint64_t done = 0;   // this node has the result of all below
+  std::uint64_t begun = 0;  // ... and has begun all below
   // Of those it has begun, which it could not begin again, for their input is overwritten.
   std::vector<std::uint64_t> unrepeatable;
+  ModeSpan mode;  // what it knows to be decided (sync_party.h)
 };
 
 // The coordinator's orders.
 struct RecoveryOrder {
   std::string problem;              // not empty: nobody goes on, and why
   std::uint64_t final_below = 0;    // operations below are over, all others begin again
+  std::uint64_t begun_below = 0;    // but averages below, which nobody averages any more
+  ModeSpan mode;                    // what any of them knows to be decided
   std::vector<std::uint8_t> plans;  // encoded PlanSet over the survivors, numbered anew
   std::uint64_t digest = 0;
 };
@@ -36,7 +41,8 @@ Result<RecoveryOrder> decode_order(const std::vector<std::uint8_t>& bytes);
 Result<PlanBasis> decode_basis(const std::vector<std::uint8_t>& bytes, int nodes);
 
 // What all may redo: an operation that is not over and that some node cannot begin again is a
-// problem. Precondition: at least one account.
+// problem. Of modes that began one after the other the last one counts. Precondition: at least one
+// account.
 RecoveryOrder order_of(const std::vector<WorkAccount>& accounts);
 
 // The same network with only these nodes (ascending), and the racks they stand in.

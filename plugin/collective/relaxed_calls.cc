@@ -8,7 +8,11 @@
 namespace riffle {
 
 RelaxedCalls::RelaxedCalls(RelaxedOptions options, Hooks hooks)
-    : options_(std::move(options)), hooks_(std::move(hooks)), layout_(options_.layout) {}
+    : options_(std::move(options)),
+      hooks_(std::move(hooks)),
+      layout_(options_.layout),
+      place_(options_.rank),
+      nodes_(options_.size) {}
 
 RelaxedCalls::~RelaxedCalls() = default;
 

@@ -60,6 +60,7 @@ struct StagedCall {
   std::uint32_t segment = RelaxedRun::kNone;  // the first that is not over
   const std::byte* send = nullptr;
   std::byte* recv = nullptr;
+  const std::byte* kept = nullptr;  // as Operation::kept; the poster's, set before all_reduce()
   bool takes_part = false;
   bool is_elsewhere = false;  // surely not the call of its place: the place's state is not its own
   bool is_full = false;
@@ -76,6 +77,7 @@ struct RelaxedCounts {
   std::atomic<std::uint64_t> doubts{0};      // kept out as their identity was not certain
   std::atomic<std::uint64_t> mismatches{0};  // kept as the group was not of one mind
   std::atomic<std::uint64_t> not_finite{0};
+  std::atomic<std::uint64_t> broken_off{0};   // segments that a loss left as each node's own
   std::atomic<std::uint64_t> deviations{0};   // modes that ended as the calls changed
   std::atomic<std::uint64_t> rounds{0};       // shadow_sync: in the background, per call
   std::atomic<std::uint64_t> waits{0};        // ... that were waited for
@@ -126,6 +128,8 @@ class RelaxedCalls final : public SyncParty {
   std::uint64_t hold(std::uint64_t now_ns, std::uint64_t horizon_ns) override;
   void use(std::uint64_t call) override;
   void drop() override;
+  ModeSpan span() override;
+  Status catch_up(const ModeSpan& span, int place, int nodes) override;
 
  private:
   static constexpr std::uint64_t kNever = ~0ull;
@@ -165,6 +169,8 @@ class RelaxedCalls final : public SyncParty {
   void count_outcome(SparseSegment::Outcome outcome);
   void bring_residual(const CallShape& shape, const CallIdentity& identity, StagedCall* call);
   void give_up_residuals();
+  void decide(std::uint64_t call);
+  void drop_prepared();
 
   const RelaxedOptions options_;
   const Hooks hooks_;
@@ -201,6 +207,8 @@ class RelaxedCalls final : public SyncParty {
   std::deque<Decision> decisions_;        // not yet taken over; the oldest first
   std::uint64_t held_ = kNever;           // what was promised
   std::uint64_t doubts_before_ = 0, mismatches_before_ = 0;
+  ModeSpan span_;
+  int place_, nodes_;  // this node among those that are left
 
   // Reactor only: the pace of calls.
   std::uint64_t mark_call_ = 0, mark_ns_ = 0;

@@ -33,13 +33,18 @@ Status RelaxedCalls::prepare(const ModeOrder& order) {
     return Status::ok();
   }
   std::shared_ptr<const KnownCalls> known;
+  RelaxedOptions options = options_;
   {
     const std::lock_guard lock(mutex_);
+    if (order.mode == SyncMode::kSparse) {  // its exchanges are among those that are left
+      options.rank = place_;
+      options.size = nodes_;
+    }
     known = known_;
     if (is_relaxed_) return invalid_argument("a mode runs already");
   }
   if (known == nullptr) return invalid_argument("its calls do not repeat");
-  Result<std::shared_ptr<RelaxedRun>> run = RelaxedRun::make(order, *known, options_);
+  Result<std::shared_ptr<RelaxedRun>> run = RelaxedRun::make(order, *known, options);
   if (!run) return run.status();
   const std::lock_guard lock(mutex_);
   prepared_ = std::move(*run);
@@ -71,6 +76,15 @@ std::uint64_t RelaxedCalls::hold(std::uint64_t now_ns, std::uint64_t horizon_ns)
 
 void RelaxedCalls::use(std::uint64_t call) {
   const std::lock_guard lock(mutex_);
+  decide(call);
+}
+
+void RelaxedCalls::decide(std::uint64_t call) {
+  if (prepared_ != nullptr) {
+    span_ = {call, ModeSpan::kNone};
+  } else if (span_.end == ModeSpan::kNone) {
+    span_.end = call;
+  }
   is_relaxed_ = is_relaxed_ || prepared_ != nullptr;
   decisions_.push_back({call, std::exchange(prepared_, nullptr)});
   doubts_before_ = counts_.doubts.load(std::memory_order_relaxed);
@@ -81,9 +95,41 @@ void RelaxedCalls::use(std::uint64_t call) {
 
 void RelaxedCalls::drop() {
   const std::lock_guard lock(mutex_);
+  drop_prepared();
+}
+
+void RelaxedCalls::drop_prepared() {
   prepared_.reset();
   held_ = kNever;
   hold_.store(decisions_.empty() ? kNever : 0, std::memory_order_seq_cst);
+}
+
+ModeSpan RelaxedCalls::span() {
+  const std::lock_guard lock(mutex_);
+  return span_;
+}
+
+// Who has not heard a decision has promised to take no call that it concerns, and keeps to that
+// until now; so it is not too late.
+Status RelaxedCalls::catch_up(const ModeSpan& span, int place, int nodes) {
+  const std::lock_guard lock(mutex_);
+  place_ = place;
+  nodes_ = nodes;
+  const bool is_news =
+      span.begin != ModeSpan::kNone && (span_.begin == ModeSpan::kNone || span.begin > span_.begin);
+  if (is_news) {
+    if (prepared_ == nullptr || held_ > span.begin) {
+      return remote_error("a mode from call " + std::to_string(span.begin) +
+                          " on, which this node has not promised to wait for");
+    }
+    decide(span.begin);
+  }
+  prepared_.reset();
+  if (span.begin == span_.begin && span.end != ModeSpan::kNone && span_.end == ModeSpan::kNone) {
+    decide(span.end);
+  }
+  drop_prepared();
+  return Status::ok();
 }
 
 }  // namespace riffle

@@ -62,6 +62,7 @@ void RelaxedCalls::stage_sparse(const CallShape& shape, const Place& place, bool
     const std::size_t at = s.first * sparse::size_of(element);
     s.send = call->send + at;
     s.recv = call->recv + at;
+    s.kept = call->kept == nullptr ? nullptr : call->kept + at;
     s.element = element;
     s.density = density_in(run.settings(), place.step);
     s.is_dense = place.is_full && !is_ef21;

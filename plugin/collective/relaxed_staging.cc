@@ -56,11 +56,13 @@ void RelaxedCalls::collect(RelaxedRun& run, RelaxedRun::Position& position) {
     const rules::ShadowState s = position.shadow_state(segment.first);
     const std::uint64_t number = segment.first / position.segment_elements;
     const bool took_part = position.round_takes_part, was_due = position.is_due[number];
-    if (verdict.kind == rules::Verdict::Kind::kAverage) {
+    const bool is_broken_off = segment.operation.nodes == 0;  // by a loss, for everybody
+    if (!is_broken_off && verdict.kind == rules::Verdict::Kind::kAverage) {
       position.is_due[number] =
           rule.end(s, took_part, was_due, {segment.data, verdict.members}, segment.count);
     } else {
-      counts_.mismatches.fetch_add(1, std::memory_order_relaxed);
+      (is_broken_off ? counts_.broken_off : counts_.mismatches)
+          .fetch_add(1, std::memory_order_relaxed);
       position.is_due[number] = rule.lost(s, took_part, was_due, segment.count);
     }
     const std::uint32_t next = segment.next;
@@ -187,7 +189,10 @@ void RelaxedCalls::post(RelaxedRun& run, RelaxedRun::Segment& segment, const Pla
   o.type = DataType::kFloat32;
   o.op = ReduceOp::kSum;
   o.count = segment.count + run.trailer_elements();
+  o.valid = o.count;
   o.send = o.recv = reinterpret_cast<std::byte*>(segment.data);
+  o.is_average = true;
+  o.nodes = options_.size;
   o.step = is_over_all ? Operation::kExact : static_cast<std::int64_t>(place.step);
   o.lane = static_cast<std::uint32_t>(position.first_lane + number);
   o.state.store(Operation::State::kRunning, std::memory_order_relaxed);
@@ -228,10 +233,12 @@ void RelaxedCalls::finish(const StagedCall& call, RelaxedRun::Segment& segment) 
   const rules::Verdict verdict = rules::read_trailer(segment.data + segment.count, options_.size);
   const std::lock_guard lock(memory_mutex_);
   if (is_fenced_ || call.is_elsewhere) return;
-  if (!call.takes_part) return keep(call, segment, state);
+  const int nodes = segment.operation.nodes;
+  if (nodes == 0) counts_.broken_off.fetch_add(1, std::memory_order_relaxed);
+  if (nodes == 0 || !call.takes_part) return keep(call, segment, state);
   switch (verdict.kind) {
     case rules::Verdict::Kind::kAverage: {
-      const bool resets = call.is_full && verdict.members == options_.size;
+      const bool resets = call.is_full && verdict.members == nodes;
       if (call.run->momentum() > 0) {
         const std::byte* g = call.send + segment.first * size_of(type);
         rules::finish_momentum(segment.data, verdict.members, options_.size, g, segment.count,

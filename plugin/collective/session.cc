@@ -86,10 +86,11 @@ std::unique_ptr<Survivors> Session::make_survivors() {
     spread(sentence, sentence);
   };
   hooks.ended = [this](const std::string& why) { fail(why); };
-  return std::make_unique<Survivors>(mesh_, timers_, options_.background,
-                                     Survivors::Options{options_.survivors, options_.engine,
-                                                        options_.epochs, options_.peer_timeout_ns},
-                                     std::move(hooks));
+  return std::make_unique<Survivors>(
+      mesh_, timers_, options_.background,
+      Survivors::Options{options_.survivors, options_.engine, options_.epochs,
+                         options_.peer_timeout_ns, options_.sparse},
+      std::move(hooks));
 }
 
 void Session::received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
@@ -337,6 +338,8 @@ void Session::fail(const std::string& why) {
   if (has_failed()) return;
   // What follows from a fault before its time is up is not the cause.
   hooks_.failed(cause_.empty() ? why : cause_);
+  // Calls that wait for an agreement would wait for good.
+  if (hooks_.epochs.party != nullptr) hooks_.epochs.party->drop();
   if (survivors_) return survivors_->fail();
   epochs_->stop();
   engine_->fail();

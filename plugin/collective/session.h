@@ -30,7 +30,7 @@ struct SessionOptions {
   EngineOptions engine;
   EpochOptions epochs;
   SurvivorOptions survivors;
-  std::optional<SparseRunner::Options> sparse;  // not where nodes may be lost
+  std::optional<SparseRunner::Options> sparse;  // where the sparse mode is wanted
   Background* background = nullptr;             // needed by epochs; must outlive the session
   std::uint64_t connect_timeout_ns = 60'000'000'000;
   std::uint64_t peer_timeout_ns = 60'000'000'000;
@@ -124,7 +124,7 @@ class Session final : private MeshSink {
   std::unique_ptr<Survivors> survivors_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Epochs> epochs_;
-  std::unique_ptr<SparseRunner> sparse_;  // null unless SessionOptions::sparse
+  std::unique_ptr<SparseRunner> sparse_;  // beside engine_; null unless SessionOptions::sparse
   struct Early {
     int peer;
     std::uint32_t kind;

@@ -70,6 +70,8 @@ Result<std::unique_ptr<SparseRun>> SparseRun::make(const SparseOrder& order,
   run->places_.own = static_cast<int>(std::ranges::find(run->places_.node_at, rank) -
                                       run->places_.node_at.begin());
   const bool is_ef21 = settings.sparse.residual == sparse::ResidualPolicy::kEf21;
+  // After a loss EF21's state is given up, and so does not have to come back.
+  const bool keeps_before = settings.survives_losses && !is_ef21;
 
   // What there is, and what it takes.
   struct Cut {
@@ -87,7 +89,7 @@ Result<std::unique_ptr<SparseRun>> SparseRun::make(const SparseOrder& order,
         const bool is_last = at + elements == piece.valid;
         cuts.push_back({at, elements, is_last ? piece.count - at : elements});
         ++alike[elements];
-        run->bytes_ += elements * sizeof(float) * (is_ef21 ? 3 : 1);
+        run->bytes_ += elements * sizeof(float) * (is_ef21 ? 3 : keeps_before ? 2 : 1);
       }
       if (p.count > kMostSegments) {
         return invalid_argument("a call of " + std::to_string(piece.valid) + " elements needs " +
@@ -138,6 +140,10 @@ Result<std::unique_ptr<SparseRun>> SparseRun::make(const SparseOrder& order,
     s.teams = static_cast<int>(order.teams);
     s.state = sparse::ChunkState(layout_of(s.elements), run->places_.own, options.residual);
     s.state_density = settings.sparse.density;
+    if (keeps_before) {
+      s.before = std::make_unique<SparseSegment::Before>();
+      s.remember();  // from now on its memory is there
+    }
   }
   return run;
 }

@@ -31,6 +31,7 @@ class SparseRun {
   static std::uint64_t most_elements(std::uint64_t chunk_elements) { return 2 * chunk_elements; }
 
   // `rank` of `size` nodes. An error: the order does not fit, or the memory is over the limit.
+  // (`settings.survives_losses`: with memory for states that have to come back.)
   static Result<std::unique_ptr<SparseRun>> make(const SparseOrder& order,
                                                  const std::vector<Layout::Piece>& pieces,
                                                  const SyncSettings& settings, int rank, int size,

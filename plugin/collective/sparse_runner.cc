@@ -92,6 +92,8 @@ SparseRunner::SparseRunner(Mesh* mesh, const Options& options, Violation violati
       most_steps_(most_steps(mesh->size())),
       most_bytes_(most_bytes(mesh->size(), options.most_elements)),
       slots_(kSlots) {
+  for (int i = 0; i < mesh->size(); ++i) all_.node_at.push_back(i);
+  all_.own = mesh->rank();
   for (Slot& slot : slots_) {
     slot.inboxes.resize(std::size_t{kRounds} * most_steps_);
     slot.outboxes.resize(slot.inboxes.size());
@@ -102,33 +104,36 @@ SparseRunner::~SparseRunner() = default;
 
 // ----------------------------------------------------------------------------------- segments
 
-void SparseRunner::submit(SparseSegment* segment) {
+void SparseRunner::submit(SparseSegment* segment, Operation* operation) {
   if (failed_) {
-    segment->operation.state.store(Operation::State::kFailed, std::memory_order_release);
+    operation->state.store(Operation::State::kFailed, std::memory_order_release);
     return;
   }
   RIFFLE_CHECK(segment->whole <= options_.most_elements, "a segment longer than agreed");
-  queue_.push_back(segment);
+  queue_.push_back({segment, operation});
   ++submitted_;
   if (options_.counters != nullptr) {
-    segment->operation.began_ns = now();
-    options_.counters->began(segment->operation.began_ns);
+    operation->began_ns = now();
+    options_.counters->began(operation->began_ns);
   }
   start_segments();
 }
 
 void SparseRunner::start_segments() {
+  if (is_starting_) return;  // called by a segment that was over at once: this node is alone
+  is_starting_ = true;
   const DefaultFloatEnvironment environment;
-  std::size_t begun = 0;
-  while (begun < queue_.size() && started_ < oldest_ + kWindow && !failed_) {
+  while (!queue_.empty() && started_ < oldest_ + kWindow && !failed_) {
     Slot& slot = slot_of(started_);
     if (slot.phase == Phase::kFree) open(slot, started_);
-    slot.segment = queue_[begun++];
+    slot.segment = queue_.front().segment;
+    slot.operation = queue_.front().operation;
+    queue_.pop_front();
     if (started_ == oldest_) active_since_ns_ = now();
     ++started_;
     start(slot);
   }
-  queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(begun));
+  is_starting_ = false;
 }
 
 void SparseRunner::open(Slot& slot, std::uint64_t seq) {
@@ -141,10 +146,14 @@ void SparseRunner::start(Slot& slot) {
   slot.phase = Phase::kRunning;
   slot.round = slot.step = 0;
   slot.heard = {!s.is_certain, s.digest, s.digest};
+  const bool is_of_all = s.places->node_at.size() == all_.node_at.size();
+  slot.places = is_of_all ? s.places : &all_;
+  slot.is_dense = s.is_dense || !is_of_all;
   {
     const Timer timer(mesh_, options_.work ? &options_.work->select_ns : nullptr);
-    if (s.is_dense) {
-      slot.takes_residual = s.is_certain;
+    if (slot.is_dense) {
+      slot.takes_residual =
+          s.is_certain && s.pool->options.residual != sparse::ResidualPolicy::kEf21;
       begin_dense(slot, slot.takes_residual);
     } else {
       RIFFLE_CHECK(!s.pool->free.empty(), "more segments under way than exchanges");
@@ -158,7 +167,7 @@ void SparseRunner::start(Slot& slot) {
       slot.first->begin(s.state, s.send, s.element, static_cast<std::uint32_t>(slot.seq));
     }
   }
-  send_step(slot);
+  go_on(slot);
   advance(slot);
 }
 
@@ -178,15 +187,25 @@ std::vector<float> SparseRunner::dense_input(const Slot& slot, bool takes_residu
 // An exchange in which everybody sends everything.
 void SparseRunner::begin_dense(Slot& slot, bool takes_residual) {
   const SparseSegment& s = *slot.segment;
-  const sparse::Layout layout({mesh_->size(), s.teams, s.whole, 1.0});
+  const int teams = slot.places == &all_ ? 1 : s.teams;
+  const sparse::Layout layout({mesh_->size(), teams, s.whole, 1.0});
   sparse::ExchangeOptions options;
   options.across = s.pool->options.across;
   options.isa = s.pool->options.isa;
-  slot.second = std::make_unique<sparse::Exchange>(layout, options, s.places->own);
-  slot.scratch = sparse::ChunkState(layout, s.places->own, options.residual);
+  slot.second = std::make_unique<sparse::Exchange>(layout, options, slot.places->own);
+  slot.scratch = sparse::ChunkState(layout, slot.places->own, options.residual);
   const std::vector<float> input = dense_input(slot, takes_residual);
   slot.second->begin(slot.scratch, input.data(), sparse::Element::kFloat32,
                      static_cast<std::uint32_t>(slot.seq));
+}
+
+// With the next step, if there is one.
+void SparseRunner::go_on(Slot& slot) {
+  if (slot.exchange().is_done()) {
+    round_is_over(slot);
+  } else {
+    send_step(slot);
+  }
 }
 
 void SparseRunner::send_step(Slot& slot) {
@@ -194,7 +213,7 @@ void SparseRunner::send_step(Slot& slot) {
   const auto message = slot.exchange().message();
   std::vector<std::uint8_t>& bytes = slot.outboxes[index];
   bytes.assign(message.begin(), message.end());
-  const int peer = slot.segment->places->node_at[static_cast<std::size_t>(slot.exchange().to())];
+  const int peer = slot.places->node_at[static_cast<std::size_t>(slot.exchange().to())];
   FrameHeader header;
   header.type = FrameType::kSparse;
   header.seq = slot.seq;
@@ -222,17 +241,12 @@ void SparseRunner::advance(Slot& slot) {
     Inbox& inbox = slot.inboxes[index_of(slot.round, slot.step)];
     if (!inbox.is_complete() || !take(slot, inbox)) return;
     ++slot.step;
-    if (slot.exchange().is_done()) {
-      round_is_over(slot);
-    } else {
-      send_step(slot);
-    }
+    go_on(slot);
   }
 }
 
 bool SparseRunner::take(Slot& slot, Inbox& inbox) {
-  const int expected =
-      slot.segment->places->node_at[static_cast<std::size_t>(slot.exchange().from())];
+  const int expected = slot.places->node_at[static_cast<std::size_t>(slot.exchange().from())];
   if (inbox.from != expected) {
     violation_(inbox.from, remote_error("sparse message of segment " + std::to_string(slot.seq) +
                                         ", step " + std::to_string(slot.step) + " came from node " +
@@ -259,7 +273,7 @@ void SparseRunner::round_is_over(Slot& slot) {
   if (options_.work != nullptr) count(options_.work->entries, slot.exchange().traffic().entries);
   const bool is_finite = !slot.exchange().has_non_finite();
   if (!is_redone) {
-    s.outcome = s.is_dense ? SparseSegment::Outcome::kDense : SparseSegment::Outcome::kSparse;
+    s.outcome = slot.is_dense ? SparseSegment::Outcome::kDense : SparseSegment::Outcome::kSparse;
     if (slot.heard.is_in_doubt) s.outcome = SparseSegment::Outcome::kInDoubt;
     if (slot.heard.is_mixed_up()) s.outcome = SparseSegment::Outcome::kMixedUp;
     if (!is_finite) s.outcome = SparseSegment::Outcome::kNotFinite;
@@ -273,7 +287,7 @@ void SparseRunner::round_is_over(Slot& slot) {
       slot.round = 1;
       slot.step = 0;
       begin_dense(slot, slot.takes_residual);
-      return send_step(slot);
+      return go_on(slot);
     }
   }
   if (slot.second && slot.takes_residual && is_finite) {
@@ -307,22 +321,23 @@ void SparseRunner::finish(Slot& slot) {
 // The result is there and all frames have left.
 void SparseRunner::close(Slot& slot) {
   SparseSegment& s = *slot.segment;
-  if (slot.first && !s.is_dense) s.pool->free.push_back(std::move(slot.first));
+  if (slot.first && !slot.is_dense) s.pool->free.push_back(std::move(slot.first));
   slot.first.reset();
   if (slot.second) {
     slot.second.reset();
     slot.scratch = {};
   }
   slot.segment = nullptr;
+  Operation* const operation = slot.operation;
   if (options_.counters != nullptr) {
-    options_.counters->ended(now(), s.operation.began_ns, s.elements * sparse::size_of(s.element));
+    options_.counters->ended(now(), operation->began_ns, s.elements * sparse::size_of(s.element));
   }
   if (options_.work != nullptr) {
     count(options_.work->segments, 1);
     count(options_.work->elements, s.elements);
   }
   // From here on the segment is its poster's.
-  s.operation.state.store(Operation::State::kDone, std::memory_order_release);
+  operation->state.store(Operation::State::kDone, std::memory_order_release);
   retire();
 }
 
@@ -404,12 +419,14 @@ void SparseRunner::fail() {
   failed_ = true;
   if (options_.counters != nullptr) options_.counters->all_failed(now());
   for (Slot& slot : slots_) {
-    if (SparseSegment* s = std::exchange(slot.segment, nullptr)) queue_.push_back(s);
+    if (SparseSegment* s = std::exchange(slot.segment, nullptr)) {
+      queue_.push_back({s, slot.operation});
+    }
     slot.phase = Phase::kFree;
   }
   // Inboxes and outboxes stay: the network may still use them.
-  for (SparseSegment* s : std::exchange(queue_, {})) {
-    s->operation.state.store(Operation::State::kFailed, std::memory_order_release);
+  for (const Queued& q : std::exchange(queue_, {})) {
+    q.operation->state.store(Operation::State::kFailed, std::memory_order_release);
   }
   oldest_ = started_ = submitted_;
 }

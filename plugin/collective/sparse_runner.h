@@ -20,6 +20,9 @@
 //
 // (For ef21, whose state is no debt, always g.) No mass is lost, and all nodes get the same bits.
 //
+// A segment of a mode that was ordered for more nodes than the mesh has (some were lost since, see
+// survivors.h) is dense from the first, g + e of all who are sure, in one team of all.
+//
 // Frames: seq number of the segment, credit_class round and step, key and the upper half of total
 // the digests, flags what was heard, offset and the lower half of total the place in the message.
 //
@@ -33,6 +36,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -75,8 +79,10 @@ class SparseRunner {
   SparseRunner(const SparseRunner&) = delete;
   SparseRunner& operator=(const SparseRunner&) = delete;
 
-  // Queues a segment; its operation's state leaves kRunning when it is over.
-  void submit(SparseSegment* segment);
+  // Queues a segment; the state of its own operation, or of the one given in place of that, leaves
+  // kRunning when it is over.
+  void submit(SparseSegment* segment) { submit(segment, &segment->operation); }
+  void submit(SparseSegment* segment, Operation* operation);
 
   // The mesh's kSparse frames, as in MeshSink.
   Result<std::byte*> place(int peer, const FrameHeader& header);
@@ -109,6 +115,9 @@ class SparseRunner {
     std::uint64_t seq = 0;
     Phase phase = Phase::kFree;
     SparseSegment* segment = nullptr;
+    Operation* operation = nullptr;
+    const SparsePlaces* places = nullptr;
+    bool is_dense = false;  // from the first round on
     int round = 0;
     int step = 0;
     int parts_under_way = 0;
@@ -132,6 +141,7 @@ class SparseRunner {
   void start(Slot& slot);
   void begin_dense(Slot& slot, bool takes_residual);
   std::vector<float> dense_input(const Slot& slot, bool takes_residual) const;
+  void go_on(Slot& slot);
   void send_step(Slot& slot);
   void advance(Slot& slot);
   bool take(Slot& slot, Inbox& inbox);
@@ -145,12 +155,18 @@ class SparseRunner {
   const Options options_;
   const Violation violation_;
   const std::size_t most_steps_;
-  const std::uint64_t most_bytes_;     // of a message
-  std::vector<Slot> slots_;            // segment s is slots_[s % kSlots]
-  std::vector<SparseSegment*> queue_;  // submitted, beyond the slots
-  std::uint64_t oldest_ = 0;           // the first that is not over
-  std::uint64_t started_ = 0;          // the first that has not begun
-  std::uint64_t submitted_ = 0;        // how many there are
+  const std::uint64_t most_bytes_;  // of a message
+  std::vector<Slot> slots_;         // segment s is slots_[s % kSlots]
+  struct Queued {
+    SparseSegment* segment;
+    Operation* operation;
+  };
+  std::deque<Queued> queue_;  // submitted, beyond the slots
+  SparsePlaces all_;          // in the order of their ranks
+  bool is_starting_ = false;
+  std::uint64_t oldest_ = 0;     // the first that is not over
+  std::uint64_t started_ = 0;    // the first that has not begun
+  std::uint64_t submitted_ = 0;  // how many there are
   std::uint64_t active_since_ns_ = 0;
   bool failed_ = false;
   std::vector<std::byte> discard_;  // where payloads go that nobody wants

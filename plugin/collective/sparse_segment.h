@@ -41,10 +41,31 @@ struct SparseSegment {
   sparse::ChunkState state;
   double state_density = 0;     // that the state was last moved to
   bool holds_residual = false;  // of gradients that were not delivered
+  // Where nodes may be lost and what was not over everywhere begins again (survivors.h): the state
+  // as it was before the call.
+  struct Before {
+    sparse::ChunkState state;
+    double density = 0;
+    bool holds_residual = false;
+  };
+  std::unique_ptr<Before> before;  // null: the state need not come back
+  void remember() {
+    if (before == nullptr) return;
+    before->state = state;
+    before->density = state_density;
+    before->holds_residual = holds_residual;
+  }
+  void roll_back() {
+    if (before == nullptr) return;
+    state = before->state;
+    state_density = before->density;
+    holds_residual = before->holds_residual;
+  }
 
   // Of the call.
   const std::byte* send = nullptr;  // element `first`
   std::byte* recv = nullptr;
+  const std::byte* kept = nullptr;  // as Operation::kept
   sparse::Element element = sparse::Element::kFloat32;
   double density = 0.01;
   bool is_dense = false;     // all of gradient and residual, the last step of a mode

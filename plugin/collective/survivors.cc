@@ -11,6 +11,22 @@
 
 namespace riffle {
 
+namespace {
+
+DataType type_of(sparse::Element element) {
+  switch (element) {
+    case sparse::Element::kFloat16:
+      return DataType::kFloat16;
+    case sparse::Element::kBfloat16:
+      return DataType::kBfloat16;
+    case sparse::Element::kFloat32:
+      break;
+  }
+  return DataType::kFloat32;
+}
+
+}  // namespace
+
 Survivors::Survivors(Mesh* mesh, TimerService* timers, Background* background, Options options,
                      Hooks hooks)
     : mesh_(mesh),
@@ -115,7 +131,8 @@ bool Survivors::end() {
 // ------------------------------------------------------------------------------------ operations
 
 void Survivors::submit(Operation* operation) {
-  if (operation->count == 0 && !has_failed_) {  // the same on all nodes: needs nobody
+  const bool is_empty = operation->count == 0 && operation->sparse == nullptr;
+  if (is_empty && !has_failed_) {  // the same on all nodes: needs nobody
     return operation->state.store(Operation::State::kDone, std::memory_order_release);
   }
   if (!has_failed_ && !end_reason_.empty()) hooks_.ended(end_reason_);
@@ -125,7 +142,7 @@ void Survivors::submit(Operation* operation) {
   RIFFLE_CHECK(posted_ - released_ < entries_.size(), "more operations than agreed");
   Entry& e = entry(posted_);
   e.user = operation;
-  e.has_begun = false;
+  e.has_begun = e.is_broken_off = false;
   e.inner.state.store(Operation::State::kRunning, std::memory_order_relaxed);
   ++posted_;
   for (const auto& [peer, why] : std::exchange(deferred_, {})) regroup_.lost(peer, why);
@@ -143,10 +160,16 @@ void Survivors::begin(std::uint64_t number) {
     return hooks_.violation(mesh_->rank(),
                             invalid_argument("call " + std::to_string(number) + why));
   }
-  if (e.has_begun && user.kept != nullptr) {
+  const bool again = std::exchange(e.has_begun, true);
+  begun_ = std::max(begun_, number + 1);
+  if (user.sparse != nullptr) return begin_sparse(e, again);
+  if (user.is_average && number < begun_below_) {
+    e.is_broken_off = !options_.survivors.plants_own_average || !again;
+    return e.inner.state.store(Operation::State::kDone, std::memory_order_relaxed);
+  }
+  if (again && user.kept != nullptr) {
     std::memcpy(user.recv, user.kept, user.count * size_of(user.type));
   }
-  e.has_begun = true;
   Operation& o = e.inner;
   o.collective = user.collective;
   o.type = user.type;
@@ -158,12 +181,28 @@ void Survivors::begin(std::uint64_t number) {
   o.block = user.block;
   o.window = user.window;
   o.is_dry = user.is_dry;
+  o.step = user.step;
+  o.lane = user.lane;
   if (term_->mesh.size() == 1) {  // the last one left: no plan, and nothing to add
     o.length = o.count;
     if (o.recv != o.send && !o.is_dry) std::memcpy(o.recv, o.send, o.count * size_of(o.type));
     return o.state.store(Operation::State::kDone, std::memory_order_relaxed);
   }
   term_->engine.submit(&o);
+  term_->epochs.operation_posted();
+}
+
+void Survivors::begin_sparse(Entry& e, bool again) {
+  SparseSegment& s = *e.user->sparse;
+  if (!again) {
+    s.remember();
+  } else if (!options_.survivors.plants_spent_residual) {
+    s.roll_back();
+  }
+  if (again && s.kept != nullptr) {
+    std::memcpy(s.recv, s.kept, s.whole * sparse::size_of(s.element));
+  }
+  term_->sparse->submit(&s, &e.inner);
   term_->epochs.operation_posted();
 }
 
@@ -189,15 +228,25 @@ void Survivors::advance() {
   const std::uint64_t before = done_;
   while (done_ < posted_ &&
          entry(done_).inner.state.load(std::memory_order_relaxed) == Operation::State::kDone) {
-    const Operation& o = entry(done_).inner;
-    const std::size_t members = term_->mesh.members().nodes.size();
-    const std::size_t all = static_cast<std::size_t>(mesh_->size());
-    if (members < all && options_.survivors.rescales && o.op == ReduceOp::kSum && !o.is_dry) {
-      rescale(o.recv, o.length, o.type, static_cast<double>(all) / static_cast<double>(members));
-    }
+    const Entry& e = entry(done_);
+    scale(e.inner, *e.user);
+    e.user->nodes = e.is_broken_off ? 0 : term_->mesh.size();
     ++done_;
   }
   if (done_ > before) tell_done();
+}
+
+// After a loss, so that it stands for all.
+void Survivors::scale(const Operation& inner, const Operation& user) const {
+  const int members = term_->mesh.size(), all = mesh_->size();
+  if (members == all || !options_.survivors.rescales || user.is_average) return;
+  const double factor = static_cast<double>(all) / static_cast<double>(members);
+  if (const SparseSegment* s = user.sparse) {
+    const bool is_sparse = s->outcome == SparseSegment::Outcome::kSparse;
+    rescale(s->recv, is_sparse ? s->elements : s->whole, type_of(s->element), factor);
+  } else if (inner.op == ReduceOp::kSum && !inner.is_dry) {
+    rescale(inner.recv, inner.length, inner.type, factor);
+  }
 }
 
 void Survivors::tell_done() {
@@ -266,8 +315,14 @@ Result<std::byte*> Survivors::place(int peer, const FrameHeader& header) {
   const bool is_wanted = !has_failed_ && !is_frozen_ && is_of_term(peer, header);
   if (!is_wanted || header.type == FrameType::kDone) return discard_->data();
   const int place = term_->mesh.members().place_of(peer);
-  Result<std::byte*> at = header.type == FrameType::kControl ? term_->control.place(place, header)
-                                                             : term_->engine.place(place, header);
+  Result<std::byte*> at = remote_error("a sparse message, where no sparse mode is wanted");
+  if (header.type == FrameType::kControl) {
+    at = term_->control.place(place, header);
+  } else if (header.type != FrameType::kSparse) {
+    at = term_->engine.place(place, header);
+  } else if (term_->sparse) {
+    at = term_->sparse->place(place, header);
+  }
   if (!at) hooks_.violation(peer, at.status());
   return at;
 }
@@ -284,6 +339,9 @@ void Survivors::arrived(int peer, const FrameHeader& header, std::byte* payload)
   const int place = term_->mesh.members().place_of(peer);
   if (header.type == FrameType::kControl) {
     term_->control.arrived(place, header);
+  } else if (header.type == FrameType::kSparse) {
+    term_->sparse->arrived(place, header, payload);
+    advance();
   } else {
     term_->engine.arrived(place, header, payload);
     advance();
@@ -296,6 +354,9 @@ void Survivors::sent(int peer, std::uint64_t cookie) {
   cookie &= ~kTermCookie;
   if ((cookie & kControlCookie) != 0) {
     term_->control.sent(cookie);
+  } else if ((cookie & kSparseCookie) != 0) {
+    term_->sparse->sent(cookie);
+    advance();
   } else {
     term_->engine.sent(cookie);
     advance();

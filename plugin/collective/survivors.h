@@ -13,6 +13,11 @@
 // keeps a copy (Operation::kept). Their sums are multiplied by all / survivors where that is wanted
 // and makes sense.
 //
+// Modes (relaxed_calls.h): averages that were under way are over, not averaged, on all survivors:
+// each keeps what is its own. Sparse segments get their state back as it was before the call, and
+// begin again as dense sums of gradients and residuals. A mode goes on; where one was about to
+// begin or to end, what any survivor knows to be decided holds for all.
+//
 // A node that leaves tells everybody what is over before it says goodbye, so that nobody needs it
 // for anything.
 //
@@ -34,6 +39,7 @@
 #include "plugin/collective/member_mesh.h"
 #include "plugin/collective/recovery_messages.h"
 #include "plugin/collective/regroup.h"
+#include "plugin/collective/sparse_runner.h"
 #include "plugin/telemetry/comm_record.h"
 #include "plugin/transport/timer_service.h"
 
@@ -43,8 +49,9 @@ struct SurvivorOptions {
   bool is_on = false;
   bool rescales = true;  // sums of floating-point numbers, by all / survivors
   std::uint64_t patience_ns = Regroup::Options().patience_ns;
-  // Tests only, to see that they would notice: operations are over as soon as the root has them.
-  bool plants_early_end = false;
+  // Tests only, to see that they would notice: operations are over as soon as the root has them;
+  // residuals do not come back; a node finishes averages that were under way if it had them.
+  bool plants_early_end = false, plants_spent_residual = false, plants_own_average = false;
 };
 
 class Survivors {
@@ -60,6 +67,7 @@ class Survivors {
     EngineOptions engine;
     EpochOptions epochs;
     std::uint64_t peer_timeout_ns = 0;
+    std::optional<SparseRunner::Options> sparse;  // where the sparse mode is wanted
   };
   struct Hooks {
     std::function<void(int peer, std::uint32_t kind, std::vector<std::uint8_t>)> send;
@@ -108,9 +116,10 @@ class Survivors {
 
  private:
   struct Entry {
-    Operation* user = nullptr;  // the poster's
-    Operation inner;            // the engine's
-    bool has_begun = false;     // in any term
+    Operation* user = nullptr;   // the poster's
+    Operation inner;             // the engine's
+    bool has_begun = false;      // in any term
+    bool is_broken_off = false;  // an average that nobody makes any more
   };
   // A frame of kDone: who tells whom.
   enum Way : std::uint32_t { kUp = 0, kDown = 1 };
@@ -120,6 +129,8 @@ class Survivors {
   Status make_term(const Membership& members, const PlanSet& plans, std::unique_ptr<Term>* made);
   bool is_of_term(int peer, const FrameHeader& header) const;
   void begin(std::uint64_t number);
+  void begin_sparse(Entry& e, bool again);
+  void scale(const Operation& inner, const Operation& user) const;
   std::string objection(const Operation& operation) const;
   void advance();
   void tell_done();
@@ -135,6 +146,7 @@ class Survivors {
   Regroup::Steps steps();
   void freeze();
   Regroup::Bytes account();
+  PlanBasis basis_of(const Membership& members) const;
   void plan(const Membership& next, const std::vector<Regroup::Bytes>& accounts,
             const std::function<void(Result<Regroup::Bytes>)>& planned);
   void install(const Regroup::Verdict& verdict, const std::vector<std::uint64_t>& frames,
@@ -160,6 +172,8 @@ class Survivors {
 
   std::vector<Entry> entries_;
   std::uint64_t posted_ = 0, done_ = 0, released_ = 0;
+  std::uint64_t begun_ = 0;        // in any term
+  std::uint64_t begun_below_ = 0;  // averages below were under way at the last loss
 
   std::optional<PlanBasis> basis_;  // of connect, all nodes
   std::optional<RecoveryOrder> order_;

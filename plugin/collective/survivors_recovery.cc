@@ -8,6 +8,18 @@
 
 namespace riffle {
 
+namespace {
+
+bool is_repeatable(const Operation& o) {
+  if (o.is_dry || o.is_average) return true;
+  if (const SparseSegment* s = o.sparse) return s->send != s->recv || s->kept != nullptr;
+  return o.send != o.recv || o.kept != nullptr;
+}
+
+constexpr std::int64_t kAnyRate = 1'000'000;
+
+}  // namespace
+
 Regroup::Steps Survivors::steps() {
   Regroup::Steps s;
   s.send = [this](int peer, std::uint32_t kind, Regroup::Bytes message) {
@@ -43,18 +55,25 @@ void Survivors::freeze() {
   term_->mesh.freeze();
   term_->epochs.stop();
   term_->engine.fail();
+  if (term_->sparse) term_->sparse->fail();
 }
 
 Regroup::Bytes Survivors::account() {
   WorkAccount account;
   account.done = done_;
+  account.begun = begun_;
+  if (hooks_.epochs.party != nullptr) account.mode = hooks_.epochs.party->span();
   for (std::uint64_t number = released_; number < posted_; ++number) {
     const Entry& e = entry(number);
-    if (e.has_begun && e.user->send == e.user->recv && e.user->kept == nullptr && !e.user->is_dry) {
-      account.unrepeatable.push_back(number);
-    }
+    if (e.has_begun && !is_repeatable(*e.user)) account.unrepeatable.push_back(number);
   }
   return encode(account);
+}
+
+// The network of those nodes, as known at connect.
+PlanBasis Survivors::basis_of(const Membership& members) const {
+  return restrict_to(basis_ ? *basis_ : PlanBasis{even_fabric(mesh_->size(), kAnyRate), true},
+                     members.nodes);
 }
 
 // The coordinator: which operations are over, and a plan for the network that is left.
@@ -67,9 +86,7 @@ void Survivors::plan(const Membership& next, const std::vector<Regroup::Bytes>& 
     works.push_back(std::move(*work));
   }
   auto order = std::make_shared<RecoveryOrder>(order_of(works));
-  constexpr std::int64_t kAnyRate = 1'000'000;
-  const PlanBasis basis = restrict_to(
-      basis_ ? *basis_ : PlanBasis{even_fabric(mesh_->size(), kAnyRate), true}, next.nodes);
+  const PlanBasis basis = basis_of(next);
   if (next.nodes.size() == 1) {
     const PlanSet alone = {.lanes = {GroupPlan{.nodes = 1, .levels = {}}}, .name = "alone"};
     order->plans = encode(alone);
@@ -77,7 +94,7 @@ void Survivors::plan(const Membership& next, const std::vector<Regroup::Bytes>& 
     return planned(encode(*order));
   }
   const auto work = [order, basis, bytes = options_.epochs.planned_bytes,
-                     options = options_.epochs.plan] {
+                     options = options_.epochs.plan, relaxed = hooks_.epochs.relaxed_plans] {
     Result<PlanChoice> choice = riffle::plan(basis.fabric, bytes, options);
     if (!choice) {  // a kind of plan that was asked for and needs other numbers of nodes
       PlanOptions any = options;
@@ -87,6 +104,7 @@ void Survivors::plan(const Membership& next, const std::vector<Regroup::Bytes>& 
     if (!choice) {
       order->problem = choice.status().message();
     } else {
+      if (relaxed) choice->plans.relaxed = relaxed(basis.fabric);
       order->plans = encode(choice->plans);
       order->digest = digest(choice->plans);
     }
@@ -109,7 +127,15 @@ void Survivors::install(const Regroup::Verdict& verdict, const std::vector<std::
   if (digest(*plans) != order->digest)
     return installed(remote_error("the plan's checksum differs"));
   if (const Status s = make_term(verdict.next, *plans, &next_); !s) return installed(s);
+  if (hooks_.epochs.party != nullptr) {
+    const Status s =
+        hooks_.epochs.party->catch_up(order->mode, next_->mesh.rank(), next_->mesh.size());
+    if (!s) return installed(s);
+  }
   order_ = std::move(*order);
+  // What is not over for all is not over here either: should others be lost before the term begins
+  // here, some of them may have begun it, and made averages anew or given them up.
+  done_ = std::min(done_, std::max(order_->final_below, released_));
   frames_ = frames;
   installed_ = installed;
   check_drained();
@@ -135,13 +161,14 @@ void Survivors::go(const Regroup::Verdict& verdict) {
   is_frozen_ = false;
   const std::uint64_t final_below = order_->final_below;
   done_ = std::max(final_below, released_);
+  begun_below_ = order_->begun_below;
   std::fill(term_->children_done.begin(), term_->children_done.end(), done_);
   term_->told = done_;
   const LossRecord loss = loss_between(before, verdict.next);
   hooks_.went_on(loss, describe(loss));
-  const bool plans_again = term_->is_root() && options_.epochs.collectives > 0 && basis_;
+  const bool plans_again = term_->is_root() && options_.epochs.collectives > 0;
   term_->epochs.start(std::exchange(term_->plans, {}),
-                      plans_again ? restrict_to(*basis_, verdict.next.nodes) : PlanBasis());
+                      plans_again ? basis_of(verdict.next) : PlanBasis());
   take_early();
   while (released_ < done_) {
     entry(released_++).user->state.store(Operation::State::kDone, std::memory_order_release);

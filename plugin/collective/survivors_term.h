@@ -39,6 +39,12 @@ struct Survivors::Term {
         engine(
             &mesh, options_of(*all, members),
             [all, this](int place, const Status& why) { all->hooks_.violation(node(place), why); }),
+        sparse(all->options_.sparse
+                   ? std::make_unique<SparseRunner>(&mesh, *all->options_.sparse,
+                                                    [all, this](int place, const Status& why) {
+                                                      all->hooks_.violation(node(place), why);
+                                                    })
+                   : nullptr),
         background(all->background_),
         epochs(&mesh, &control, &engine, all->timers_, &background, all->options_.epochs,
                all->hooks_.epochs) {
@@ -68,6 +74,7 @@ struct Survivors::Term {
   MemberMesh mesh;
   ControlChannel control;
   Engine engine;
+  std::unique_ptr<SparseRunner> sparse;  // null unless it is wanted
   TermBackground background;
   Epochs epochs;
   std::vector<Early> early;  // messages before connect was over here

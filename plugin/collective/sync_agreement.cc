@@ -90,12 +90,16 @@ SyncReport SyncAgreement::get(ByteReader* reader) {
   return r;
 }
 
-void SyncAgreement::epoch_ended(std::uint64_t round_ns) {
+void SyncAgreement::epoch_ended(std::uint64_t round_ns, bool may_begin) {
   if (switch_.is_running() || anybody_left_ || is_over_) return;
   const SyncReport& r = gathered_;
   const auto nodes = static_cast<std::uint64_t>(size_);
   if (r.relaxed_nodes > 0) {
     if (is_ending_) return;
+    const bool is_inherited = !std::exchange(is_relaxed_, true);
+    if (is_inherited && options_.mode == SyncMode::kSparse) {
+      return order(SyncMode::kExact, "nodes were lost", round_ns);
+    }
     // Where calls left the agreed sequence, nodes went exact by themselves, all at the same call;
     // reports taken on both sides of it are no reason to worry, and the order only confirms it.
     if (r.relaxed_nodes < nodes) return order(SyncMode::kExact, "the calls changed", round_ns);
@@ -125,7 +129,7 @@ void SyncAgreement::epoch_ended(std::uint64_t round_ns) {
     --epochs_to_wait_;
     return;
   }
-  if (options_.mode == SyncMode::kExact || r.nodes != nodes) return;
+  if (options_.mode == SyncMode::kExact || r.nodes != nodes || nodes < 2 || !may_begin) return;
   if (r.layout == 0 || r.doubts > 0) {
     if (++unknown_epochs_ == kToldAfter) {
       log_info(std::string(name_of(options_.mode)) + " has not begun, sums are exact: " +
@@ -209,7 +213,10 @@ void SyncAgreement::prepare(const PlanSwitch::Order& order,
       *outcome = internal_error(std::string("cannot take a mode: ") + e.what());
     }
   };
-  if (!background_->run(make, [outcome, prepared] { prepared(*outcome); })) {
+  const auto then = [this, outcome, prepared] {
+    if (!is_over_) prepared(*outcome);
+  };
+  if (!background_->run(make, then)) {
     prepared(system_error("no thread to prepare a mode"));
   }
 }

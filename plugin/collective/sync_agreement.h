@@ -7,6 +7,10 @@
 // any node is in doubt about its calls, or the nodes are not of one mind, node 0 orders exact sums,
 // and waits the longer before it tries again the more often that happened.
 //
+// Where nodes were lost (survivors.h), a mode runs that another agreement began: a relaxed one goes
+// on in the survivors' groups; the sparse one, whose schedule is for all nodes, is ended here to
+// begin anew.
+//
 // Threads: the mesh's owner; states are made in the Background.
 #pragma once
 
@@ -58,8 +62,9 @@ class SyncAgreement {
   void put(ByteWriter* writer) const;
   static SyncReport get(ByteReader* reader);
   void add(const SyncReport& report) { gathered_.add(report); }
-  // Node 0: all are in. `round_ns`: what messages down and up the tree take.
-  void epoch_ended(std::uint64_t round_ns);
+  // Node 0: all are in. `round_ns`: what messages down and up the tree take. `may_begin`: there are
+  // groups for a mode.
+  void epoch_ended(std::uint64_t round_ns, bool may_begin = true);
 
   bool is_mine(std::uint32_t kind) const { return switch_.is_mine(kind); }
   bool is_running() const { return switch_.is_running(); }
@@ -70,6 +75,7 @@ class SyncAgreement {
     anybody_left_ = true;
     switch_.departed(peer);
   }
+  // Nothing is decided any more.
   void stop() { is_over_ = true; }
 
  private:

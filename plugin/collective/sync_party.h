@@ -60,6 +60,13 @@ struct ModeOrder {
 std::vector<std::uint8_t> encode(const ModeOrder& order);
 Result<ModeOrder> decode_mode_order(const std::vector<std::uint8_t>& bytes);
 
+// Of the mode that began last: the calls that were agreed upon as its beginning and as its end.
+struct ModeSpan {
+  static constexpr std::uint64_t kNone = ~0ull;
+  std::uint64_t begin = kNone, end = kNone;
+  bool operator==(const ModeSpan&) const = default;
+};
+
 class SyncParty {
  public:
   virtual ~SyncParty() = default;
@@ -73,6 +80,13 @@ class SyncParty {
   // What was prepared holds from the first step on that begins at this call or later.
   virtual void use(std::uint64_t call) = 0;
   virtual void drop() = 0;
+
+  // Where nodes may be lost (survivors.h): what this node knows to be decided.
+  virtual ModeSpan span() = 0;
+  // The survivors' latest: what any of them knows to be decided holds here too, all else that was
+  // under way is dropped. From now on this node is number `place` of so many. An error: it has not
+  // prepared what the others have begun.
+  virtual Status catch_up(const ModeSpan& span, int place, int nodes) = 0;
 };
 
 }  // namespace riffle

@@ -68,11 +68,6 @@ std::string obstacle(const std::string& wish) {
     return wish + " begins when the nodes agree at an epoch, and " +
            (c.deterministic ? "RIFFLE_DETERMINISTIC=1" : "RIFFLE_EPOCH=0") + " has none";
   }
-  if (c.on_loss == "continue") {
-    return wish +
-           " keeps a state on every node, which RIFFLE_ON_LOSS=continue cannot go on without "
-           "yet: one of the two";
-  }
   return "";
 }
 
@@ -109,6 +104,7 @@ SyncSettings sync_settings() {
   s.state_limit_bytes = static_cast<std::uint64_t>(c.state_limit_mb) << 20;
   s.min_bytes = static_cast<std::uint64_t>(c.collnet_min_bytes);
   s.shadow_steps = static_cast<std::uint64_t>(c.shadow_steps);
+  s.survives_losses = c.on_loss == "continue";
   if (s.mode == SyncMode::kMoshpit && c.moshpit_levels == "all") {
     s.mode = SyncMode::kExact;
     s.all_levels = true;

@@ -20,13 +20,23 @@ void refuses_every_cut(const std::vector<std::uint8_t>& bytes, Decode decode) {
 }
 
 TEST(RecoveryMessages, ThereAndBack) {
-  const WorkAccount account{.done = 12, .unrepeatable = {13, 15}};
+  const WorkAccount account{
+      .done = 12, .begun = 17, .unrepeatable = {13, 15}, .mode = {.begin = 40, .end = 90}};
   const auto bytes = encode(account);
   EXPECT_EQ(decode_account(bytes)->done, 12U);
+  EXPECT_EQ(decode_account(bytes)->begun, 17U);
   EXPECT_EQ(decode_account(bytes)->unrepeatable, account.unrepeatable);
+  EXPECT_EQ(decode_account(bytes)->mode, account.mode);
   refuses_every_cut(bytes, decode_account);
-  const RecoveryOrder order{.problem = "p", .final_below = 7, .plans = {1, 2}, .digest = 9};
+  const RecoveryOrder order{.problem = "p",
+                            .final_below = 7,
+                            .begun_below = 8,
+                            .mode = {.begin = 3},
+                            .plans = {1, 2},
+                            .digest = 9};
   EXPECT_EQ(decode_order(encode(order))->final_below, 7U);
+  EXPECT_EQ(decode_order(encode(order))->begun_below, 8U);
+  EXPECT_EQ(decode_order(encode(order))->mode, order.mode);
   EXPECT_EQ(decode_order(encode(order))->plans, order.plans);
   refuses_every_cut(encode(order), decode_order);
 }
@@ -71,6 +81,20 @@ TEST(RecoveryMessages, WhatAllHaveIsOver) {
   EXPECT_EQ(order_of({{.done = 5, .unrepeatable = {2}}, {.done = 3}}).problem, "");
   EXPECT_NE(order_of({{.done = 5, .unrepeatable = {3}}, {.done = 3}}).problem.find("call 3"),
             std::string::npos);
+  EXPECT_EQ(order_of({{.begun = 5}, {.begun = 9}, {.begun = 7}}).begun_below, 9U);
+}
+
+TEST(RecoveryMessages, TheModeThatBeganLast) {
+  EXPECT_EQ(order_of({{}, {}}).mode, ModeSpan{});
+  EXPECT_EQ(order_of({{}, {.mode = {.begin = 0}}, {}}).mode, ModeSpan{.begin = 0});
+  EXPECT_EQ(order_of({{.mode = {.begin = 40}}, {.mode = {.begin = 40, .end = 70}}}).mode,
+            (ModeSpan{.begin = 40, .end = 70}));
+  // One node has not heard of its end, and two not of the next mode's beginning.
+  EXPECT_EQ(
+      order_of(
+          {{.mode = {.begin = 40}}, {.mode = {.begin = 90}}, {.mode = {.begin = 40, .end = 70}}})
+          .mode,
+      ModeSpan{.begin = 90});
 }
 
 }  // namespace

@@ -38,11 +38,18 @@ TEST_F(SyncModeTest, ExactUnlessAskedForAndUnderAnOptimizerThatBearsIt) {
   }
 }
 
-TEST_F(SyncModeTest, NoModeWhereLossesAreSurvived) {
-  const SyncSettings s = with(
-      {{"RIFFLE_SYNC", "moshpit"}, {"RIFFLE_OPTIMIZER", "sgd"}, {"RIFFLE_ON_LOSS", "continue"}});
-  EXPECT_EQ(s.mode, SyncMode::kExact);
-  EXPECT_NE(s.refusal.find("RIFFLE_ON_LOSS=continue"), std::string::npos) << s.refusal;
+TEST_F(SyncModeTest, EveryModeWhereLossesAreSurvived) {
+  for (const char* mode : {"ds_sync", "moshpit", "shadow_sync"}) {
+    const SyncSettings s =
+        with({{"RIFFLE_SYNC", mode}, {"RIFFLE_OPTIMIZER", "sgd"}, {"RIFFLE_ON_LOSS", "continue"}});
+    EXPECT_EQ(s.mode, sync_mode_of(mode));
+    EXPECT_EQ(s.refusal, "");
+    EXPECT_TRUE(s.survives_losses);
+  }
+  const SyncSettings s = with({{"RIFFLE_SPARSE", "0.01"}, {"RIFFLE_ON_LOSS", "continue"}});
+  EXPECT_EQ(s.mode, SyncMode::kSparse);
+  EXPECT_TRUE(s.survives_losses);
+  EXPECT_FALSE(with({{"RIFFLE_SPARSE", "0.01"}}).survives_losses);
 }
 
 TEST_F(SyncModeTest, MoshpitWithAllLevelsIsExactUnderEveryOptimizer) {
@@ -92,8 +99,8 @@ TEST_F(SyncModeTest, SparseTakesADensityAndNoOptimizer) {
 
 TEST_F(SyncModeTest, SparseIsRefusedBesideOthers) {
   for (const auto& [name, value] :
-       {std::pair{"RIFFLE_SYNC", "ds_sync"}, std::pair{"RIFFLE_ON_LOSS", "continue"},
-        std::pair{"RIFFLE_EPOCH", "0"}, std::pair{"RIFFLE_DETERMINISTIC", "1"}}) {
+       {std::pair{"RIFFLE_SYNC", "ds_sync"}, std::pair{"RIFFLE_EPOCH", "0"},
+        std::pair{"RIFFLE_DETERMINISTIC", "1"}}) {
     const SyncSettings s =
         with({{"RIFFLE_SPARSE", "0.01"}, {"RIFFLE_OPTIMIZER", "sgd"}, {name, value}});
     EXPECT_EQ(s.mode, SyncMode::kExact) << name;
