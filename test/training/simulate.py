@@ -6,7 +6,8 @@ as simulation, or adds its seeds to such a file of the same settings; `report.py
   simulate.py --task digits-mlp --seeds 0-9 --modes exact,sparse-0.01 --library SO --output DIR
 
 Sparse sums (sparse-DENSITY, sparse-DENSITY-RESIDUAL) are the library's own (sparse_rule.py), so the
-records of such a run are marked as sparse simulation; weights are the same everywhere and kept once."""
+records of such a run are marked as sparse simulation and their names end in -by-library; weights are the
+same everywhere and kept once."""
 
 import argparse
 import functools
@@ -228,7 +229,8 @@ def main():
                   "optimizer": options.optimizer, "score": task.score_name, "settings": settings,
                   "curve": merged([curve for curve, _ in done], list(map(len, passes))),
                   "runs": [run for _, ended in done for run in ended]}
-        file = options.output / f"{task.name}-{options.optimizer}-{mode}.json"
+        kind = "-by-library" if options.library else ""
+        file = options.output / f"{task.name}-{options.optimizer}-{mode}{kind}.json"
         record = added(record, file)
         file.write_text(text_of(record))
         last = record["curve"][-1]
