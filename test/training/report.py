@@ -75,7 +75,8 @@ def sparse_table(group, exact, text, unit):
     for record in group:
         own, lost = np.mean([s[0] for s in by_seed(record).values()]), losses(record, exact)
         score = f"{own:.4f}" if text else f"{100 * own:.2f} %"
-        compared = "| |" if record is exact else f"{lost.mean():+.2f} | {upper_limit(lost):+.2f} |"
+        limit = f"{upper_limit(lost):+.2f}" if len(lost) > 1 else ""
+        compared = "| |" if record is exact else f"{lost.mean():+.2f} | {limit} |"
         print(f"| {record['mode']} | {record['settings']['steps']:,} | {score} | {compared} "
               f"{steps_to_near(record, exact)} | {len(lost)} |")
 
