@@ -6,8 +6,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include "test/cluster/cluster.h"
+#include "test/cluster/neighbour.h"
 #include "tools/command.h"
 #include "tools/locate.h"
 
@@ -16,6 +19,7 @@ namespace {
 
 struct Options {
   std::string profile;
+  bool neighbour = false;
   std::vector<std::string> command;
 };
 
@@ -36,19 +40,30 @@ struct Options {
 int run(const Options& options) {
   const auto profile = cluster::load_profile(options.profile, profile_folder());
   if (!profile) return report(profile.status());
+  if (options.neighbour && profile->neighbour.node < 0) {
+    return report(invalid_argument("--neighbour: profile " + profile->name + " has none"));
+  }
   const auto cluster = cluster::Cluster::create(profile.value());
   if (!cluster) return report(cluster.status());
+  std::unique_ptr<cluster::NeighbourFlow> flow;
+  if (options.neighbour) {
+    auto started = cluster::NeighbourFlow::start(*cluster.value());
+    if (!started) return report(started.status());
+    flow = std::move(*started);
+  }
   const pid_t launcher = getpid();
+  std::vector<pid_t> nodes;
   for (int node = 0; node < cluster.value()->size(); ++node) {
-    if (fork() == 0) run_on(*cluster.value(), node, launcher, options.command);
+    const pid_t pid = fork();
+    if (pid == 0) run_on(*cluster.value(), node, launcher, options.command);
+    if (pid < 0) return report(system_error(std::string("fork: ") + std::strerror(errno)));
+    nodes.push_back(pid);
   }
   int worst = 0;
-  for (int left = cluster.value()->size(); left > 0;) {
+  for (const pid_t pid : nodes) {
     int status = 0;
-    const pid_t pid = wait(&status);
-    if (pid < 0 && errno != EINTR) break;
-    if (pid < 0) continue;
-    --left;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
     worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
   }
   return worst;
@@ -62,6 +77,7 @@ void add_cluster(CLI::App& app, int& exit_code) {
       app.add_subcommand("cluster", "Run a command on every node of an emulated cluster");
   sub->add_option("--profile", options->profile, "Name in bench/profiles, or a TOML file")
       ->required();
+  sub->add_flag("--neighbour", options->neighbour, "With the profile's foreign flow, all the time");
   sub->add_option("command", options->command, "Command and its arguments, after --")->required();
   sub->footer(
       "The command sees RANK and WORLD_SIZE as under torchrun, host name node<r> and address\n"

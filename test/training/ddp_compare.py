@@ -4,8 +4,9 @@ of simulate.py's files but marked as the plugin's; `report.py` compares them.
 
   ddp_compare.py --plugin SO --library SO --task digits-mlp --seeds 0-2 --folds 0 --output DIR
 
-Modes are RIFFLE_SYNC's; `ds_sync-momentum` adds RIFFLE_MOMENTUM. With --cluster the workers are nodes
-of an emulated network, and --target gives the time to a score: computing and exchange, not scoring."""
+Modes are RIFFLE_SYNC's; `ds_sync-momentum` adds RIFFLE_MOMENTUM; `sparse-0.01` is RIFFLE_SPARSE=0.01. With
+--cluster the workers are nodes of an emulated network, and --target gives the time to a score: computing
+and exchange, not scoring. time_to_accuracy.py compares such times."""
 
 import argparse
 import itertools
@@ -25,6 +26,9 @@ import tasks
 def environment_of(mode, options):
     found = dict(setting.split("=", 1) for setting in options.set)
     name, _, hint = mode.partition("-")
+    if name == "sparse":
+        found["RIFFLE_SPARSE"] = hint
+        return found
     found["RIFFLE_SYNC"] = name
     if name != "exact" and options.optimizer == "sgd":
         found["RIFFLE_OPTIMIZER"] = "sgd"
@@ -50,12 +54,10 @@ def better(task, score, target):
 def curve_of(outcome):
     """At every scored step: mean loss since the last, mean score, squared deviation, seconds."""
     points, since = [], 0
-    seconds = np.cumsum([[entry["step_s"] for entry in course] for course in outcome.courses],
-                        axis=1).max(axis=0)
     for index, entry in enumerate(outcome.courses[0]):
         if "score" not in entry:
             continue
-        point = {"step": index + 1, "seconds": float(seconds[index]),
+        point = {"step": index + 1, "seconds": outcome.seconds(index),
                  "loss": float(np.mean([outcome.loss(i) for i in range(since, index + 1)])),
                  "score": float(np.mean([c[index]["score"] for c in outcome.courses]))}
         if index + 1 in outcome.trace:

@@ -1,6 +1,8 @@
 """A communication hook of PyTorch's DistributedDataParallel: the gradients of every bucket are
 summed through a plugin's own tables, as NCCL would call them, instead of the process group."""
 
+import time
+
 import torch
 
 
@@ -12,6 +14,7 @@ class PluginHook:
         self._trainer, self._ranks = trainer, ranks
         self._queued = []
         self.bucket_bytes = []  # of the latest step: DDP lays them out anew after the first
+        self.waited_s = 0.0  # for sums, of the latest step
 
     def sum_bucket(self, _, bucket):
         """What DistributedDataParallel.register_comm_hook() wants."""
@@ -24,7 +27,9 @@ class PluginHook:
         future = torch.futures.Future()
         self._queued.append((future, flat))
         if bucket.is_last():
+            start = time.monotonic()
             self._trainer.wait()
+            self.waited_s = time.monotonic() - start
             for done, result in self._queued:
                 done.set_result(result)
             self._queued = []

@@ -15,7 +15,8 @@ WORKERS = 8
 
 class Outcome:
     """weights: workers x parameters at the end; trace: the same per traced step; courses: one list
-    of steps per worker; scores: of every worker's own model at the end."""
+    of steps per worker; scores: of every worker's own model at the end; began: on the clock of the
+    courses, the first worker's first step."""
 
     def __init__(self, folder, workers):
         files = [np.load(os.path.join(folder, f"weights{rank}.npz")) for rank in range(workers)]
@@ -25,6 +26,7 @@ class Outcome:
         records = [json.loads(pathlib.Path(folder, f"course{rank}.json").read_text())
                    for rank in range(workers)]
         self.courses = [record["course"] for record in records]
+        self.began = min(record["began"] for record in records)
         self.collnet_calls = records[0]["collnet_calls"]
         self.bucket_bytes = records[0]["bucket_bytes"]
         self.scores = [course[-1]["score"] for course in self.courses]
@@ -32,11 +34,15 @@ class Outcome:
     def loss(self, step):
         return float(np.mean([course[step]["loss"] for course in self.courses]))
 
+    def seconds(self, step):
+        """Until the last worker had ended it."""
+        return max(course[step]["end"] for course in self.courses) - self.began
+
 
 def _on_cluster(command, environment, cluster, limit_s):
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("RIFFLE_", "NCCL_"))}
-    riffle, profile = cluster
-    done = subprocess.run([riffle, "cluster", "--profile", profile, "--", "/usr/bin/python3",
+    riffle, profile, *more = cluster
+    done = subprocess.run([riffle, "cluster", "--profile", profile, *more, "--", "/usr/bin/python3",
                            str(side_by_side.HERE / "ddp_worker.py"), *command], timeout=limit_s,
                           env=dict(kept, GLOO_SOCKET_IFNAME="eth0", **environment))
     return [done.returncode]
@@ -44,7 +50,8 @@ def _on_cluster(command, environment, cluster, limit_s):
 
 def run(library, plugin, arguments, environment, workers=WORKERS, limit_s=150, cluster=None):
     """Settings of the plugin (RIFFLE_*) come from `environment` alone, not from the caller's.
-    cluster: the `riffle` program and a profile of 8 nodes; none: side by side on loopback."""
+    cluster: the `riffle` program, a profile, more options of `riffle cluster`; none: side by side on
+    loopback."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["--library", str(library), "--plugin", str(plugin), "--output", folder,
                    *map(str, arguments)]

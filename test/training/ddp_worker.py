@@ -3,7 +3,9 @@ rank is RANK of WORLD_SIZE, as set by torchrun and `riffle cluster`. Gloo serves
 (over GLOO_SOCKET_IFNAME, loopback unless set); every gradient goes through ddp_hook.py.
 
 Leaves <output>/course<rank>.json (losses, times, scores of this worker's own model) and
-<output>/weights<rank>.npz: its weights at the end, and on the way every --trace-every steps."""
+<output>/weights<rank>.npz: its weights at the end, and on the way every --trace-every steps. Times are
+of the monotonic clock, which all workers of a machine share. Scores are made after the last step,
+from copies of the weights, so that nobody waits for a worker that is being scored."""
 
 import argparse
 import json
@@ -31,6 +33,7 @@ def parse(arguments):
     parser.add_argument("--task", choices=tasks.TASKS, default="digits-mlp")
     parser.add_argument("--optimizer", choices=("sgd", "adam"), default="sgd")
     parser.add_argument("--rate", type=float, help="learning rate; default: the task's")
+    parser.add_argument("--batch", type=int, help="of one worker; default: the task's")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fold", type=int, default=0)
     parser.add_argument("--steps", type=int, help="default: the task's")
@@ -45,7 +48,13 @@ def parse(arguments):
 
 
 def flat(model):
-    return torch.cat([p.detach().flatten() for p in model.parameters()]).numpy().copy()
+    return torch.cat([p.detach().flatten() for p in model.parameters()]).numpy()
+
+
+def score(task, module, weights, data):
+    with torch.no_grad():
+        torch.nn.utils.vector_to_parameters(torch.from_numpy(weights), module.parameters())
+        return float(task.score(module(data.held_out), data.held_out_targets))
 
 
 def main(arguments=None):
@@ -67,8 +76,11 @@ def main(arguments=None):
     hook = PluginHook(trainer, ranks)
     model.register_comm_hook(None, hook.sum_bucket)
 
-    course, trace = [], {}
-    for step, rows in enumerate(data.batches(options.seed, steps, ranks, task.batch)):
+    course, trace, to_score = [], {}, {}
+    dist.barrier()  # the clock starts for all
+    began = time.monotonic()
+    batch = options.batch or task.batch
+    for step, rows in enumerate(data.batches(options.seed, steps, ranks, batch)):
         start = time.monotonic()
         spoiled = rank == ranks - 1 and step == steps // 2
         optimizer.zero_grad()
@@ -78,20 +90,22 @@ def main(arguments=None):
             gradient = list(module.parameters())[-1].grad
             gradient.numpy().reshape(-1).view(np.uint32)[0] ^= 1 << 20
         optimizer.step()
-        entry = {"step": step, "loss": loss.item(), "step_s": time.monotonic() - start}
+        end = time.monotonic()
+        course.append({"step": step, "loss": loss.item(), "step_s": end - start,
+                       "wait_s": hook.waited_s, "end": end})
         last = step + 1 == steps
         if last or (options.score_every and (step + 1) % options.score_every == 0):
-            with torch.no_grad():
-                entry["score"] = float(task.score(module(data.held_out), data.held_out_targets))
+            to_score[step] = flat(module)
         if options.trace_every and (step + 1) % options.trace_every == 0:
             trace[f"step{step + 1}"] = flat(module)
-        course.append(entry)
-    np.savez(os.path.join(options.output, f"weights{rank}.npz"), final=flat(module), **trace)
-    with open(os.path.join(options.output, f"course{rank}.json"), "w") as file:
-        json.dump({"course": course, "collnet_calls": trainer.collnet_calls(),
-                   "bucket_bytes": hook.bucket_bytes}, file)
     # In relaxed modes others may have steps ahead that this worker has no part in.
     dist.barrier()
+    for step, weights in to_score.items():
+        course[step]["score"] = score(task, module, weights, data)
+    np.savez(os.path.join(options.output, f"weights{rank}.npz"), final=to_score[steps - 1], **trace)
+    with open(os.path.join(options.output, f"course{rank}.json"), "w") as file:
+        json.dump({"began": began, "course": course, "collnet_calls": trainer.collnet_calls(),
+                   "bucket_bytes": hook.bucket_bytes}, file)
     trainer.close()
     dist.destroy_process_group()
 

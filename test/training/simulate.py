@@ -2,7 +2,12 @@
 (same start, same data order) at little cost. Writes <output>/<task>-<optimizer>-<mode>.json, marked
 as simulation, or adds its seeds to such a file of the same settings; `report.py` compares them.
 
-  simulate.py --task digits-mlp --seeds 0-9 --modes exact,ds_sync --output DIR"""
+  simulate.py --task digits-mlp --seeds 0-9 --modes exact,ds_sync --output DIR
+  simulate.py --task digits-mlp --seeds 0-9 --modes exact,sparse-0.01 --library SO --output DIR
+
+Sparse sums (sparse-DENSITY, sparse-DENSITY-RESIDUAL) are the library's own (sparse_rule.py), so the
+records of such a run are marked as sparse simulation and their names end in -by-library; weights are the
+same everywhere and kept once."""
 
 import argparse
 import functools
@@ -18,6 +23,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 import relaxed  # noqa: E402
+import sparse_rule  # noqa: E402
 import tasks  # noqa: E402
 
 WORKERS = 8
@@ -28,6 +34,8 @@ def rule(mode, options):
     relaxing = dict(warmup=options.warmup, full_every=options.full_every)
     if mode == "exact":
         return relaxed.Exact()
+    if options.library:
+        return sparse(mode, options)
     if mode == "local":
         return relaxed.Local()
     if mode == "stateless":
@@ -50,17 +58,29 @@ def rule(mode, options):
     raise SystemExit(f'simulate.py: --modes "{mode}" is unknown; see rule() in this file')
 
 
-class Stack:
-    """Runs x workers models of one kind as rows of one matrix of parameters."""
+def sparse(mode, options):
+    name, _, how = mode.partition("-")
+    density, _, residual = how.partition("-")
+    if name != "sparse" or not density:
+        raise SystemExit(f'simulate.py: --modes "{mode}": with --library exact, sparse-DENSITY and '
+                         "sparse-DENSITY-RESIDUAL are accepted")
+    return sparse_rule.Sparse(mode, sparse_rule.load(options.library), float(density),
+                              residual or "global", options.warmup, options.ramp, options.chunk,
+                              options.teams)
 
-    def __init__(self, task, runs):
-        models = [task.model(seed) for seed, _ in runs]
-        self._call, parameters, self._buffers = functorch.make_functional_with_buffers(models[0])
+
+class Stack:
+    """Runs x workers models of one kind as rows of one matrix of parameters; where all workers have
+    the same weights, runs x 1."""
+
+    def __init__(self, task, runs, models=WORKERS):
+        starts = [task.model(seed) for seed, _ in runs]
+        self._call, parameters, self._buffers = functorch.make_functional_with_buffers(starts[0])
         self._shapes = [p.shape for p in parameters]
         self._sizes = [p.numel() for p in parameters]
         start = torch.stack([torch.cat([p.detach().flatten() for p in m.parameters()])
-                             for m in models])
-        self.x = start[:, None].repeat(1, WORKERS, 1).requires_grad_()  # runs x workers x elements
+                             for m in starts])
+        self.x = start[:, None].repeat(1, models, 1).requires_grad_()  # runs x models x elements
         self._task = task
 
     def logits(self, row, inputs):
@@ -71,8 +91,9 @@ class Stack:
         """Losses (runs x workers) and gradients; inputs: runs x workers x batch x ..."""
         def loss(row, inputs, targets):
             return self._task.loss(self.logits(row, inputs), targets)
-        losses = functorch.vmap(functorch.vmap(loss))(self.x, inputs, targets)
-        return losses.detach(), torch.autograd.grad(losses.sum(), self.x)[0]
+        x = self.x.detach().expand(-1, WORKERS, -1).requires_grad_()
+        losses = functorch.vmap(functorch.vmap(loss))(x, inputs, targets)
+        return losses.detach(), torch.autograd.grad(losses.sum(), x)[0]
 
     @torch.no_grad()
     def scores(self, rows, data, every=1):
@@ -85,7 +106,8 @@ def train(task, runs, rule, options, trace=None):
     """One training per (seed, fold) of `runs`. `trace` receives the weights of all workers after
     every --trace-every steps."""
     data = [load(task.name, seed, fold) for seed, fold in runs]
-    stack = Stack(task, runs)
+    models = 1 if options.library else WORKERS
+    stack = Stack(task, runs, models)
     optimizer = tasks.Optimizer(options.optimizer, task, [stack.x], options.steps, options.rate)
     orders = [d.batches(seed, options.steps, WORKERS, task.batch)
               for d, (seed, _) in zip(data, runs)]
@@ -93,7 +115,7 @@ def train(task, runs, rule, options, trace=None):
     for step, rows in enumerate(zip(*orders), start=1):
         losses, g = stack.gradients(torch.stack([d.inputs[r] for d, r in zip(data, rows)]),
                                     torch.stack([d.targets[r] for d, r in zip(data, rows)]))
-        stack.x.grad = rule.step(g)
+        stack.x.grad = rule.step(g)[:, :models]
         optimizer.step()
         losses_since.append(float(losses.mean()))
         if trace is not None and step % options.trace_every == 0:
@@ -137,15 +159,22 @@ def parse(arguments=None):
     parser.add_argument("--rate", type=float, help="learning rate; default: the task's")
     parser.add_argument("--modes", default="exact,ds_sync,moshpit,shadow_sync")
     parser.add_argument("--seeds", type=seeds, default=range(10), metavar="FIRST-LAST")
+    parser.add_argument("--folds", type=seeds, metavar="FIRST-LAST", help="default: all of the task")
     parser.add_argument("--at-once", type=int, default=10, help="runs that share a pass")
     parser.add_argument("--steps", type=int, help="default: the task's")
     parser.add_argument("--warmup", type=int, default=20, help="exact steps at the start")
     parser.add_argument("--full-every", type=int, default=64, help="steps; 0: never")
     parser.add_argument("--gap", type=int, default=4, help="steps per round of shadow_sync")
+    parser.add_argument("--library", help="libriffle_trainer.so, for sparse sums")
+    parser.add_argument("--ramp", type=int, default=48, help="steps in which the density comes down")
+    parser.add_argument("--chunk", type=int, default=128 << 10, help="elements of a sparse sum")
+    parser.add_argument("--teams", type=int, default=1, help="of a sparse sum")
     parser.add_argument("--score-every", type=int, default=50, help="steps")
     parser.add_argument("--output", type=pathlib.Path, required=True)
     options = parser.parse_args(arguments)
-    options.steps = options.steps or tasks.TASKS[options.task].steps
+    task = tasks.TASKS[options.task]
+    options.steps = options.steps or task.steps
+    options.folds = range(task.folds) if options.folds is None else options.folds
     return options
 
 
@@ -184,19 +213,24 @@ def main():
     torch.set_num_threads(1)
     options = parse()
     task = tasks.TASKS[options.task]
-    runs = [(seed, fold) for seed in options.seeds for fold in range(task.folds)]
+    runs = [(seed, fold) for seed in options.seeds for fold in options.folds]
     passes = [runs[i:i + options.at_once] for i in range(0, len(runs), options.at_once)]
     options.output.mkdir(parents=True, exist_ok=True)
     for mode in options.modes.split(","):
         start = time.monotonic()
         done = [train(task, part, rule(mode, options), options) for part in passes]
-        settings = {key: getattr(options, key) for key in ("steps", "warmup", "full_every", "gap")}
-        settings |= {"rate": tasks.rate_of(options.optimizer, task, options.rate), "batch": task.batch, "decays": task.decays}
-        record = {"source": "simulation", "task": task.name, "mode": mode, "workers": WORKERS,
+        keys = (("steps", "warmup", "ramp", "chunk", "teams") if options.library else
+                ("steps", "warmup", "full_every", "gap"))
+        settings = {key: getattr(options, key) for key in keys}
+        settings |= {"rate": tasks.rate_of(options.optimizer, task, options.rate),
+                     "batch": task.batch, "decays": task.decays}
+        source = "sparse simulation" if options.library else "simulation"
+        record = {"source": source, "task": task.name, "mode": mode, "workers": WORKERS,
                   "optimizer": options.optimizer, "score": task.score_name, "settings": settings,
                   "curve": merged([curve for curve, _ in done], list(map(len, passes))),
                   "runs": [run for _, ended in done for run in ended]}
-        file = options.output / f"{task.name}-{options.optimizer}-{mode}.json"
+        kind = "-by-library" if options.library else ""
+        file = options.output / f"{task.name}-{options.optimizer}-{mode}{kind}.json"
         record = added(record, file)
         file.write_text(text_of(record))
         last = record["curve"][-1]

@@ -12,6 +12,7 @@ import relaxed
 import report
 import simulate
 import tasks
+import time_to_accuracy
 
 
 def options(*arguments):
@@ -81,6 +82,21 @@ class Statistics(unittest.TestCase):
         mode = record("validation loss", [(0, 0, 1, [2.1, 2.3])])
         np.testing.assert_allclose(report.losses(mode, exact), [10])
         self.assertEqual(report.by_seed(mode)[0][1], 2.3)
+
+    def test_steps_to_near_exact(self):
+        def record(score, values):
+            return {"score": score, "curve": [{"step": 10 * i, "score": v}
+                                              for i, v in enumerate(values)]}
+        exact = record("accuracy", [0.1, 0.9])
+        self.assertEqual(report.steps_to_near(record("accuracy", [0, 0.894, 0.896, 1]), exact), 20)
+        self.assertEqual(report.steps_to_near(record("accuracy", [0, 0.89]), exact), "not reached")
+        exact = record("validation loss", [3, 2])
+        self.assertEqual(report.steps_to_near(record("validation loss", [3, 2.02, 2.005]), exact), 20)
+
+    def test_a_target_counts_when_it_is_kept(self):
+        record = {"curve": [{"step": i, "score": v} for i, v in enumerate([0.2, 0.9, 0.8, 0.9, 0.95])]}
+        self.assertEqual(time_to_accuracy.reached(record, 0.9)["step"], 3)
+        self.assertIsNone(time_to_accuracy.reached(record, 0.95))
 
 
 if __name__ == "__main__":

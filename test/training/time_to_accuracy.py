@@ -1,0 +1,170 @@
+"""Wall-clock time in which a training through the plugin reaches an accuracy, per mode, on an emulated
+network. Trains once per seed and mode and writes <output>/<profile>-<mode>-<seed>.json; then prints what
+all records in <output> say, and draws <output>/<profile>.svg. Modes can so be run one by one:
+
+  time_to_accuracy.py --plugin SO --library SO --riffle RIFFLE --profile racks8 --modes exact --output DIR
+  time_to_accuracy.py --plugin SO --library SO --riffle RIFFLE --profile racks8 --modes ds_sync --output DIR
+  time_to_accuracy.py --output DIR                                            # the table again
+
+The clock runs from the first step of the first worker, with the communicator connected, to the end of a
+step of the last worker: computing and exchange, exact steps before a mode begins included. Start-up is
+outside, and so is scoring, which is done after the last step. The accuracy is the mean of the workers' own
+models on what they have not seen; the target counts as reached when two scores in a row reach it, at the
+first of the two."""
+
+import argparse
+import collections
+import itertools
+import json
+import pathlib
+import statistics
+
+import ddp_compare
+import ddp_run
+import report
+import simulate
+
+
+def compute_s(outcome):
+    """What a step takes but for waiting for sums: of the worker for which it takes longest, the median
+    over the steps. The workers share this machine's processors and disturb each other: no less than
+    this."""
+    steps = zip(*outcome.courses)
+    return statistics.median(max(e["step_s"] - e["wait_s"] for e in entries) for entries in steps)
+
+
+def train(mode, seed, options):
+    arguments = ["--task", options.task, "--seed", seed, "--steps", options.steps, "--bucket-bytes",
+                 options.bucket_bytes, "--algorithm", "collnet", "--score-every", options.score_every]
+    for name in ("batch", "rate"):
+        if getattr(options, name) is not None:
+            arguments += [f"--{name}", getattr(options, name)]
+    environment = ddp_compare.environment_of(mode, options)
+    outcome = ddp_run.run(options.library, options.plugin, arguments, environment, options.workers,
+                          options.limit_s, (options.riffle, options.profile, *options.cluster))
+    scored = [i for i, entry in enumerate(outcome.courses[0]) if "score" in entry]
+    curve = [{"step": i + 1, "seconds": round(outcome.seconds(i), 4),
+              "score": statistics.fmean(course[i]["score"] for course in outcome.courses),
+              "worst": min(course[i]["score"] for course in outcome.courses)} for i in scored]
+    ends = [outcome.seconds(i) for i in range(options.steps)]
+    settings = {"task": options.task, "steps": options.steps, "batch": options.batch,
+                "rate": options.rate, "workers": options.workers, "cluster": options.cluster,
+                "bucket_bytes": outcome.bucket_bytes, "environment": environment}
+    return {"profile": options.profile, "mode": mode, "seed": seed, "settings": settings,
+            "collnet_calls": outcome.collnet_calls,
+            "gradient_bytes": sum(outcome.bucket_bytes), "compute_s": compute_s(outcome),
+            "step_s": statistics.median(b - a for a, b in zip(ends, ends[1:])), "curve": curve}
+
+
+def reached(record, target):
+    """The point of the curve, or None."""
+    for point, following in itertools.pairwise(record["curve"]):
+        if point["score"] >= target and following["score"] >= target:
+            return point
+    return None
+
+
+def table(records, target):
+    """One row per mode of one profile; ratios are of the seeds that both have."""
+    modes = collections.defaultdict(dict)
+    for record in records:
+        modes[record["mode"]][record["seed"]] = record
+    exact = modes.get("exact", {})
+    first = records[0]
+    print(f"\n{first['profile']}: {first['settings']['workers']} workers, gradients of "
+          f"{first['gradient_bytes'] / (1 << 20):.2f} MiB, accuracy {target}\n")
+    print("| mode | seeds | ms per step | of it computing at most, ms | part of exact's step | steps to "
+          "target | seconds to target, median (worst) | times as fast, median (worst) | accuracy, worst "
+          "worker, at the end |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for mode, runs in sorted(modes.items(), key=lambda item: (item[0] != "exact", item[0])):
+        points = {seed: reached(run, target) for seed, run in runs.items()}
+        step, compute = (1e3 * statistics.median(run[key] for run in runs.values())
+                         for key in ("step_s", "compute_s"))
+        whole = 1e3 * statistics.median(run["step_s"] for run in exact.values()) if exact else None
+        ends = [run["curve"][-1] for run in runs.values()]
+        row = [mode, len(runs), f"{step:.0f}", f"{compute:.0f}",
+               f"{100 * compute / whole:.0f} %" if whole else ""]
+        if all(points.values()):
+            seconds = [point["seconds"] for point in points.values()]
+            row += [f"{statistics.median(p['step'] for p in points.values()):.0f}",
+                    f"{statistics.median(seconds):.1f} ({max(seconds):.1f})"]
+        else:
+            row += ["", f"not reached by {sum(p is None for p in points.values())}"]
+        ratios = [reached(exact[seed], target)["seconds"] / point["seconds"]
+                  for seed, point in points.items()
+                  if point and mode != "exact" and seed in exact and reached(exact[seed], target)]
+        row.append(f"{statistics.median(ratios):.2f} ({min(ratios):.2f})" if ratios else "")
+        row.append(f"{statistics.fmean(p['score'] for p in ends):.4f}, "
+                   f"{min(p['worst'] for p in ends):.4f}")
+        print("| " + " | ".join(map(str, row)) + " |")
+
+
+def picture(records, target, file):
+    """Accuracy over seconds, one line per training."""
+    modes = sorted({r["mode"] for r in records}, key=lambda mode: (mode != "exact", mode))
+    others = iter(report.OTHERS)
+    colours = {mode: report.COLOURS.get(mode) or next(others, "#999999") for mode in modes}
+    series = [(r["mode"], colours[r["mode"]], [(p["seconds"], p["score"]) for p in r["curve"]])
+              for r in records]
+    near = [(mode, colour, [(s, v) for s, v in points if v >= target - 0.05])
+            for mode, colour, points in series]
+    title = f"{records[0]['profile']}: accuracy over seconds, one line per training"
+    body = [report.label(20, 22, title), report.panel(60, 64, "accuracy", series),
+            report.panel(470, 64, f"from {target - 0.05:.2f} on; the target is {target}", near)]
+    for i, mode in enumerate(modes):
+        body.append(f'<rect x="{60 + 170 * i}" y="282" width="18" height="4" fill="{colours[mode]}"/>')
+        body.append(report.label(84 + 170 * i, 288, mode))
+    file.write_text('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 830 300" font-family='
+                    f'"sans-serif" font-size="11"><title>{title}</title><rect width="830" '
+                    'height="300" fill="white"/>' + "".join(body) + "</svg>\n")
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=pathlib.Path, required=True, help="folder of records")
+    parser.add_argument("--target", type=float, default=0.95)
+    parser.add_argument("--plugin", help="without it nothing is trained")
+    parser.add_argument("--library")
+    parser.add_argument("--riffle", help="the program, for `riffle cluster`")
+    parser.add_argument("--profile", default="racks8")
+    parser.add_argument("--workers", type=int, default=ddp_run.WORKERS, help="nodes of the profile")
+    parser.add_argument("--modes", default="exact", help="as of ddp_compare.py")
+    parser.add_argument("--seeds", type=simulate.seeds, default=range(1), metavar="FIRST-LAST")
+    parser.add_argument("--task", default="digits-wide")
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--batch", type=int, help="of one worker; default: the task's")
+    parser.add_argument("--rate", type=float, help="learning rate; default: the task's")
+    parser.add_argument("--score-every", type=int, default=5, help="steps")
+    parser.add_argument("--bucket-bytes", type=int, default=1 << 20)
+    parser.add_argument("--set", action="append", default=[], metavar="RIFFLE_X=VALUE")
+    parser.add_argument("--neighbour", dest="cluster", action="store_const", const=["--neighbour"],
+                        default=[], help="with the profile's foreign flow")
+    parser.add_argument("--limit-s", type=float, default=560, help="for one training")
+    options = parser.parse_args()
+    options.optimizer = "sgd"
+    if options.plugin and not (options.library and options.riffle):
+        parser.error("--plugin: --library and --riffle must be given too")
+    return options
+
+
+def main():
+    options = parse()
+    options.output.mkdir(parents=True, exist_ok=True)
+    for seed, mode in itertools.product(options.seeds if options.plugin else (),
+                                        options.modes.split(",")):
+        record = train(mode, seed, options)
+        file = options.output / f"{options.profile}-{mode}-{seed}.json"
+        file.write_text(json.dumps(record, indent=1) + "\n")
+    profiles = collections.defaultdict(list)
+    for file in sorted(options.output.glob("*.json")):
+        record = json.loads(file.read_text())
+        profiles[record["profile"]].append(record)
+    for profile, records in sorted(profiles.items()):
+        table(records, options.target)
+        picture(records, options.target, options.output / f"{profile}.svg")
+
+
+if __name__ == "__main__":
+    main()
