@@ -181,7 +181,8 @@ void Survivors::go(const Regroup::Verdict& verdict) {
 
 void Survivors::ended(const std::string& why) {
   if (anybody_departed_ && is_idle()) {
-    end_reason_ = why;
+    end_reason_ = why;  // a call that waits for an agreement would wait for good
+    if (hooks_.epochs.party != nullptr) hooks_.epochs.party->drop();
     return;
   }
   hooks_.ended(why);
