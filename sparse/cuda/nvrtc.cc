@@ -73,12 +73,12 @@ Result<Nvrtc> Nvrtc::open(const std::string& path) {
     if (problem.empty()) problem = why != nullptr ? why : place;
   }
   if (library == nullptr) return system_error("no NVRTC: " + problem);
-  auto functions = std::make_unique<Functions>();
+  auto functions = std::make_shared<Functions>();
   if (!functions->find(library)) {
     return system_error("no NVRTC: " + (path.empty() ? "libnvrtc" : path) +
                         " lacks a function, CUDA 11.2 or later is needed");
   }
-  return Nvrtc(*functions.release());
+  return Nvrtc(std::move(functions));
 }
 
 std::string Nvrtc::version() const {

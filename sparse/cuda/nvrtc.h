@@ -2,7 +2,9 @@
 // toolkit is needed. Any thread.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "topology/base/status.h"
@@ -23,8 +25,8 @@ class Nvrtc {
 
  private:
   struct Functions;
-  explicit Nvrtc(const Functions& functions) : functions_(&functions) {}
-  const Functions* functions_;  // never freed
+  explicit Nvrtc(std::shared_ptr<const Functions> functions) : functions_(std::move(functions)) {}
+  std::shared_ptr<const Functions> functions_;
 };
 
 }  // namespace riffle::sparse::cuda
