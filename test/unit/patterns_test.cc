@@ -170,7 +170,7 @@ TEST(Patterns, KeepTheirPromisesOnRacksOfAllKinds) {
 TEST(Patterns, KeepTheirPromisesOnRandomFabrics) {
   SeededRandom random(17);
   const std::vector<std::int64_t> rates{1'000, 50'000, 100'000, 400'000, 1'000'000, 100'000'000};
-  for (int i = 0; i < (kIsSanitized ? 8 : 40); ++i) {
+  for (int i = 0; i < cases(40); ++i) {
     Fabric f = even_fabric(static_cast<int>(2 + random.below(13)), 400'000);
     f.latency_us = static_cast<std::int64_t>(random.below(2000));
     f.racks.clear();
