@@ -2,7 +2,6 @@
 // over TCP, of which one or two are killed or stopped in mid-step. (What each call computes is
 // test/sim_tests/mode_losses_test's to judge.)
 #include <signal.h>
-#include <sys/mman.h>
 
 #include <chrono>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include <set>
 
 #include "test/host_tests/plugin_under_test.h"
+#include "test/shared_memory.h"
 
 namespace riffle::host {
 namespace {
@@ -49,14 +49,6 @@ std::uint64_t hash_of(const std::vector<float>& data) {
 
 class ModeLosses : public ::testing::Test {
  protected:
-  void SetUp() override {
-    void* at =
-        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(at, MAP_FAILED);
-    shared_ = new (at) Shared();
-  }
-  void TearDown() override { munmap(shared_, sizeof(Shared)); }
-
   Status work(Bootstrap& b, const Case& c) {
     set_plugin_environment();
     setenv("RIFFLE_ON_LOSS", "continue", 1);
@@ -167,7 +159,7 @@ class ModeLosses : public ::testing::Test {
     return n;
   }
 
-  Shared* shared_ = nullptr;
+  SharedMemory<Shared> shared_;
   std::vector<int> survivors_;
 };
 

@@ -1,7 +1,6 @@
 // Nodes as processes, one of them killed or stopped at the worst moments: every survivor gets one
 // error that names the culprit, in time, and nobody hangs.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
+#include "test/shared_memory.h"
 
 namespace riffle {
 namespace {
@@ -37,10 +37,6 @@ struct Shared {
 class FaultsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    void* at =
-        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(at, MAP_FAILED);
-    shared_ = new (at) Shared();
     setenv("RIFFLE_SOCKET_IFNAME", "=lo", 1);
     setenv("RIFFLE_COLLNET", "on", 1);
     setenv("RIFFLE_LOG", "warn", 1);
@@ -53,7 +49,6 @@ class FaultsTest : public ::testing::Test {
       kill(p, SIGKILL);
       waitpid(p, nullptr, 0);
     }
-    munmap(shared_, sizeof(Shared));
   }
 
   void start(const std::function<void(int)>& node) {
@@ -137,7 +132,7 @@ class FaultsTest : public ::testing::Test {
   }
 
   static constexpr auto kLimit = std::chrono::seconds(kTimeoutS + 1);
-  Shared* shared_ = nullptr;
+  SharedMemory<Shared> shared_;
   std::vector<pid_t> pids_;
 };
 

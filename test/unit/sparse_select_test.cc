@@ -11,6 +11,7 @@
 #include <string>
 
 #include "sparse/half.h"
+#include "test/selection_inputs.h"
 #include "test/unit/float_reference.h"
 
 namespace riffle::sparse {
@@ -63,35 +64,9 @@ bool same(const Picked& a, const Picked& b) {  // NaN equals NaN
   });
 }
 
-struct Kind {
-  const char* name;
-  std::function<float(std::mt19937&, std::size_t)> at;
-};
-
-std::vector<Kind> kinds() {
-  const auto normal = [](std::mt19937& r) { return std::normal_distribution<float>()(r); };
-  return {
-      {"normal", [=](auto& r, auto) { return normal(r); }},
-      {"heavy tail", [=](auto& r, auto) { return std::pow(normal(r), 5.0F) * 1e-3F; }},
-      {"all equal", [](auto&, auto) { return -0.25F; }},
-      {"few values", [](auto& r, auto) { return static_cast<float>(r() % 5) - 2; }},
-      {"mostly zero", [=](auto& r, auto) { return r() % 50 == 0 ? normal(r) : 0.0F; }},
-      {"all zero", [](auto& r, auto) { return r() % 2 == 0 ? 0.0F : -0.0F; }},
-      {"one hot stretch",
-       [=](auto& r, auto i) { return normal(r) * (i / 300 % 30 == 7 ? 1e6F : 1e-6F); }},
-      {"ascending", [](auto&, auto i) { return static_cast<float>(i); }},
-      {"subnormal", [](auto& r, auto) { return 1e-45F * static_cast<float>(r() % 1000); }},
-      {"some infinite",
-       [=](auto& r, auto i) {
-         if (i % 97 == 5) return std::numeric_limits<float>::infinity();
-         return i % 131 == 7 ? std::nanf("") : normal(r);
-       }},
-  };
-}
-
 TEST(SparseSelect, EveryInstructionSetPicksTheTopK) {
   std::mt19937 random(7);
-  for (const Kind& kind : kinds()) {
+  for (const Numbers& kind : kinds_of_numbers()) {
     for (const std::size_t count : {0, 1, 15, 64, 1000, 4096, 4097, 20011, 70000}) {
       std::vector<float> values(count);
       for (std::size_t i = 0; i < count; ++i) values[i] = kind.at(random, i);

@@ -3,7 +3,6 @@
 // ends with one error.
 #include <gtest/gtest.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,6 +23,7 @@
 
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
+#include "test/shared_memory.h"
 
 namespace riffle {
 namespace {
@@ -59,10 +59,6 @@ std::int64_t micros(Clock::duration d) {
 class SurvivorsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    void* at =
-        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(at, MAP_FAILED);
-    shared_ = new (at) Shared();
     setenv("RIFFLE_SOCKET_IFNAME", "=lo", 1);
     setenv("RIFFLE_COLLNET", "on", 1);
     setenv("RIFFLE_LOG", "warn", 1);
@@ -75,7 +71,6 @@ class SurvivorsTest : public ::testing::Test {
       kill(p, SIGKILL);
       waitpid(p, nullptr, 0);
     }
-    munmap(shared_, sizeof(Shared));
     unsetenv("RIFFLE_ON_LOSS");
     reload_config();
   }
@@ -212,7 +207,7 @@ class SurvivorsTest : public ::testing::Test {
   }
 
   DataType type_ = DataType::kFloat32;
-  Shared* shared_ = nullptr;
+  SharedMemory<Shared> shared_;
   std::vector<pid_t> pids_;
 };
 
