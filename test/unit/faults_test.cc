@@ -161,6 +161,7 @@ TEST_F(FaultsTest, KilledWhileItsForkedChildLivesOn) {
     coll::Communicator* c = connect(r);
     if (c == nullptr) return;
     if (r == 3 && fork() == 0) {  // a data loader: inherits everything, knows nothing
+      for (const int output : {1, 2}) close(output);  // or who reads them waits for it
       std::this_thread::sleep_for(10s);
       _exit(0);
     }

@@ -83,7 +83,7 @@ class LinkTest : public testing::Test {
     std::vector<FrameHeader> frames;
     std::string& bytes = unread_[stream];
     EXPECT_TRUE(eventually([&] {
-      char buffer[4096];
+      char buffer[64 << 10];
       const ssize_t n = ::recv(far_[stream].get(), buffer, sizeof buffer, 0);
       if (n > 0) bytes.append(buffer, static_cast<std::size_t>(n));
       while (bytes.size() >= kFrameHeaderBytes) {
