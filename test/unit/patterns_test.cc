@@ -135,6 +135,7 @@ TEST(Patterns, KeepTheirPromisesForAnyNumberOfNodes) {
 
 TEST(Patterns, KeepTheirPromisesAtAThousandNodes) {
   for (int nodes : {1021, 1024}) {  // a prime and a power of two
+    if (kIsSanitized && nodes == 1024) continue;
     const PatternChoice choice = chosen(even_fabric(nodes, 400'000), PatternMode::kDsSync);
     SCOPED_TRACE(choice.table.name);
     ASSERT_TRUE(validate(choice.table));
@@ -148,7 +149,7 @@ TEST(Patterns, KeepTheirPromisesOnRacksOfAllKinds) {
   for (const auto& [count, size] :
        {std::pair{2, 2}, {2, 3}, {2, 5}, {3, 3}, {4, 4}, {5, 2}, {8, 1}}) {
     for (const std::int64_t uplink : {50'000, 200'000, 3'200'000}) {
-      if (kIsSanitized && uplink != 200'000) continue;
+      if (kIsSanitized && (uplink != 200'000 || count * size > 9)) continue;
       SCOPED_TRACE(std::to_string(count) + " racks of " + std::to_string(size) + ", uplink " +
                    std::to_string(uplink));
       const PatternChoice choice =
@@ -199,7 +200,8 @@ TEST(Patterns, AreTheSameEverywhereAndFollowTheSeed) {
   const PatternChoice one = chosen(f, PatternMode::kDsSync, options);
   EXPECT_EQ(one.table, chosen(f, PatternMode::kDsSync, options).table);
   std::set<std::vector<int>> partners;
-  for (options.seed = 1; options.seed <= 8; ++options.seed) {
+  const std::uint64_t seeds = kIsSanitized ? 3 : 8;
+  for (options.seed = 1; options.seed <= seeds; ++options.seed) {
     const PatternTable t = chosen(f, PatternMode::kDsSync, options).table;
     std::vector<int> of_first;
     for (std::uint64_t step = 0; step < 4; ++step) {
@@ -210,7 +212,7 @@ TEST(Patterns, AreTheSameEverywhereAndFollowTheSeed) {
     }
     partners.insert(of_first);
   }
-  EXPECT_GE(partners.size(), 3u);
+  EXPECT_GE(partners.size(), kIsSanitized ? 2u : 3u);
   options.seed = 1;
   options.shuffles = 4;
   const PatternChoice shuffled = chosen(f, PatternMode::kDsSync, options);

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "test/sanitized.h"
 #include "test/unit/plan_executor.h"
 #include "topology/plan/candidates/candidate.h"
 #include "topology/plan/planner.h"
@@ -124,7 +125,7 @@ TEST(Planner, UnevenUplinksOwnInProportion) {
 TEST(Planner, NearTheBoundOnMostRandomFabrics) {
   std::mt19937 random(99);
   int near = 0;
-  const int all = 1000;
+  const int all = cases(1000);
   for (int i = 0; i < all; ++i) {
     Fabric f = even_fabric(2 + static_cast<int>(random() % 23), 1);
     f.racks.clear();

@@ -191,11 +191,13 @@ TEST(Survey, OneFastNodeAmongSlowOnesIsMeasuredByFans) {
 
 TEST(Survey, RoundsAreBounded) {
   for (const int nodes : {2, 3, 8, 16, 33, 64}) {
+    if (kIsSanitized && nodes == 64) continue;
     ProbeNetwork network(with_racks(nodes, nodes >= 8 ? 2 : 1, nodes * kRate / 8, true), {}, 1);
     const probe::Findings found = survey(network, nodes, 1);
     EXPECT_LE(found.rounds, nodes <= 12 ? 2 * nodes + 12 : nodes + 12) << nodes;
   }
   for (const int nodes : {65, 200}) {
+    if (kIsSanitized && nodes == 200) continue;
     ProbeNetwork network(with_racks(nodes, 4, kRate * nodes / 16, false), {}, 1);
     const probe::Findings found = survey(network, nodes, 1);
     const int steps = static_cast<int>(std::ceil(std::log2(nodes)));

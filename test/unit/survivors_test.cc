@@ -23,6 +23,7 @@
 
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
+#include "test/sanitized.h"
 #include "test/shared_memory.h"
 
 namespace riffle {
@@ -212,6 +213,7 @@ class SurvivorsTest : public ::testing::Test {
 };
 
 TEST_F(SurvivorsTest, OneIsKilled) {
+  if (kIsSanitized) GTEST_SKIP() << "TheRecordTellsOfTheLoss does the same";
   start(false);
   wait_for_calls(20);
   kill(pids_[5], SIGKILL);
