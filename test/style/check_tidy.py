@@ -105,7 +105,7 @@ def main():
         if not (passed / key).exists():
             pending.append((key, flags, files))
     failures = 0
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(max(1, os.cpu_count() // 2)) as pool:
         results = pool.map(lambda batch: examine(passed, *batch[1:]), pending)
         for (key, *_), findings in zip(pending, results):
             if findings == "":
