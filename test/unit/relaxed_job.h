@@ -127,6 +127,8 @@ class RelaxedJob {
   // Faults: calls (node, step, call of the step) whose identity is lost, or that hold no number.
   std::set<std::tuple<int, std::uint64_t, std::size_t>> lost, not_finite;
   std::set<int> without_profiler;
+  // Where the plan of the moment has one group of all nodes, by step of the mode and lane.
+  std::function<bool(std::uint64_t step, std::uint64_t lane)> meets_all;
   std::vector<ModeChange> changes;
   std::string failure;
 
@@ -217,7 +219,12 @@ class RelaxedJob {
     relaxed.chunk_bytes = o.engine.chunk_bytes;
     node->calls = std::make_unique<RelaxedCalls>(
         relaxed, RelaxedCalls::Hooks{[n](const CallShape&) { return n->identity; },
-                                     [n](Operation* op) { n->session->submit(op); }});
+                                     [this, n](Operation* op) {
+                                       if (is_over_all(op->step, op->lane)) {
+                                         op->step = Operation::kExact;
+                                       }
+                                       n->session->submit(op);
+                                     }});
     SessionHooks hooks;
     hooks.decide = [this](const std::vector<NodeReport>&) {
       Verdict v;
@@ -331,6 +338,11 @@ class RelaxedJob {
       n.running.erase(n.running.begin() + static_cast<std::ptrdiff_t>(i));
     }
     return "";
+  }
+
+  bool is_over_all(std::int64_t step, std::uint64_t lane) const {
+    return step != Operation::kExact && meets_all &&
+           meets_all(static_cast<std::uint64_t>(step), lane);
   }
 
   // Whom node r averages with, in this relaxed step and lane.
@@ -525,7 +537,9 @@ class RelaxedJob {
         is_finite[r] = std::all_of(&o.input[r][begin], &o.input[r][begin] + (end - begin),
                                    [](float x) { return std::isfinite(x); });
         group[r] = group_of(grid_plans(), step, lane, r);
-        if (is_full) group[r] = {0, 1, 2, 3, 4, 5, 6, 7};
+        if (is_full || is_over_all(static_cast<std::int64_t>(step), lane)) {
+          group[r] = {0, 1, 2, 3, 4, 5, 6, 7};
+        }
       }
       for (std::uint64_t e = begin; e < end; ++e) {
         if (std::string wrong = check_element(o, e, group, is_finite, &state); !wrong.empty()) {
