@@ -369,6 +369,7 @@ void Regroup::look_for_silent() {
     if (is_over_ || phase_ == Phase::kRunning) return;
     if (node == rank_ || has_lost(node) || states_.count(node) > 0 || !last_.has(node)) continue;
     if (has_left_[node]) continue;
+    steps_.dismiss(node);  // as for kGone
     lost(node, "node " + std::to_string(accuser) + " has lost it, and it does not answer here");
   }
 }

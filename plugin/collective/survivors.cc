@@ -164,7 +164,7 @@ void Survivors::submit(Operation* operation) {
   e.has_begun = e.is_broken_off = false;
   e.inner.state.store(Operation::State::kRunning, std::memory_order_relaxed);
   ++posted_;
-  for (const auto& [peer, why] : std::exchange(deferred_, {})) regroup_.lost(peer, why);
+  for (const auto& [peer, why] : std::exchange(deferred_, {})) give_up(peer, why);
   ask_about_those_who_left();
   if (has_failed_ || is_frozen_) return;
   begin(posted_ - 1);
@@ -404,8 +404,15 @@ void Survivors::gone(int peer, const std::string& why, bool may_wait) {
   if (may_wait && anybody_departed_ && is_idle() && regroup_.is_running()) {
     deferred_.emplace_back(peer, why);
   } else {
-    regroup_.lost(peer, why);
+    give_up(peer, why);
   }
+}
+
+// Whether its link still works or not: what waits there to be sent is in memory of a term that is
+// about to end.
+void Survivors::give_up(int peer, const std::string& why) {
+  mesh_->dismiss(peer);
+  regroup_.lost(peer, why);
 }
 
 void Survivors::hear_goodbye(int peer, const std::vector<std::uint8_t>& message) {
@@ -427,9 +434,8 @@ void Survivors::ask_about_those_who_left() {
   if (!anybody_departed_) return;
   for (const int node : regroup_.reached()) {
     if (last_of_[static_cast<std::size_t>(node)] >= posted_) continue;
-    is_useless_ = true;    // were this node retired
-    mesh_->dismiss(node);  // it may linger
-    regroup_.lost(node, Regroup::kLeftByItself);
+    is_useless_ = true;  // were this node retired
+    give_up(node, Regroup::kLeftByItself);
   }
 }
 

@@ -149,6 +149,7 @@ class Survivors {
   void ask_about_those_who_left();
   void release(std::uint64_t below);
   void gone(int peer, const std::string& why, bool may_wait);
+  void give_up(int peer, const std::string& why);
   void hear_over(int peer, std::uint64_t below);
   void hear_done(int peer, const FrameHeader& header);
   void send_done(int place, Way way, std::uint64_t below);
