@@ -32,6 +32,11 @@ BackgroundThread::~BackgroundThread() {
 
 void BackgroundThread::stop() { *is_stopped_ = true; }
 
+bool BackgroundThread::is_busy() {
+  const std::lock_guard lock(mutex_);
+  return is_working_ || !jobs_.empty();
+}
+
 bool BackgroundThread::run(std::function<void()> work, std::function<void()> then) {
   if (!thread_.joinable()) {
     // Signals are the application's business.
@@ -60,10 +65,12 @@ void BackgroundThread::loop() {
     Job job;
     {
       std::unique_lock lock(mutex_);
+      is_working_ = false;
       changed_->wait(lock, [this] { return must_end_ || !jobs_.empty(); });
       if (must_end_) return;
       job = std::move(jobs_.front());
       jobs_.pop_front();
+      is_working_ = true;
     }
     try {
       job.work();

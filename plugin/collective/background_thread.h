@@ -16,12 +16,14 @@ namespace riffle {
 class BackgroundThread final : public Background {
  public:
   explicit BackgroundThread(std::shared_ptr<Reactor> reactor);
-  // Any thread but the reactor's; waits for the work in progress, drops the rest.
+  // Waits for the work in progress, so on the reactor's thread only if there is none; drops the
+  // rest.
   ~BackgroundThread() override;
 
   bool run(std::function<void()> work, std::function<void()> then) override;
   // Reactor thread: no `then` runs after this.
   void stop();
+  bool is_busy();
 
  private:
   struct Job {
@@ -36,8 +38,9 @@ class BackgroundThread final : public Background {
   // On the heap because a forked child leaks it: to destroy it would wait for the thread that is
   // not there.
   std::unique_ptr<std::condition_variable> changed_ = std::make_unique<std::condition_variable>();
-  std::deque<Job> jobs_;   // guarded by mutex_
-  bool must_end_ = false;  // guarded by mutex_
+  std::deque<Job> jobs_;     // guarded by mutex_
+  bool must_end_ = false;    // guarded by mutex_
+  bool is_working_ = false;  // guarded by mutex_
   std::thread thread_;
 };
 

@@ -93,7 +93,9 @@ Result<Communicator*> connect(std::span<const Handle* const> handles, int /*rank
   return c->release();
 }
 
-void close(Communicator* communicator) { delete communicator; }
+void close(Communicator* communicator) {
+  if (communicator != nullptr) Communicator::close(std::unique_ptr<Communicator>(communicator));
+}
 
 bool reduce_support(int nccl_type, int nccl_op) {
   return nccl_type >= 0 && nccl_type < kDataTypes && nccl_op >= 0 && nccl_op < kReduceOps;

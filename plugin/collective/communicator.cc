@@ -78,9 +78,24 @@ Result<std::unique_ptr<Communicator>> Communicator::connect(std::vector<HandleCo
   return c;
 }
 
+void Communicator::close(std::unique_ptr<Communicator> communicator) {
+  // What is said when it begins to linger leaves in the reactor's next turn, and the process may be
+  // about to end.
+  const std::shared_ptr<Reactor> reactor = communicator->reactor_;
+  std::shared_ptr<Recording> recording;
+  reactor->run_and_wait([&] {
+    if (!communicator->linger()) return;
+    recording = communicator->recording_;
+    static_cast<void>(communicator.release());
+  });
+  if (communicator != nullptr) return;  // its destructor does the rest
+  reactor->run_and_wait([] {});
+  if (recording) recording->flush();
+}
+
 Communicator::~Communicator() {
   reactor_->run_and_wait([this] { stop(); });
-  if (recording_) recording_->flush();
+  if (recording_ && !lingers_) recording_->flush();
 }
 
 void Communicator::fence(const void* base, std::size_t size) {
@@ -347,9 +362,33 @@ void Communicator::failed(const std::string& why) {
             why.starts_with("left behind"));
 }
 
+// True: from now on it belongs to the reactor.
+bool Communicator::linger() {
+  if (!relaxed_ || !session_) return false;
+  for (const Request& r : requests_) {
+    if (r.operation.state.load(std::memory_order_acquire) == Operation::State::kRunning)
+      return false;
+  }
+  on_wake();  // rounds that were begun last
+  if (!session_->retire([this] { end_lingering(); })) return false;
+  relaxed_->fence();
+  if (recording_) recording_->end();
+  lingers_ = true;
+  return true;
+}
+
+void Communicator::end_lingering() {
+  if (background_->is_busy()) {
+    constexpr std::uint64_t kLookAgainNs = kSecond / 100;
+    reactor_->call_at(Reactor::now_ns() + kLookAgainNs, [this] { end_lingering(); });
+    return;
+  }
+  delete this;
+}
+
 void Communicator::stop() {
   reactor_->forget(this);
-  if (recording_) recording_->end();
+  if (recording_ && !lingers_) recording_->end();
   if (relaxed_ && rank_ == 0) {
     const std::string work = describe(*relaxed_->sparse_work());
     if (!work.empty()) log_info("sparse work: " + work);

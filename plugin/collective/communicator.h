@@ -49,6 +49,10 @@ class Communicator final : private Reactor::WakeHandler {
   static Result<std::unique_ptr<Communicator>> connect(std::vector<HandleContent> handles, int rank,
                                                        int device, std::uint64_t comm_id,
                                                        std::unique_ptr<TcpListener> listener);
+  // The job has no further use for it and waits for nothing. It ends at once, or stays behind on
+  // the reactor for as long as others need it (session.h), RIFFLE_PEER_TIMEOUT at the most; the
+  // job's memory is not touched.
+  static void close(std::unique_ptr<Communicator> communicator);
   ~Communicator() override;
 
   int rank() const { return rank_; }
@@ -84,18 +88,21 @@ class Communicator final : private Reactor::WakeHandler {
              std::unique_ptr<TcpListener> listener, int device, std::uint64_t timeout_ns);
   void connect_is_over(Status outcome, const std::string& aside);
   void failed(const std::string& why);
+  bool linger();
+  void end_lingering();
   void stop();
 
   const int rank_, size_;
   std::shared_ptr<Reactor> reactor_;
 
   // Reactor thread only.
-  std::unique_ptr<Recording> recording_;  // null: nothing is recorded
+  std::shared_ptr<Recording> recording_;  // null: nothing is recorded
   // Null: all-reduces are exact, for good. Made by start(); then as its header says.
   std::unique_ptr<RelaxedCalls> relaxed_;
   std::unique_ptr<BackgroundThread> background_;
   PlanBasis basis_;  // node 0: what was planned for
   std::uint64_t operations_ = 0;
+  bool lingers_ = false;  // nobody else holds it: it ends itself
   std::unique_ptr<Session> session_;
   std::optional<Fabric> network_;  // node 0: as probed
   std::optional<Racks> racks_;     // node 0: from a topology file

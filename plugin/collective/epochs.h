@@ -80,6 +80,8 @@ class Epochs {
   void operation_posted();
   Status received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message);
   void departed(int peer);
+  // On another plan, or on a mode; this node may have promised something.
+  bool is_agreeing() const { return switch_.is_running() || (sync_ && sync_->is_running()); }
   // The end: no timer, no change any more.
   void stop();
 

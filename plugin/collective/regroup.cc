@@ -41,7 +41,12 @@ std::string text_of(const std::vector<int>& nodes) {
 }  // namespace
 
 Regroup::Regroup(int rank, int size, const Options& options, Steps steps)
-    : rank_(rank), size_(size), options_(options), steps_(std::move(steps)), why_lost_(size) {
+    : rank_(rank),
+      size_(size),
+      options_(options),
+      steps_(std::move(steps)),
+      why_lost_(size),
+      has_left_(size) {
   for (int node = 0; node < size_; ++node) last_.nodes.push_back(node);
 }
 
@@ -55,6 +60,14 @@ std::vector<int> Regroup::reached() const {
   return nodes;
 }
 
+std::vector<int> Regroup::known_to_have_left() const {
+  std::vector<int> nodes;
+  for (int node = 0; node < size_; ++node) {
+    if (has_left_[node]) nodes.push_back(node);
+  }
+  return nodes;
+}
+
 std::vector<int> Regroup::missing() const {
   std::vector<int> nodes;
   for (const int node : last_.nodes) {
@@ -63,14 +76,33 @@ std::vector<int> Regroup::missing() const {
   return nodes;
 }
 
+std::vector<int> Regroup::without_left(std::vector<int> nodes) const {
+  std::erase_if(nodes, [this](int node) { return has_left_[node]; });
+  return nodes;
+}
+
 void Regroup::lost(int peer, const std::string& why) {
   if (is_over_ || has_lost(peer)) return;
   why_lost_[peer] = why.empty() ? "lost" : why;
   if (!last_.has(peer)) return;
-  const bool counts_on_it =
-      verdict_ ? verdict_->next.has(peer)
-               : std::binary_search(planned_for_.begin(), planned_for_.end(), peer);
-  if (phase_ == Phase::kRunning || counts_on_it) return begin(round_ + 1);
+  if (phase_ == Phase::kRunning) return begin(round_ + 1);
+  retry_without(peer);
+}
+
+void Regroup::left(int peer) {
+  if (is_over_ || has_left_[peer]) return;
+  has_left_[peer] = true;
+  if (phase_ != Phase::kRunning && last_.has(peer) && !has_lost(peer)) retry_without(peer);
+}
+
+// Is it named in what is being agreed on?
+bool Regroup::counts_on(int peer) const {
+  return verdict_ ? verdict_->next.has(peer)
+                  : std::binary_search(planned_for_.begin(), planned_for_.end(), peer);
+}
+
+void Regroup::retry_without(int peer) {
+  if (counts_on(peer)) return begin(round_ + 1);
   if (verdict_) return;  // it goes without that one
   states_.erase(peer);
   tell_state();
@@ -110,6 +142,7 @@ void Regroup::tell_state_to(int peer) {
   ByteWriter w;
   w.number(round_);
   put(&w, missing());
+  put(&w, known_to_have_left());
   w.number(last_.term);
   put(&w, last_.nodes);
   w.number(steps_.frames_to(peer));
@@ -138,7 +171,7 @@ Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
   const std::uint64_t round = reader.number();
   if (kind == kState) {
     State s;
-    if (!get(&reader, size_, &s.missing)) return mangled;
+    if (!get(&reader, size_, &s.missing) || !get(&reader, size_, &s.left)) return mangled;
     s.last.term = reader.number();
     if (!get(&reader, size_, &s.last.nodes)) return mangled;
     s.frames = reader.number();
@@ -147,7 +180,12 @@ Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
     if (round < round_ || (round == round_ && phase_ == Phase::kRunning)) return Status::ok();
     if (round > round_) begin(round);
     if (is_over_) return Status::ok();
+    const std::vector<int> gone = s.left;
     states_[peer] = std::move(s);
+    for (const int node : gone) {
+      if (node != rank_) left(node);
+    }
+    if (is_over_) return Status::ok();
     gather();
     install_if_heard();
     return Status::ok();
@@ -158,7 +196,7 @@ Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
     if (!get(&reader, size_, &v.next.nodes)) return mangled;
     v.content = reader.blob<Bytes>();
     if (!reader.is_complete() || !v.next.has(rank_)) return mangled;
-    if (round != round_ || phase_ != Phase::kGathering || reached().front() != peer) {
+    if (round != round_ || phase_ != Phase::kGathering || present().front() != peer) {
       return Status::ok();
     }
     const bool reaches_all =
@@ -186,7 +224,7 @@ Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
 // Has everybody we reach told its state? Then whoever is the lowest of them decides.
 void Regroup::gather() {
   if (is_over_ || phase_ != Phase::kGathering || !planned_for_.empty()) return;
-  const std::vector<int> nodes = reached();
+  const std::vector<int> nodes = present();
   Membership last = last_;
   for (const int node : nodes) {
     if (node == rank_) continue;
@@ -194,9 +232,10 @@ void Regroup::gather() {
     if (state == states_.end()) return;
     if (state->second.last.term > last.term) last = state->second.last;
   }
-  if (!holds_quorum(last.nodes, nodes)) {
+  const std::vector<int> voters = without_left(last.nodes);
+  if (!holds_quorum(voters, nodes)) {
     return end("left behind or cut off: only " + std::to_string(nodes.size()) + " of " +
-               std::to_string(last.nodes.size()) +
+               std::to_string(voters.size()) +
                " nodes are on this side, the others may go on without them (" + why_lost_text() +
                ")");
   }
@@ -208,7 +247,8 @@ bool Regroup::nobody_reaches_lower() const {
   return std::all_of(states_.begin(), states_.end(), [this](const auto& entry) {
     const State& s = entry.second;
     return std::all_of(s.last.nodes.begin(), s.last.nodes.end(), [&](int node) {
-      return node >= rank_ || std::binary_search(s.missing.begin(), s.missing.end(), node);
+      return node >= rank_ || has_left_[node] ||
+             std::binary_search(s.missing.begin(), s.missing.end(), node);
     });
   });
 }
@@ -224,9 +264,10 @@ void Regroup::decide(const std::vector<int>& nodes, const Membership& last) {
     if (last.has(node)) able.push_back(node);
   }
   Membership next{round_, mutual(able, reaches)};
-  if (!next.has(rank_) || !holds_quorum(last.nodes, next.nodes)) {
+  const std::vector<int> voters = without_left(last.nodes);
+  if (!next.has(rank_) || !holds_quorum(voters, next.nodes)) {
     return end("left behind or cut off: only " + std::to_string(next.nodes.size()) + " of " +
-               std::to_string(last.nodes.size()) +
+               std::to_string(voters.size()) +
                " nodes reach each other on this side, the others may go on without them (" +
                why_lost_text() + ")");
   }
@@ -258,7 +299,7 @@ void Regroup::take(Verdict verdict) {
   const Bytes goodbye = w.take();
   for (int node = 0; node < size_; ++node) {
     if (node == rank_ || has_lost(node) || verdict_->next.has(node)) continue;
-    why_lost_[node] = "some of the others do not reach it";
+    why_lost_[node] = has_left_[node] ? kLeftByItself : "some of the others do not reach it";
     steps_.send(node, kLeftBehind, goodbye);
     steps_.dismiss(node);
   }
@@ -327,6 +368,8 @@ void Regroup::look_for_silent() {
   for (const auto& [node, accuser] : accusers) {
     if (is_over_ || phase_ == Phase::kRunning) return;
     if (node == rank_ || has_lost(node) || states_.count(node) > 0 || !last_.has(node)) continue;
+    if (has_left_[node]) continue;
+    steps_.dismiss(node);  // as for kGone
     lost(node, "node " + std::to_string(accuser) + " has lost it, and it does not answer here");
   }
 }

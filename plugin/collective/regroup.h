@@ -21,6 +21,14 @@
 // majority. Terms of different coordinators in one round name different nodes, for a node takes
 // the word only of the lowest it reaches.
 //
+// Goodbyes. A node that needs nobody any more says so to all it reaches, once, and from then on
+// takes part in no round: nobody waits for its state, no verdict names it, and a quorum is one of
+// the others. It agrees with whoever goes on, for it issues nothing. Why two sides still never go
+// on: of two disjoint sides each holds more than half of what it counts from, a membership without
+// those whose goodbyes it has heard. None of those is on either side, so both count from at least
+// the two sides together, which cannot both be more than half of that. (A node that has taken a
+// verdict says goodbye only to those it names, who work with nobody else.)
+//
 // Waiting: for nodes that are reached, whose loss is noticed (Mesh: RIFFLE_PEER_TIMEOUT). A node
 // that does not answer although others have lost it is given up after patience_ns, and the whole
 // after deadline_ns.
@@ -42,6 +50,7 @@ namespace riffle {
 
 class Regroup {
  public:
+  static constexpr const char* kLeftByItself = "it closed its communicator";
   static constexpr std::uint32_t kState = 40, kVerdict = 41, kAccepted = 42, kCommit = 43,
                                  kLeftBehind = 44, kGone = 45;
   static bool is_mine(std::uint32_t kind) { return kind >= kState && kind <= kGone; }
@@ -90,6 +99,8 @@ class Regroup {
   Regroup& operator=(const Regroup&) = delete;
 
   void lost(int peer, const std::string& why);
+  // The peer has said goodbye; it may still be reached.
+  void left(int peer);
   // Not ok: the peer does not speak our language.
   Status received(int peer, std::uint32_t kind, const Bytes& message);
   // A frame of this term has come: whoever sent it knows that the term has begun. True if it has
@@ -108,11 +119,12 @@ class Regroup {
   std::uint64_t round() const { return round_; }
   // Of the members, those whose loss this node does not know of, itself among them.
   std::vector<int> reached() const;
+  bool has_left(int peer) const { return has_left_[peer]; }
 
  private:
   enum class Phase { kRunning, kGathering, kAccepting, kAccepted };
   struct State {
-    std::vector<int> missing;
+    std::vector<int> missing, left;
     Membership last;
     std::uint64_t frames = 0;  // to us
     Bytes account;
@@ -133,6 +145,12 @@ class Regroup {
   void end(const std::string& why);
   void cancel_timers();
   std::vector<int> missing() const;
+  std::vector<int> known_to_have_left() const;
+  std::vector<int> without_left(std::vector<int> nodes) const;
+  // Who may go on, as far as this node knows.
+  std::vector<int> present() const { return without_left(reached()); }
+  bool counts_on(int peer) const;
+  void retry_without(int peer);
   std::string why_lost_text() const;
   bool has_lost(int peer) const { return !why_lost_[peer].empty(); }
 
@@ -144,6 +162,7 @@ class Regroup {
   Membership last_;  // that this node knows to have begun
   std::uint64_t round_ = 0;
   std::vector<std::string> why_lost_;
+  std::vector<bool> has_left_;
   std::map<int, State> states_;   // of this round
   Bytes account_;                 // our own
   std::vector<int> planned_for_;  // while steps_.plan runs

@@ -197,6 +197,37 @@ void Session::abort(const std::string& fault, const std::string& why) {
   fail(why);
 }
 
+bool Session::retire(std::function<void()> over) {
+  if (mesh_ == nullptr || !is_connected_ || has_failed() || has_fault_timer_) return false;
+  if (survivors_ ? !survivors_->retire() : is_idle()) return false;
+  over_ = std::move(over);
+  call_over_at(mesh_->now_ns() + options_.peer_timeout_ns);
+  return true;
+}
+
+bool Session::is_needed() const {
+  return survivors_ ? survivors_->is_needed() : !is_useless_ && !has_failed() && !is_idle();
+}
+
+void Session::look_whether_needed() {
+  if (is_retired() && !is_needed()) no_longer_needed();
+}
+
+// In a turn of its own: whoever calls us may not be destroyed meanwhile.
+void Session::no_longer_needed() {
+  if (std::exchange(is_useless_, true)) return;
+  call_over_at(mesh_->now_ns());
+}
+
+void Session::call_over_at(std::uint64_t when_ns) {
+  if (over_timer_) timers_->cancel(*over_timer_);
+  over_timer_ = timers_->call_at(when_ns, [this] {
+    over_timer_.reset();
+    const std::function<void()> over = std::exchange(over_, {});
+    over();
+  });
+}
+
 bool Session::end() {
   cancel_timers();
   if (mesh_ == nullptr) return false;
@@ -218,6 +249,8 @@ void Session::cancel_timers() {
   has_timer_ = false;
   if (has_fault_timer_) timers_->cancel(fault_timer_);
   has_fault_timer_ = false;
+  if (over_timer_) timers_->cancel(*over_timer_);
+  over_timer_.reset();
 }
 
 // ------------------------------------------------------------------------------------- mesh sink
@@ -262,6 +295,7 @@ void Session::arrived(int peer, const FrameHeader& header, std::byte* payload) {
   } else {
     control_->arrived(peer, header);
   }
+  look_whether_needed();
 }
 
 bool Session::is_of_survivors(const FrameHeader& header) const {
@@ -281,6 +315,7 @@ void Session::sent(int peer, std::uint64_t cookie) {
   } else {
     engine_->sent(cookie);
   }
+  look_whether_needed();
 }
 
 void Session::departed(int peer) {
@@ -291,10 +326,11 @@ void Session::departed(int peer) {
   departed_[peer] = true;
   if (survivors_) {
     if (is_connected_) survivors_->departed(peer);
-    return;
+    return look_whether_needed();
   }
   epochs_->departed(peer);
   if (left_.empty()) left_ = name_of(peer);
+  if (is_retired()) return;
   // It has sent us all it ever will. What is running now should end by itself; if not, say so.
   if (is_connected_ && !is_idle() && !has_timer_) watch_departed();
 }
@@ -314,7 +350,7 @@ void Session::lost(int peer, const Status& why) {
   if (survivors_) {
     // What follows from a fault that is being told is no loss.
     if (is_connected_ && !has_fault_timer_) survivors_->lost(peer, why.message());
-    return;
+    return look_whether_needed();
   }
   spread(sentence, sentence);
 }
@@ -324,6 +360,7 @@ void Session::lost(int peer, const Status& why) {
 // Everybody who learns of a fault passes it on and only then fails: a process that ends because of
 // it must not look like the cause to those who have not heard yet.
 void Session::spread(const std::string& fault, const std::string& why) {
+  if (is_retired()) return no_longer_needed();
   if (!is_connected_ || has_fault_timer_ || has_failed()) return;
   tell_everybody(fault);
   cause_ = why;
@@ -335,6 +372,7 @@ void Session::spread(const std::string& fault, const std::string& why) {
 }
 
 void Session::fail(const std::string& why) {
+  if (is_retired()) return no_longer_needed();
   if (has_failed()) return;
   // What follows from a fault before its time is up is not the cause.
   hooks_.failed(cause_.empty() ? why : cause_);

@@ -7,6 +7,10 @@
 // hears of it. With SessionOptions::survivors the others go on where nodes are lost (survivors.h);
 // what breaks the protocol is still everybody's failure, and so is a loss during connect.
 //
+// End: a node whose operations are over says goodbye and goes. If some are under way that nobody
+// waits for (rounds of shadow_sync, which slower nodes have yet to begin) it lingers until they are
+// over, for the peer timeout at the most; from then on nothing that goes wrong is reported here.
+//
 // Threads: one, the mesh's owner.
 #pragma once
 
@@ -77,6 +81,10 @@ class Session final : private MeshSink {
   void submit(Operation* operation);
   // Ends everything now: the peers hear `fault`, our own operations fail because of `why`.
   void abort(const std::string& fault, const std::string& why);
+  // The job is through with this communicator, and waits for none of the operations that are under
+  // way. True: it lingers, and `over` is called, once, when it is time for end(). Within `over` the
+  // session may be destroyed. False: it is time now.
+  bool retire(std::function<void()> over);
   // The last call: no timer runs any more, operations still running fail. True if the mesh may say
   // goodbye, false if it ends in the middle of something and must abort.
   bool end();
@@ -105,6 +113,11 @@ class Session final : private MeshSink {
   void tell_everybody(const std::string& why);
   void spread(const std::string& fault, const std::string& why);
   void watch_departed();
+  bool is_retired() const { return static_cast<bool>(over_); }
+  bool is_needed() const;
+  void look_whether_needed();
+  void no_longer_needed();
+  void call_over_at(std::uint64_t when_ns);
   bool is_idle() const { return engine_->is_idle() && (!sparse_ || sparse_->is_idle()); }
   const std::string& name_of(int peer) const { return names_[peer]; }
   void cancel_timers();
@@ -140,6 +153,9 @@ class Session final : private MeshSink {
   bool is_connected_ = false;
   std::uint64_t fault_timer_ = 0;
   bool has_fault_timer_ = false;
+  std::function<void()> over_;  // while it lingers
+  bool is_useless_ = false;     // without survivors_: others are gone, or have failed
+  std::optional<std::uint64_t> over_timer_;
 };
 
 }  // namespace riffle

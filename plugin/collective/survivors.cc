@@ -13,6 +13,8 @@ namespace riffle {
 
 namespace {
 
+constexpr std::uint64_t kNoEnd = ~0ull;  // no goodbye was heard
+
 DataType type_of(sparse::Element element) {
   switch (element) {
     case sparse::Element::kFloat16:
@@ -39,7 +41,8 @@ Survivors::Survivors(Mesh* mesh, TimerService* timers, Background* background, O
                 .deadline_ns = 2 * options_.peer_timeout_ns + 5 * kSecond},
                steps()),
       traffic_(mesh->size()),
-      entries_(static_cast<std::size_t>(options_.engine.max_operations)) {}
+      entries_(static_cast<std::size_t>(options_.engine.max_operations)),
+      last_of_(static_cast<std::size_t>(mesh->size()), kNoEnd) {}
 
 Survivors::~Survivors() = default;
 
@@ -111,21 +114,37 @@ void Survivors::fail() {
   }
 }
 
+bool Survivors::retire() {
+  if (has_failed_ || !is_started_ || regroup_.is_over() || is_idle()) return false;
+  is_retired_ = true;
+  // While others agree who goes on, what is under way is about to be given up.
+  if (!regroup_.is_running()) return false;
+  say_goodbye();
+  regroup_.stop();
+  return true;
+}
+
 bool Survivors::end() {
   // Also while others agree who goes on: this node needs nobody any more.
-  const bool is_clean = !has_failed_ && is_started_ && !regroup_.is_over() && is_idle();
+  const bool is_through = is_retired_ || (!regroup_.is_over() && is_idle());
+  const bool is_clean = !has_failed_ && is_started_ && is_through;
   if (is_clean) {
-    ByteWriter w;
-    w.number(released_);
-    const std::vector<std::uint8_t> message = w.take();
-    for (const int node : regroup_.reached()) {
-      if (node != mesh_->rank()) hooks_.send(node, kFinished, message);
-    }
+    say_goodbye();
   } else {
     leave("it closed its communicator");
   }
   fail();
   return is_clean;
+}
+
+void Survivors::say_goodbye() {
+  ByteWriter w;
+  w.number(released_);
+  w.number(posted_);
+  const std::vector<std::uint8_t> message = w.take();
+  for (const int node : regroup_.reached()) {
+    if (node != mesh_->rank()) hooks_.send(node, kFinished, message);
+  }
 }
 
 // ------------------------------------------------------------------------------------ operations
@@ -145,7 +164,8 @@ void Survivors::submit(Operation* operation) {
   e.has_begun = e.is_broken_off = false;
   e.inner.state.store(Operation::State::kRunning, std::memory_order_relaxed);
   ++posted_;
-  for (const auto& [peer, why] : std::exchange(deferred_, {})) regroup_.lost(peer, why);
+  for (const auto& [peer, why] : std::exchange(deferred_, {})) give_up(peer, why);
+  ask_about_those_who_left();
   if (has_failed_ || is_frozen_) return;
   begin(posted_ - 1);
   advance();
@@ -363,13 +383,11 @@ void Survivors::sent(int peer, std::uint64_t cookie) {
   }
 }
 
+// Losses that nobody minds until there is something to do: the job may be at its end everywhere.
 void Survivors::lost(int peer, const std::string& why) {
-  if (has_failed_) return;
-  if (anybody_departed_ && is_idle() && regroup_.is_running()) {
-    deferred_.emplace_back(peer, why);
-  } else {
-    regroup_.lost(peer, why);
-  }
+  // What it had to say about a plan or a mode may be lost with it.
+  const bool may_wait = !term_ || !term_->epochs.is_agreeing();
+  gone(peer, regroup_.has_left(peer) ? Regroup::kLeftByItself : why, may_wait);
 }
 
 void Survivors::departed(int peer) {
@@ -377,17 +395,54 @@ void Survivors::departed(int peer) {
   if (has_failed_) return;
   const int place = term_->mesh.members().place_of(peer);
   if (place >= 0) term_->epochs.departed(place);
-  lost(peer, "it closed its communicator");
+  gone(peer, Regroup::kLeftByItself, true);
+}
+
+void Survivors::gone(int peer, const std::string& why, bool may_wait) {
+  if (has_failed_) return;
+  is_useless_ = true;  // were this node retired
+  if (may_wait && anybody_departed_ && is_idle() && regroup_.is_running()) {
+    deferred_.emplace_back(peer, why);
+  } else {
+    give_up(peer, why);
+  }
+}
+
+// Whether its link still works or not: what waits there to be sent is in memory of a term that is
+// about to end.
+void Survivors::give_up(int peer, const std::string& why) {
+  mesh_->dismiss(peer);
+  regroup_.lost(peer, why);
+}
+
+void Survivors::hear_goodbye(int peer, const std::vector<std::uint8_t>& message) {
+  ByteReader reader(message);
+  const std::uint64_t below = reader.number(), last = reader.number();
+  if (!reader.is_complete() || below > last) {
+    return hooks_.violation(peer, remote_error("mangled goodbye"));
+  }
+  anybody_departed_ = true;
+  last_of_[static_cast<std::size_t>(peer)] = last;
+  hear_over(peer, below);
+  if (has_failed_) return;
+  regroup_.left(peer);
+  ask_about_those_who_left();
+}
+
+// Whoever has said goodbye does not begin what comes after its last operation.
+void Survivors::ask_about_those_who_left() {
+  if (!anybody_departed_) return;
+  for (const int node : regroup_.reached()) {
+    if (last_of_[static_cast<std::size_t>(node)] >= posted_) continue;
+    is_useless_ = true;  // were this node retired
+    give_up(node, Regroup::kLeftByItself);
+  }
 }
 
 void Survivors::received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
   if (has_failed_) return;
-  if (kind == kFinished) {
-    ByteReader reader(message);
-    const std::uint64_t below = reader.number();
-    if (!reader.is_complete()) return hooks_.violation(peer, remote_error("mangled goodbye"));
-    return hear_over(peer, below);
-  }
+  if (kind == kFinished) return hear_goodbye(peer, message);
+  is_useless_ = true;  // were this node retired: others agree who goes on
   if (const Status s = regroup_.received(peer, kind, message); !s) hooks_.violation(peer, s);
 }
 

@@ -18,8 +18,14 @@
 // begin again as dense sums of gradients and residuals. A mode goes on; where one was about to
 // begin or to end, what any survivor knows to be decided holds for all.
 //
-// A node that leaves tells everybody what is over before it says goodbye, so that nobody needs it
-// for anything.
+// A node that leaves says goodbye to everybody: what is over, and the number of its last operation.
+// If all of its operations are over it goes at once, for nobody needs it for anything. In
+// shadow_sync a job may be through while rounds of its own are under way, whose results it will
+// never ask for; others have yet to begin them. Then it lingers: it goes on with those until all
+// have them, and goes then. It takes no part in any agreement on who goes on (regroup.h): if there
+// is one, those rounds are given up anyway, and it goes. So the others never fall below a quorum
+// because slower nodes are fewer than those that have finished, and an operation behind its last
+// one does not wait for it.
 //
 // Threads: the mesh's owner.
 #pragma once
@@ -59,7 +65,7 @@ class Survivors {
   static constexpr int kFanOut = 8;
   static constexpr std::uint32_t kBasis = 50;  // in a term's control channel
   static constexpr std::uint32_t kFinished =
-      51;  // outside of terms: what is over, a goodbye behind
+      51;  // outside of terms, a goodbye: what is over, and the last operation
   static bool is_mine(std::uint32_t kind) { return Regroup::is_mine(kind) || kind == kFinished; }
 
   struct Options {
@@ -98,7 +104,11 @@ class Survivors {
   void leave(const std::string& why) {
     if (is_started_) regroup_.leave(why);  // before, not everybody is there to hear it
   }
-  // The end. True if all is over and others may hear a goodbye.
+  // The job is through, and waits for none of the operations that are under way. True: others need
+  // them; end() when is_needed() no longer says so, or when there is no more patience.
+  bool retire();
+  bool is_needed() const { return is_retired_ && !is_useless_ && !has_failed_ && !is_idle(); }
+  // The end. True if others may hear a goodbye: all is over, or it was retired.
   bool end();
 
   // As MeshSink, for frames that carry a term's mark, and cookies with kTermCookie.
@@ -134,7 +144,12 @@ class Survivors {
   std::string objection(const Operation& operation) const;
   void advance();
   void tell_done();
+  void say_goodbye();
+  void hear_goodbye(int peer, const std::vector<std::uint8_t>& message);
+  void ask_about_those_who_left();
   void release(std::uint64_t below);
+  void gone(int peer, const std::string& why, bool may_wait);
+  void give_up(int peer, const std::string& why);
   void hear_over(int peer, std::uint64_t below);
   void hear_done(int peer, const FrameHeader& header);
   void send_done(int place, Way way, std::uint64_t below);
@@ -169,6 +184,7 @@ class Survivors {
   std::unique_ptr<Term> next_;                 // that was accepted, or waits for old frames
   std::vector<std::unique_ptr<Term>> former_;  // whose frames may still be under way
   bool is_started_ = false, is_frozen_ = false, has_failed_ = false, uses_lengths_ = false;
+  bool is_retired_ = false, is_useless_ = false;  // useless: the others go on without this one
 
   std::vector<Entry> entries_;
   std::uint64_t posted_ = 0, done_ = 0, released_ = 0;
@@ -181,6 +197,8 @@ class Survivors {
   std::function<void(Status)> installed_;
   std::uint64_t frozen_ns_ = 0;
   bool anybody_departed_ = false;
+  // By node: how many operations it has, if it has said goodbye.
+  std::vector<std::uint64_t> last_of_;
   // Losses that nobody minds until there is something to do.
   std::vector<std::pair<int, std::string>> deferred_;
   std::string end_reason_;  // likewise

@@ -203,7 +203,10 @@ LossRecord Survivors::loss_between(const Membership& before, const Membership& n
 std::string Survivors::describe(const LossRecord& loss) const {
   std::string who;
   for (const LossRecord::Node& node : loss.lost) {
-    who += (who.empty() ? "lost " : "; lost ") + hooks_.name_of(node.rank) + ": " + node.why;
+    const std::string name = hooks_.name_of(node.rank);
+    who += who.empty() ? "" : "; ";
+    who += regroup_.has_left(node.rank) ? name + " has closed its communicator"
+                                        : "lost " + name + ": " + node.why;
   }
   std::string line = (who.empty() ? "no node was lost" : who) +
                      printed("; %d of %d nodes go on, %.0f ms after it was noticed here", loss.left,

@@ -7,6 +7,9 @@
 //   relaxed  what a node's parameters moved by is what it got; each segment is the mean of a group
 //            of one plan that ran, or everybody's own, and then on all survivors
 //   shadow   as they moved; at steps over all nodes they are together
+//
+// Jobs may close their communicators when they have all results, each when it likes: nobody may see
+// an error then.
 #pragma once
 
 #include <algorithm>
@@ -67,6 +70,13 @@ class ModeJob {
                                    {3, 0, 2048, 2048, 2048}};
     std::vector<ModeFault> faults;
     bool is_in_place = false;
+    std::uint64_t peer_timeout_ns = 300'000'000;
+    // By node: how much longer it takes from look to look.
+    std::vector<std::uint64_t> delay_ns;
+    // By node: how long after its last result it closes. Empty: nobody does.
+    std::vector<std::uint64_t> close_ns;
+    // Not 0: so long after its close a process ends, whatever lingers in it.
+    std::uint64_t exit_ns = 0;
   };
 
   explicit ModeJob(Options options);
@@ -86,6 +96,9 @@ class ModeJob {
   std::uint64_t sparse_after_loss = 0;  // segments that were sparse among survivors
   int faults_in_switches = 0;
   int terms = 1;
+  int lingered = 0;      // nodes that closed while others needed them
+  int cut_off = 0;       // ... and ended while they still did
+  int closed_early = 0;  // nodes that closed while others had results to come
 
  private:
   struct Running {
@@ -126,6 +139,9 @@ class ModeJob {
   void post(Node& n);
   void take_results(Node& n);
   void snapshot(const Running& run, Part* part, bool is_after);
+  void close(Node& n);
+  void end(Node& n);
+  bool is_through(const Node& n) const;
   void strike(const ModeFault& f);
   void arm(const ModeFault& f);
   void switching(const Node& n);
@@ -183,6 +199,11 @@ struct ModeJob::Node final : private MeshSink {
   void departed(int peer) override { below().departed(peer); }
   void lost(int peer, const Status& why) override { below().lost(peer, why); }
 
+  std::uint64_t term() const {
+    const Membership* const members = session->membership();
+    return members == nullptr ? 0 : members->term;  // null: a loss is an error
+  }
+
   ModeJob* const all;
   const int rank;
   std::mt19937_64 random;
@@ -195,6 +216,7 @@ struct ModeJob::Node final : private MeshSink {
   std::unique_ptr<Running> next;  // being offered
   std::deque<std::unique_ptr<Running>> running;
   bool is_connected = false;
+  bool is_closing = false, has_ended = false;
   std::string failure;
 };
 
@@ -203,7 +225,7 @@ inline ModeJob::ModeJob(Options options)
       random_(options_.seed),
       network_(even_fabric(options_.nodes, 1'000'000), {.seed = options_.seed,
                                                         .jitter_ns = 100'000,
-                                                        .peer_timeout_ns = 300'000'000,
+                                                        .peer_timeout_ns = options_.peer_timeout_ns,
                                                         .poisons = true}),
       plans_(plan(even_fabric(options_.nodes, 1'000'000), 32 << 20, {})->plans) {
   plans_.relaxed = halves(options_.nodes);
@@ -272,7 +294,7 @@ inline std::unique_ptr<ModeJob::Node> ModeJob::make_node(int r) {
   o.engine.max_operations = 64 + 2 * RelaxedRun::kMaxSegments;
   o.engine.has_blocks = false;
   o.connect_timeout_ns = 5'000'000'000;
-  o.peer_timeout_ns = 300'000'000;
+  o.peer_timeout_ns = options_.peer_timeout_ns;
   o.survivors = options_.survivors;
   o.epochs.collectives = 4;
   o.epochs.shortest_ns = 0;
@@ -376,7 +398,9 @@ inline std::vector<float> ModeJob::input_of(int r, std::uint64_t step, std::size
 }
 
 inline void ModeJob::poll_later(Node& n) {
-  const std::uint64_t wait_ns = 50'000 + n.random() % 100'000;
+  const auto rank = static_cast<std::size_t>(n.rank);
+  const std::uint64_t delay_ns = options_.delay_ns.empty() ? 0 : options_.delay_ns[rank];
+  const std::uint64_t wait_ns = 50'000 + n.random() % 100'000 + delay_ns;
   network_.timers(n.rank).call_at(network_.now_ns() + wait_ns, [this, &n] { poll(n); });
 }
 
@@ -384,7 +408,53 @@ inline void ModeJob::poll(Node& n) {
   take_results(n);
   if (!n.failure.empty()) return;
   if (n.step < static_cast<std::uint64_t>(options_.steps) && n.running.size() < 4) post(n);
-  poll_later(n);
+  const bool has_all = n.step == static_cast<std::uint64_t>(options_.steps) && n.running.empty();
+  if (!has_all) return poll_later(n);
+  if (options_.close_ns.empty()) return;
+  const std::uint64_t wait_ns = options_.close_ns[static_cast<std::size_t>(n.rank)];
+  network_.timers(n.rank).call_at(network_.now_ns() + wait_ns, [this, &n] { close(n); });
+}
+
+// As Communicator::close().
+inline void ModeJob::close(Node& n) {
+  n.is_closing = true;
+  n.calls->fence();
+  closed_early += std::ranges::any_of(nodes_, [&](const auto& other) {
+    return survives(other->rank) &&
+           (other->step < static_cast<std::uint64_t>(options_.steps) || !other->running.empty());
+  });
+  if (options_.exit_ns > 0) {
+    network_.at(network_.now_ns() + options_.exit_ns, [this, &n] {
+      cut_off += !n.has_ended;
+      n.has_ended = true;
+      network_.kill(n.rank);
+    });
+  }
+  const std::uint64_t closed_ns = network_.now_ns();
+  if (!n.session->retire([this, &n, closed_ns] {
+        cut_off += network_.now_ns() - closed_ns >= options_.peer_timeout_ns;
+        end(n);
+      })) {
+    return end(n);
+  }
+  ++lingered;
+}
+
+inline void ModeJob::end(Node& n) {
+  n.has_ended = true;
+  if (n.session->end()) {
+    network_.close(n.rank);
+  } else {
+    broken("node " + std::to_string(n.rank) + " does not end well");
+    network_.mesh(n.rank).abort();
+  }
+  n.background.stop();
+}
+
+inline bool ModeJob::is_through(const Node& n) const {
+  if (!survives(n.rank)) return true;
+  if (!options_.close_ns.empty()) return n.has_ended;
+  return n.step == static_cast<std::uint64_t>(options_.steps) && n.running.empty();
 }
 
 inline void ModeJob::post(Node& n) {
@@ -426,7 +496,7 @@ inline void ModeJob::post(Node& n) {
   if (answer == RelaxedCalls::Answer::kBusy) return;
   ++n.posted;
   part.is_posted = true;
-  part.term = n.session->membership()->term;
+  part.term = n.term();
   part.is_staged = run.is_staged = answer == RelaxedCalls::Answer::kStaged;
   if (run.is_staged) {
     run.run = run.staged.run;
@@ -505,10 +575,7 @@ inline void ModeJob::take_results(Node& n) {
 inline std::string ModeJob::run() {
   constexpr std::uint64_t kLongestNs = 20'000'000'000;
   const auto is_over = [this] {
-    return std::ranges::all_of(nodes_, [this](const auto& n) {
-      return !survives(n->rank) ||
-             (n->step == static_cast<std::uint64_t>(options_.steps) && n->running.empty());
-    });
+    return std::ranges::all_of(nodes_, [this](const auto& n) { return is_through(*n); });
   };
   while (broken_.empty() && !is_over()) {
     if (!network_.step()) return "nothing moves";
@@ -741,9 +808,11 @@ inline std::string ModeJob::check_moved(const Outcome& o, std::size_t index) {
       m.asked[e] += static_cast<double>(p.input[e]) / static_cast<double>(left.size());
     }
   }
-  if (!is_full || options_.settings.momentum > 0 || std::ranges::any_of(left, [&](int r) {
-        return o.parts[r].term < nodes_[r]->session->membership()->term;
-      })) {
+  std::uint64_t latest = 0;  // who has closed may not know of it
+  for (const int r : left) latest = std::max(latest, nodes_[r]->term());
+  const bool is_of_others = latest == 0 && !lost_.empty();  // a loss that nobody had to notice
+  if (!is_full || is_of_others || options_.settings.momentum > 0 ||
+      std::ranges::any_of(left, [&](int r) { return o.parts[r].term < latest; })) {
     return "";
   }
   full_after_loss += is_late;

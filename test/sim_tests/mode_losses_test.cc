@@ -140,6 +140,115 @@ TEST(ModeLosses, TheLastOneGoesOnAlone) {
   }
 }
 
+// Nodes that are through close at very different times, from before the slowest has begun its last
+// rounds to long after it. Nobody sees an error, nobody is counted as lost, no round is given up.
+ModeJob::Options leaving(SyncMode mode, std::uint64_t seed) {
+  std::mt19937_64 random(seed * 104729 + static_cast<std::uint64_t>(mode));
+  ModeJob::Options o;
+  o.seed = seed;
+  o.settings.mode = mode;
+  o.settings.shadow_steps = 3;
+  o.settings.full_every = seed % 2 == 0 ? 7 : 1000;
+  if (seed % 4 != 0) std::erase_if(o.calls, [](const ModeCall& c) { return c.count == 100; });
+  o.steps = 24 + static_cast<int>(random() % 6);
+  o.peer_timeout_ns = 4'000'000'000;
+  for (int r = 0; r < o.nodes; ++r) {
+    o.delay_ns.push_back(random() % 2 == 0 ? 0 : random() % 1'500'000);
+    o.close_ns.push_back(random() % 3 == 0 ? 0 : random() % 2'000'000'000);
+  }
+  return o;
+}
+
+TEST(ModeLosses, NodesThatAreThroughCloseWhenTheyLike) {
+  for (const SyncMode mode : {SyncMode::kExact, SyncMode::kDsSync, SyncMode::kMoshpit,
+                              SyncMode::kShadowSync, SyncMode::kSparse}) {
+    int lingered = 0, early = 0;
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      ModeJob job(leaving(mode, seed));
+      EXPECT_EQ(job.run(), "") << name_of(mode) << ", seed " << seed;
+      EXPECT_EQ(job.terms, 1) << name_of(mode) << ", seed " << seed;
+      EXPECT_EQ(job.broken_off, 0u) << name_of(mode) << ", seed " << seed;
+      EXPECT_EQ(job.cut_off, 0) << name_of(mode) << ", seed " << seed;
+      lingered += job.lingered;
+      early += job.closed_early;
+    }
+    std::printf("%s: %d closed before all had their results, %d lingered\n", name_of(mode), early,
+                lingered);
+    if (mode == SyncMode::kShadowSync) {
+      EXPECT_GT(lingered, 8);
+      EXPECT_GT(early, 8);
+    }
+  }
+}
+
+// The same without RIFFLE_ON_LOSS=continue.
+TEST(ModeLosses, NodesCloseWhenTheyLikeWhereALossIsAnError) {
+  for (const SyncMode mode : {SyncMode::kExact, SyncMode::kDsSync, SyncMode::kMoshpit,
+                              SyncMode::kShadowSync, SyncMode::kSparse}) {
+    int lingered = 0;
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      ModeJob::Options o = leaving(mode, seed);
+      o.survivors.is_on = o.settings.survives_losses = false;
+      ModeJob job(o);
+      EXPECT_EQ(job.run(), "") << name_of(mode) << ", seed " << seed;
+      lingered += job.lingered;
+    }
+    if (mode == SyncMode::kShadowSync) {
+      EXPECT_GT(lingered, 8);
+    }
+  }
+}
+
+// Processes end soon after they have closed, with rounds under way that others need; or those take
+// longer than the peer timeout. More than half of the nodes do so before the slow ones are through,
+// which go on without a quorum of all.
+TEST(ModeLosses, NodesThatAreThroughMayVanish) {
+  int lingered = 0, cut_off = 0, broken_off = 0, terms = 0;
+  for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+    ModeJob::Options o = leaving(SyncMode::kShadowSync, seed);
+    o.settings.full_every = 1000;
+    if (seed % 3 == 0) {
+      o.peer_timeout_ns = 20'000'000;
+    } else {
+      o.exit_ns = 300'000 + seed * 50'000;
+    }
+    for (std::uint64_t& ns : o.close_ns) ns = 0;
+    ModeJob job(o);
+    EXPECT_EQ(job.run(), "") << seed;
+    lingered += job.lingered;
+    cut_off += job.cut_off;
+    broken_off += static_cast<int>(job.broken_off);
+    terms += job.terms - 1;
+  }
+  std::printf("%d lingered, %d were cut off, %d calls with parts left as they were, %d new terms\n",
+              lingered, cut_off, broken_off, terms);
+  EXPECT_GT(cut_off, 20);
+  EXPECT_GT(terms, 10);
+}
+
+// Losses at the end of a job, among goodbyes.
+TEST(ModeLosses, SomeCloseAndSomeAreLost) {
+  int lingered = 0, after = 0;
+  for (std::uint64_t seed = 1; seed <= 16; ++seed) {
+    ModeJob::Options o = leaving(SyncMode::kShadowSync, seed);
+    o.peer_timeout_ns = 300'000'000;
+    for (std::uint64_t& ns : o.close_ns) ns %= 50'000'000;
+    const auto last = static_cast<std::uint64_t>(o.steps) - 1;
+    o.faults = {{.kind = static_cast<ModeFault::Kind>(seed % 3),
+                 .node = static_cast<int>(seed % 8),
+                 .step = last - seed % 3,
+                 .delay_ns = seed * 400'000}};
+    if (seed % 2 == 0) o.exit_ns = 5'000'000;
+    ModeJob job(o);
+    EXPECT_EQ(job.run(), "") << seed;
+    lingered += job.lingered;
+    after += job.terms - 1;
+  }
+  std::printf("%d lingered, %d new terms\n", lingered, after);
+  EXPECT_GT(lingered, 10);
+  EXPECT_GT(after, 5);
+}
+
 // These checks would notice residuals that do not come back, and a node that averages what others
 // keep.
 TEST(ModeLosses, PlantedBugsAreFound) {

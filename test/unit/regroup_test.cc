@@ -1,6 +1,7 @@
 // Agreeing on who goes on after losses: quorums, partitions, losses on top of losses, coordinators
-// that die, links that are missing between some only; messages delayed at random, in order between
-// two nodes and in any order between others. Never two sides go on, nobody waits for ever.
+// that die, links that are missing between some only, nodes that say goodbye; messages delayed at
+// random, in order between two nodes and in any order between others. Never two sides go on, nobody
+// waits for ever.
 #include "plugin/collective/regroup.h"
 #include "test/sanitized.h"
 
@@ -73,6 +74,18 @@ class World {
       }
     }
   }
+  // The node needs nobody any more and says so to all it reaches; its process lives on for a while,
+  // or until it hears of an agreement that it takes no part in.
+  void say_goodbye(int rank, std::uint64_t lives_on) {
+    Node& n = *nodes_[rank];
+    if (n.is_dead || n.has_left || !n.error.empty()) return;
+    n.has_left = true;
+    for (const int peer : n.regroup->reached()) {
+      if (peer != rank) deliver(rank, peer, [this, rank, peer] { hear_goodbye(rank, peer); });
+    }
+    n.regroup->stop();
+    push(now_ + lives_on, [this, rank] { close(rank); });
+  }
   void at(std::uint64_t when, std::function<void()> f) { push(when, std::move(f)); }
 
   void run() {
@@ -87,11 +100,12 @@ class World {
 
   int size() const { return static_cast<int>(nodes_.size()); }
   bool is_dead(int r) const { return nodes_[r]->is_dead; }
+  bool has_left(int r) const { return nodes_[r]->has_left; }
   bool has_ended(int r) const { return !nodes_[r]->error.empty(); }
   const std::string& error(int r) const { return nodes_[r]->error; }
   // Lives, and is part of a term that runs.
   bool goes_on(int r) const {
-    return !is_dead(r) && !has_ended(r) && nodes_[r]->regroup->is_running();
+    return !is_dead(r) && !has_ended(r) && !has_left(r) && nodes_[r]->regroup->is_running();
   }
   const Membership& membership(int r) const { return nodes_[r]->regroup->membership(); }
   // When the last node went on or ended.
@@ -100,7 +114,7 @@ class World {
   // Everybody who lives goes on, or has ended; those who go on agree.
   void expect_settled() {
     for (int r = 0; r < size(); ++r) {
-      if (is_dead(r) || has_ended(r)) continue;
+      if (is_dead(r) || has_ended(r) || has_left(r)) continue;
       EXPECT_TRUE(goes_on(r)) << "node " << r << " still waits, in round "
                               << nodes_[r]->regroup->round();
       for (const int other : membership(r).nodes) {
@@ -127,6 +141,7 @@ class World {
     std::unique_ptr<Regroup> regroup;
     bool is_dead = false;
     bool is_frozen = false;
+    bool has_left = false;
     std::string error;
     std::set<std::uint64_t> timers;
   };
@@ -153,15 +168,35 @@ class World {
     });
   }
 
+  void deliver(int from, int to, const std::function<void()>& message) {
+    Link& l = links_[from][to];
+    if (l.is_down) return;
+    l.last_arrival = std::max(l.last_arrival, now_ + 1 + below(most_delay));
+    push(l.last_arrival, [this, from, to, message] {
+      if (!nodes_[to]->is_dead && !links_[from][to].is_down) message();
+    });
+  }
+  void hear_goodbye(int from, int to) {
+    if (!nodes_[to]->has_left) nodes_[to]->regroup->left(from);
+  }
+  // What it has sent arrives.
+  void close(int rank) {
+    if (std::exchange(nodes_[rank]->is_dead, true)) return;
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer == rank) continue;
+      push(now_ + most_delay + 1, [this, rank, peer] {
+        links_[peer][rank].is_down = links_[rank][peer].is_down = true;
+        if (!nodes_[peer]->is_dead) nodes_[peer]->regroup->lost(rank, "it closed");
+      });
+    }
+  }
+
   Regroup::Steps steps(int r) {
     Node& n = *nodes_[r];
     Regroup::Steps s;
     s.send = [this, r](int peer, std::uint32_t kind, const Regroup::Bytes& message) {
-      Link& l = links_[r][peer];
-      if (l.is_down) return;
-      l.last_arrival = std::max(l.last_arrival, now_ + 1 + below(most_delay));
-      push(l.last_arrival, [this, r, peer, kind, message] {
-        if (nodes_[peer]->is_dead || links_[r][peer].is_down) return;
+      deliver(r, peer, [this, r, peer, kind, message] {
+        if (nodes_[peer]->has_left) return close(peer);
         EXPECT_TRUE(nodes_[peer]->regroup->received(r, kind, message));
       });
     };
@@ -223,6 +258,7 @@ class World {
         std::set_intersection(membership(a).nodes.begin(), membership(a).nodes.end(),
                               membership(b).nodes.begin(), membership(b).nodes.end(),
                               std::back_inserter(common));
+        std::erase_if(common, [this](int r) { return has_left(r); });
         ASSERT_FALSE(common.empty()) << "nodes " << a << " and " << b << " go on separately";
       }
     }
@@ -354,6 +390,88 @@ TEST(Regroup, AnythingAtAnyTime) {
     }
   }
   EXPECT_GT(settled_on_fewer, cases(10'000));
+  EXPECT_GT(nobody, 100);
+}
+
+TEST(Regroup, WhoHasSaidGoodbyeDoesNotCount) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    World w(8, seed);
+    // Five of eight leave, one after the other; then one of the three that are left is killed.
+    for (int i = 0; i < 5; ++i) {
+      const int who = static_cast<int>((seed + static_cast<std::uint64_t>(i)) % 8);
+      w.at(static_cast<std::uint64_t>(i) * 3 * kMs,
+           [&w, who, seed] { w.say_goodbye(who, 1 + seed % 7 * kMs); });
+    }
+    const int victim = static_cast<int>((seed + 6) % 8);
+    w.at(14 * kMs, [&w, victim, seed] { w.kill(victim, 1 + seed % 5 * kMs); });
+    w.run();
+    w.expect_settled();
+    EXPECT_EQ(w.going_on().size(), 2u) << "seed " << seed;
+  }
+}
+
+// Who says goodbye at any moment, in agreements too, among kills, cuts and partitions.
+TEST(Regroup, GoodbyesAmongLosses) {
+  int went_on = 0, below_half = 0, nobody = 0;
+  for (std::uint64_t seed = 0; seed < cases(10'000); ++seed) {
+    std::mt19937_64 random(seed);
+    const int size = 2 + static_cast<int>(random() % 9);
+    World w(size, seed);
+    w.most_delay = 1 + random() % (20 * kMs);
+    w.most_install = 1 + random() % (50 * kMs);
+    const std::uint64_t span = 1 + random() % (200 * kMs);
+    std::set<int> leavers, killed;
+    const auto any = [&] { return static_cast<int>(random() % static_cast<unsigned>(size)); };
+    for (int i = static_cast<int>(random() % static_cast<unsigned>(size)); i > 0; --i) {
+      const int who = any();
+      leavers.insert(who);
+      const std::uint64_t lives_on = random() % 2 == 0 ? 0 : random() % (300 * kMs);
+      w.at(random() % span, [&w, who, lives_on] { w.say_goodbye(who, lives_on); });
+    }
+    const bool cuts = seed % 2 == 0;
+    if (seed % 4 == 0) {
+      std::vector<Nodes> sides(2 + random() % 2);
+      for (int r = 0; r < size; ++r) sides[random() % sides.size()].push_back(r);
+      const std::uint64_t notice = random() % (600 * kMs);
+      w.at(random() % span, [&w, sides, notice] { w.partition(sides, notice); });
+    }
+    for (int i = static_cast<int>(random() % 3); i > 0; --i) {
+      const int a = any(), b = (a + 1) % size;
+      const std::uint64_t notice = random() % 3 == 0 ? 2'000 * kMs : random() % (30 * kMs);
+      const bool kills = !cuts || random() % 2 == 0;
+      if (kills && leavers.count(a) > 0) continue;
+      if (kills) killed.insert(a);
+      w.at(random() % span, [&w, a, b, notice, kills] {
+        if (kills) {
+          w.kill(a, notice);
+        } else if (a != b) {
+          w.cut(a, b, notice);
+        }
+      });
+    }
+    w.run();
+    w.expect_settled();
+    const Nodes left = w.going_on();
+    std::set<std::uint64_t> terms;
+    for (const int r : left) terms.insert(w.membership(r).term);
+    EXPECT_LE(terms.size(), 1u);
+    const std::size_t stay = static_cast<std::size_t>(size) - leavers.size();
+    if (!cuts && 2 * killed.size() < stay) {
+      for (int r = 0; r < size; ++r) {
+        EXPECT_TRUE(killed.count(r) > 0 || leavers.count(r) > 0 || w.goes_on(r))
+            << "node " << r << ": " << w.error(r);
+      }
+    }
+    went_on += !left.empty() && left.size() < static_cast<std::size_t>(size);
+    below_half += !left.empty() && 2 * left.size() < static_cast<std::size_t>(size);
+    nobody += left.empty();
+    if (::testing::Test::HasFailure()) {
+      ADD_FAILURE() << "seed " << seed;
+      return;
+    }
+  }
+  EXPECT_GT(went_on, cases(5'000));
+  EXPECT_GT(below_half, cases(1'000));
   EXPECT_GT(nobody, 100);
 }
 
