@@ -17,7 +17,7 @@
 namespace riffle::tools {
 namespace {
 
-struct Options {
+struct ClusterArguments {
   std::string profile;
   bool neighbour = false;
   std::vector<std::string> command;
@@ -37,7 +37,7 @@ struct Options {
   _exit(report(system_error(command[0] + ": " + std::strerror(errno))));
 }
 
-int run(const Options& options) {
+int run(const ClusterArguments& options) {
   const auto profile = cluster::load_profile(options.profile, profile_folder());
   if (!profile) return report(profile.status());
   if (options.neighbour && profile->neighbour.node < 0) {
@@ -72,7 +72,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_cluster(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ClusterArguments>();
   CLI::App* sub =
       app.add_subcommand("cluster", "Run a command on every node of an emulated cluster");
   sub->add_option("--profile", options->profile, "Name in bench/profiles, or a TOML file")

@@ -9,7 +9,7 @@
 namespace riffle::tools {
 namespace {
 
-struct Options {
+struct ConfigArguments {
   bool json = false, markdown = false;
 };
 
@@ -58,7 +58,7 @@ void print_json(const std::vector<KnobInfo>& all) {
   std::printf("%s\n", array.dump(2).c_str());
 }
 
-int run(const Options& options) {
+int run(const ConfigArguments& options) {
   const auto all = knobs();
   if (options.json)
     print_json(all);
@@ -72,7 +72,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_config(CLI::App& app, int& exit_code) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ConfigArguments>();
   CLI::App* sub = app.add_subcommand("config", "Every setting: value, source, accepted values");
   auto* json = sub->add_flag("--json", o->json, "As JSON");
   sub->add_flag("--markdown", o->markdown, "As a table for documents")->excludes(json);

@@ -186,7 +186,7 @@ void check_fabric(Findings& findings) {
   for (const std::string& note : loaded->notes) findings.note(note);
 }
 
-int run(const std::string& release) {
+int diagnose(const std::string& release) {
   Findings findings;
   int code = installed_nccl();
   if (!release.empty()) {
@@ -221,7 +221,7 @@ void add_doctor(CLI::App& app, int& exit_code) {
   sub->footer(
       "Run it in the job's environment, on every node. Exit code 0: no problem; 1: problems.\n"
       "Example: srun riffle doctor --nccl 2.27.5");
-  sub->callback([release, &exit_code] { exit_code = run(*release); });
+  sub->callback([release, &exit_code] { exit_code = diagnose(*release); });
 }
 
 }  // namespace riffle::tools

@@ -10,7 +10,7 @@
 namespace riffle::tools {
 namespace {
 
-int run(const std::string& release) {
+int print(const std::string& release) {
   int code = 0;
   if (!release.empty()) {
     const auto parsed = parse_release(release);
@@ -43,7 +43,7 @@ void add_env(CLI::App& app, int& exit_code) {
   sub->footer(
       "torch.cuda.nccl.version() tells the release that PyTorch brings.\n"
       "Example: eval \"$(riffle env --nccl 2.27.5)\"");
-  sub->callback([release, &exit_code] { exit_code = run(*release); });
+  sub->callback([release, &exit_code] { exit_code = print(*release); });
 }
 
 }  // namespace riffle::tools

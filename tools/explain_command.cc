@@ -10,13 +10,13 @@
 namespace riffle::tools {
 namespace {
 
-struct Options {
+struct ExplainArguments {
   std::vector<std::string> paths;
   bool json = false;
   std::string html;
 };
 
-int run(const Options& options) {
+int run(const ExplainArguments& options) {
   const auto job = read_records(options.paths);
   if (!job) return report(job.status());
   const std::vector<Explanation> all = explain(job.value());
@@ -46,7 +46,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_explain(CLI::App& app, int& exit_code) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ExplainArguments>();
   CLI::App* sub = app.add_subcommand("explain", "What limits a running or finished job, and why");
   sub->add_option("record", o->paths, "Record files or folders, of as many nodes as there are")
       ->required();

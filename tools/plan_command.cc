@@ -15,7 +15,7 @@
 namespace riffle::tools {
 namespace {
 
-struct Options {
+struct PlanArguments {
   FabricSource source;
   std::uint64_t bytes = 16 << 20;
   int lanes = 0;
@@ -41,7 +41,7 @@ Status read_rule(const std::string& rule, PolicyQuestion& question) {
   return Status::ok();
 }
 
-int run_policy(const Options& options, const Fabric& fabric) {
+int run_policy(const PlanArguments& options, const Fabric& fabric) {
   PolicyQuestion question = options.question;
   for (const PatternMode mode :
        {PatternMode::kDsSync, PatternMode::kMoshpit, PatternMode::kShadowSync}) {
@@ -62,7 +62,7 @@ int run_policy(const Options& options, const Fabric& fabric) {
   return 0;
 }
 
-int run(const Options& options) {
+int run(const PlanArguments& options) {
   const auto fabric = read_fabric(options.source, "plan");
   if (!fabric) return report(fabric.status());
   if (!options.policy.empty()) return run_policy(options, fabric.value());
@@ -84,7 +84,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_plan(CLI::App& app, int& exit_code) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<PlanArguments>();
   CLI::App* sub =
       app.add_subcommand("plan", "The groups chosen for a network, predicted time, why");
   add_options(*sub, o->source);

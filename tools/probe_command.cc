@@ -25,7 +25,7 @@ extern char** environ;
 namespace riffle::tools {
 namespace {
 
-struct Options {
+struct ProbeArguments {
   std::vector<std::string> hosts;
   std::string ssh = "ssh -o BatchMode=yes -o ConnectTimeout=10 -T";
   std::string riffle, rendezvous, svg, fabric;
@@ -90,7 +90,7 @@ Status check_hosts(const std::vector<std::string>& hosts) {
   return Status::ok();
 }
 
-Status launch_peers(const Options& options, Crew& crew) {
+Status launch_peers(const ProbeArguments& options, Crew& crew) {
   if (Status s = check_hosts(options.hosts); !s) return s;
   std::vector<std::string> launcher = words_of(options.ssh);
   if (launcher.empty()) return invalid_argument("--ssh: a command is missing");
@@ -104,14 +104,15 @@ Status launch_peers(const Options& options, Crew& crew) {
 }
 
 // Rank 0 of a launch: its own peer is a child, as ssh's would be.
-Status gather_peers(const Options& options, const Launch& launch, const Fd& door, Crew& crew) {
+Status gather_peers(const ProbeArguments& options, const Launch& launch, const Fd& door,
+                    Crew& crew) {
   crew.launch("rank 0", {}, {this_command(), "probe", "--peer"});
   let_in(door, launch.meeting.secret, launch.size, options.timeout_ms(), crew);
   return Status::ok();
 }
 
 // Where nothing in the environment says where to meet, the launcher's PMIx server does.
-Status meet_by_pmix(const Options& options, Launch& launch) {
+Status meet_by_pmix(const ProbeArguments& options, Launch& launch) {
   if (launch.rank == 0) {
     fill_random(launch.meeting.secret.data(), launch.meeting.secret.size());
     for (const NicAddress& a : devices()[0].addresses) {
@@ -135,7 +136,7 @@ Status meet_by_pmix(const Options& options, Launch& launch) {
   return Status::ok();
 }
 
-int show(const Options& options, const ProbeFindings& found) {
+int show(const ProbeArguments& options, const ProbeFindings& found) {
   const std::string text = options.json ? to_json(found) + "\n" : to_text(found, Colours(stdout));
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
@@ -149,7 +150,7 @@ int show(const Options& options, const ProbeFindings& found) {
   return code;
 }
 
-int run(const Options& options) {
+int run(const ProbeArguments& options) {
   signal(SIGPIPE, SIG_IGN);
   setenv("RIFFLE_LOG", "warn", 0);
   unsetenv("RIFFLE_FABRIC");  // what is to be found
@@ -191,7 +192,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_probe(CLI::App& app, int& exit_code) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ProbeArguments>();
   CLI::App* sub = app.add_subcommand(
       "probe", "The network between hosts: rates, racks, slow links, measured without a job");
   sub->add_option("hosts", o->hosts, "Hosts as ssh knows them; none under srun, mpirun, torchrun");

@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t kNoSeed = ~std::uint64_t{0};
 constexpr std::size_t kShownLinks = 5;
 
-struct Options {
+struct SimArguments {
   std::uint64_t seed = kNoSeed, seeds = 0, from = 1;
   bool traces = false;
   FabricSource source;
@@ -57,7 +57,7 @@ bool play_one(std::uint64_t seed, bool is_loud, bool traces = false) {
   return outcome.broken.empty();
 }
 
-int soak(const Options& o) {
+int soak(const SimArguments& o) {
   keep_sessions_quiet();
   using Clock = std::chrono::steady_clock;
   std::uint64_t broken = 0;
@@ -76,7 +76,7 @@ int soak(const Options& o) {
   return broken == 0 ? 0 : kFailed;
 }
 
-PlanOptions plan_options(const Options& o) {
+PlanOptions plan_options(const SimArguments& o) {
   PlanOptions options;
   options.max_lanes = static_cast<int>(config().lanes);
   options.only = o.plan.empty() ? config().plan : o.plan;
@@ -84,7 +84,7 @@ PlanOptions plan_options(const Options& o) {
 }
 
 // Connect with probing, then one all-reduce by the plan on what was found.
-int probe_of(const Options& o) {
+int probe_of(const SimArguments& o) {
   const auto fabric = read_fabric(o.source, "sim");
   if (!fabric) return report(fabric.status());
   constexpr int kChunks = 64, kManyNodes = 128;  // every node's memory is here
@@ -120,7 +120,7 @@ int probe_of(const Options& o) {
   return 0;
 }
 
-int time_of(const Options& o) {
+int time_of(const SimArguments& o) {
   const auto fabric = read_fabric(o.source, "sim");
   if (!fabric) return report(fabric.status());
   const auto choice = plan(fabric.value(), o.bytes, plan_options(o));
@@ -151,7 +151,7 @@ int time_of(const Options& o) {
   return 0;
 }
 
-int run(const Options& o) {
+int run(const SimArguments& o) {
   if (o.seed != kNoSeed) return play_one(o.seed, true, o.traces) ? 0 : kFailed;
   if (o.seeds > 0) return soak(o);
   if (o.source.file.empty() && o.source.profile.empty()) {
@@ -163,7 +163,7 @@ int run(const Options& o) {
 }  // namespace
 
 void add_sim(CLI::App& app, int& exit_code) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<SimArguments>();
   CLI::App* sub = app.add_subcommand(
       "sim", "The engine on a simulated network: random faults, or the time of an all-reduce");
   sub->add_option("--seed", o->seed, "Play one random scenario and say what happened");

@@ -18,7 +18,7 @@
 namespace riffle::tools {
 namespace {
 
-struct Options {
+struct TopoArguments {
   std::string hwloc_xml, fabric, svg, nccl_xml, record;
   bool json = false;
 };
@@ -38,7 +38,7 @@ std::vector<NcclNet> nccl_nets(const topo::View& view) {
   return nets;
 }
 
-Result<topo::View> look(const Options& options) {
+Result<topo::View> look(const TopoArguments& options) {
   if (options.hwloc_xml.empty()) return topo::view_of_this_machine();
   if (Status s = topo::try_machine_file(options.hwloc_xml); !s) return s;
   Result<Machine> machine = read_machine_xml(options.hwloc_xml);
@@ -47,7 +47,7 @@ Result<topo::View> look(const Options& options) {
                        std::filesystem::path(options.hwloc_xml).filename().string());
 }
 
-int run(const Options& options) {
+int run(const TopoArguments& options) {
   if (!options.record.empty()) {
     if (!options.hwloc_xml.empty()) {
       return report(invalid_argument("--record writes this machine: it goes without --hwloc-xml"));
@@ -84,7 +84,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_topo(CLI::App& app, int& exit_code) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<TopoArguments>();
   CLI::App* sub = app.add_subcommand(
       "topo", "This machine and the network: NICs, GPUs, distances, what Riffle uses and why");
   sub->add_flag("--json", o->json, "Everything as JSON");
