@@ -95,11 +95,13 @@ Bytes contents(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-// The kept inputs in the order of their names, so that cases do not depend on the file system.
-std::vector<std::filesystem::path> corpus() {
+// The kept inputs, in the folder with the program's name, in the order of their names, so that
+// cases do not depend on the file system.
+std::vector<std::filesystem::path> corpus(const char* program) {
   std::vector<std::filesystem::path> files;
-  if (std::filesystem::is_directory(RIFFLE_FUZZ_CORPUS)) {
-    for (const auto& entry : std::filesystem::directory_iterator(RIFFLE_FUZZ_CORPUS)) {
+  const auto folder = RIFFLE_FUZZ_CORPUS / std::filesystem::path(program).filename();
+  if (std::filesystem::is_directory(folder)) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       files.push_back(entry.path());
     }
   }
@@ -134,7 +136,7 @@ int write_seeds(const std::filesystem::path& folder) {
 int run(const char* program) {
   const std::uint64_t first = number_from("RIFFLE_TEST_FUZZ_SEED", 1);
   const std::uint64_t cases = number_from("RIFFLE_TEST_FUZZ_CASES", 20000);
-  const auto kept = corpus();
+  const auto kept = corpus(program);
   if (const int failed = run_files(program, kept)) return failed;
   std::vector<Bytes> from = seeds();
   for (const auto& file : kept) from.push_back(contents(file));
