@@ -11,6 +11,7 @@
 
 #include "plugin/config/config.h"
 #include "plugin/config/fault_log.h"
+#include "test/sanitized.h"
 
 namespace riffle {
 namespace {
@@ -111,13 +112,20 @@ TEST_F(LogTest, LinesStayWholeBetweenThreadsAndAFork) {
   const auto write_lines = [] {
     for (int i = 0; i < kLines; ++i) log_warn("one whole line");
   };
+  const auto fork_writer = [&] {
+    const pid_t child = fork();
+    if (child == 0) {
+      write_lines();
+      raise(
+          SIGKILL);  // an exit would let thread sanitizer report the parent's threads into the pipe
+    }
+    return child;
+  };
+  // A sanitizer's allocator may be locked by a thread that the child does not have.
+  const pid_t early = kIsSanitized ? fork_writer() : -1;
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) threads.emplace_back(write_lines);
-  const pid_t child = fork();
-  if (child == 0) {
-    write_lines();
-    raise(SIGKILL);  // an exit would let thread sanitizer report the parent's threads into the pipe
-  }
+  const pid_t child = kIsSanitized ? early : fork_writer();
   for (std::thread& thread : threads) thread.join();
   int status = -1;
   waitpid(child, &status, 0);
