@@ -100,6 +100,11 @@ Communicator::~Communicator() {
 
 void Communicator::fence(const void* base, std::size_t size) {
   reactor_->run_and_wait([&] {
+    // What was under way when it failed may still wait to be sent, though its requests are over.
+    if (has_failed_) {
+      if (mesh_) mesh_->abort();
+      return;
+    }
     const auto* begin = static_cast<const std::byte*>(base);
     for (Request& r : requests_) {
       if (r.operation.state.load(std::memory_order_acquire) != Operation::State::kRunning) continue;
@@ -353,6 +358,7 @@ void Communicator::connect_is_over(Status outcome, const std::string& aside) {
 }
 
 void Communicator::failed(const std::string& why) {
+  has_failed_ = true;
   if (recording_) recording_->failed(why);
   {
     const std::lock_guard lock(error_mutex_);

@@ -103,6 +103,7 @@ class Communicator final : private Reactor::WakeHandler {
   PlanBasis basis_;  // node 0: what was planned for
   std::uint64_t operations_ = 0;
   bool lingers_ = false;  // nobody else holds it: it ends itself
+  bool has_failed_ = false;
   std::unique_ptr<Session> session_;
   std::optional<Fabric> network_;  // node 0: as probed
   std::optional<Racks> racks_;     // node 0: from a topology file

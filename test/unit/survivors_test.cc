@@ -114,13 +114,20 @@ class SurvivorsTest : public ::testing::Test {
   void work(int rank, coll::Communicator* c, bool in_place) {
     std::vector<float> send[kOutstanding], recv[kOutstanding];
     coll::Request* requests[kOutstanding] = {};
+    const auto end_with = [&](const Status& why) {  // as NCCL: memory is deregistered, then goes
+      for (int i = 0; i < kOutstanding; ++i) {
+        coll::fence(c, send[i].data(), kCount * sizeof(float));
+        coll::fence(c, recv[i].data(), kCount * sizeof(float));
+      }
+      give_up(rank, why.message());
+    };
     auto last = Clock::now();
     for (int call = 0; call < kCalls + kOutstanding; ++call) {
       const int slot = call % kOutstanding;
       if (call >= kOutstanding) {
         while (true) {
           const Result<bool> done = coll::test(requests[slot], nullptr);
-          if (!done) return give_up(rank, done.status().message());
+          if (!done) return end_with(done.status());
           if (*done) break;
           std::this_thread::sleep_for(20us);
         }
@@ -140,7 +147,7 @@ class SurvivorsTest : public ::testing::Test {
       while (true) {
         Result<coll::Request*> q =
             coll::all_reduce(c, from, recv[slot].data(), kCount, type_, ReduceOp::kSum);
-        if (!q) return give_up(rank, q.status().message());
+        if (!q) return end_with(q.status());
         requests[slot] = *q;
         if (*q != nullptr) break;
         std::this_thread::sleep_for(20us);
