@@ -102,6 +102,7 @@ void Communicator::fence(const void* base, std::size_t size) {
   reactor_->run_and_wait([&] {
     // What was under way when it failed may still wait to be sent, though its requests are over.
     if (has_failed_) {
+      if (relaxed_) relaxed_->fence();
       if (mesh_) mesh_->abort();
       return;
     }
