@@ -73,7 +73,7 @@ TEST(RelaxedCalls, ANodeThatIsNotSureOfACallKeepsItsOwnAndAllGoExact) {
   EXPECT_EQ(job.counts(5).doubts, 2u);
   EXPECT_EQ(job.counts(5).mismatches, 0u);
   // The end: one more step, over all nodes; from then on all sums are exact.
-  for (int i = 0; i < 20 && job.changes.size() < 2; ++i) ASSERT_EQ(job.run(1), "");
+  for (int i = 0; i < 40 && job.changes.size() < 2; ++i) ASSERT_EQ(job.run(1), "");
   ASSERT_EQ(job.changes.size(), 2u);
   EXPECT_EQ(job.changes[1].mode, SyncMode::kExact);
   EXPECT_NE(job.changes[1].cause.find("events were lost"), std::string::npos)
@@ -129,7 +129,7 @@ TEST(RelaxedCalls, CallsInThePlacesOfOthersArePassedOnWhole) {
     ASSERT_EQ(job.changes.size(), 1u);
     EXPECT_EQ(job.relaxed_elements(), relaxed + 9400) << "in the mode still";
     for (int r = 0; r < kNodes; ++r) EXPECT_EQ(job.counts(r).doubts, 4u) << r;
-    for (int i = 0; i < 20 && job.changes.size() < 2; ++i) ASSERT_EQ(job.run(1), "");
+    for (int i = 0; i < 40 && job.changes.size() < 2; ++i) ASSERT_EQ(job.run(1), "");
     ASSERT_EQ(job.changes.size(), 2u);
     EXPECT_EQ(job.changes[1].mode, SyncMode::kExact);
   }

@@ -109,7 +109,11 @@ class RelaxedJob {
   }
 
   // The calls of a later step may be others.
-  void change_calls(std::vector<JobCall> calls) { options_.calls = std::move(calls); }
+  void change_calls(std::vector<JobCall> calls) {
+    calls_before_ += (steps_begun_ - changed_in_) * options_.calls.size();
+    changed_in_ = steps_begun_;
+    options_.calls = std::move(calls);
+  }
   // Other buckets, all of them, in calls of the same shapes: what runs is not of one mind with it.
   void move_buckets(std::vector<JobCall> calls) {
     change_calls(std::move(calls));
@@ -366,10 +370,12 @@ class RelaxedJob {
       if (outcome.staged != 0 && outcome.staged != kNodes) return "not all alike" + where;
       // A mode begins with the first call that is staged, wherever in the job's step that is. (A
       // call that is no large sum is never staged.)
-      const std::uint64_t number = step * options_.calls.size() + index;
+      const std::uint64_t number =
+          calls_before_ + (step - changed_in_) * options_.calls.size() + index;
       const bool is_relaxed = outcome.staged > 0;
       if (is_relaxed && !first_call_) {
         first_call_ = number;
+        mode_calls_ = options_.calls;
         state_.clear();
         asked_.clear();
         shadow_.clear();
@@ -428,7 +434,7 @@ class RelaxedJob {
   std::uint64_t last_step() const {
     for (const ModeChange& c : changes) {
       if (c.mode != SyncMode::kExact || c.first_call < *first_call_) continue;
-      return (c.first_call - *first_call_ + options_.calls.size() - 1) / options_.calls.size();
+      return (c.first_call - *first_call_ + mode_calls_.size() - 1) / mode_calls_.size();
     }
     return ~0ull;
   }
@@ -448,7 +454,7 @@ class RelaxedJob {
     return options_.settings.mode == SyncMode::kShadowSync || options_.settings.momentum > 0;
   }
   std::string check_moved(const Outcome& o, std::uint64_t since, std::size_t index) {
-    const std::uint64_t step = since / options_.calls.size();
+    const std::uint64_t step = since / mode_calls_.size();
     const std::uint64_t every = options_.settings.full_every;
     const bool is_full = step == last_step() || (every > 0 && step % every == every - 1);
     const bool has_momentum = options_.settings.momentum > 0;
@@ -490,17 +496,17 @@ class RelaxedJob {
   }
   // The first lane of a call whose place is `since` calls after the mode's beginning.
   std::uint64_t first_lane(std::uint64_t since, std::size_t index) const {
-    const std::size_t period = options_.calls.size();
+    const std::size_t period = mode_calls_.size();
     std::uint64_t lane = 0;
     for (std::size_t i = 0; i < since % period; ++i) {
-      const JobCall& c = options_.calls[(index + period - since % period + i) % period];
+      const JobCall& c = mode_calls_[(index + period - since % period + i) % period];
       if (is_large(c)) lane += (c.valid + segment_of(c.valid) - 1) / segment_of(c.valid);
     }
     return lane;
   }
 
   std::string check_shadow(const Outcome& o, std::uint64_t since, std::size_t index) {
-    const std::uint64_t step = since / options_.calls.size();
+    const std::uint64_t step = since / mode_calls_.size();
     const std::uint64_t every = options_.settings.full_every;
     auto& reference = shadow_[index];
     if (!reference) {
@@ -521,7 +527,7 @@ class RelaxedJob {
 
   // `since`: calls since the mode began.
   std::string check_relaxed(const Outcome& o, std::uint64_t since, std::size_t index) {
-    const std::size_t period = options_.calls.size();
+    const std::size_t period = mode_calls_.size();
     const std::uint64_t step = since / period;
     auto& state = state_[index];
     if (state.empty()) state.assign(kNodes, std::vector<double>(o.call.valid, 0));
@@ -611,7 +617,9 @@ class RelaxedJob {
   std::map<std::pair<std::uint64_t, std::size_t>, Outcome> outcomes_;
 
   // The reference.
-  std::optional<std::uint64_t> first_call_;
+  std::uint64_t calls_before_ = 0, changed_in_ = 0;  // change_calls(): earlier calls, the step
+  std::optional<std::uint64_t> first_call_;           // of the mode
+  std::vector<JobCall> mode_calls_;                   // those of a step when it began
   bool are_buckets_moved_ = false;
   std::map<std::size_t, std::vector<std::vector<double>>> state_;  // by call, node, element
   std::uint64_t relaxed_elements_ = 0;
