@@ -76,7 +76,7 @@ void Epochs::start(const PlanSet& plans, const PlanBasis& basis) {
   hysteresis_.emplace(basis.fabric);
   plans_ = std::make_shared<const PlanSet>(plans);
   counted_ = hooks_.count();
-  tell_racks(basis.fabric);
+  tell_network(basis);
 }
 
 void Epochs::stop() {
@@ -93,26 +93,40 @@ void Epochs::departed(int peer) {
   if (sync_) sync_->departed(peer);
 }
 
-// Everybody has to know who is behind a limited uplink.
-void Epochs::tell_racks(const Fabric& fabric) {
-  const auto is_limited = [](const RackLink& r) { return r.up_kbps > 0 || r.down_kbps > 0; };
-  if (std::none_of(fabric.racks.begin(), fabric.racks.end(), is_limited)) return;
+// Everybody has to know who is behind a limited uplink and how fast the own link is.
+void Epochs::tell_network(const PlanBasis& basis) {
+  const Fabric& fabric = basis.fabric;
+  const bool has_uplinks =
+      std::any_of(fabric.racks.begin(), fabric.racks.end(),
+                  [](const RackLink& r) { return r.up_kbps > 0 || r.down_kbps > 0; });
+  if (basis.is_nominal && !has_uplinks) return;
   ByteWriter w;
-  for (const NodeLink& node : fabric.nodes) w.number(static_cast<std::uint64_t>(node.rack));
-  (void)take_racks(w.take());
+  for (const NodeLink& node : fabric.nodes) {
+    w.number(has_uplinks ? static_cast<std::uint64_t>(node.rack) : 0);
+    w.number(basis.is_nominal ? 0 : static_cast<std::uint64_t>(node.out_kbps));
+    w.number(basis.is_nominal ? 0 : static_cast<std::uint64_t>(node.in_kbps));
+  }
+  (void)take_network(w.take());
 }
 
-Status Epochs::take_racks(const std::vector<std::uint8_t>& message) {
+Status Epochs::take_network(const std::vector<std::uint8_t>& message) {
+  struct Node {
+    std::uint64_t rack, out_kbps, in_kbps;
+  };
   ByteReader reader(message);
-  std::vector<std::uint64_t> racks(mesh_->size());
-  for (std::uint64_t& rack : racks) rack = reader.number();
-  if (!reader.is_complete()) return remote_error("mangled message about racks");
-  std::vector<bool> is_far(mesh_->size());
-  for (int peer = 0; peer < mesh_->size(); ++peer) {
-    is_far[peer] = racks[peer] != racks[mesh_->rank()];
+  std::vector<Node> nodes(mesh_->size());
+  for (Node& node : nodes) {
+    node.rack = reader.number();
+    node.out_kbps = reader.number();
+    node.in_kbps = reader.number();
   }
+  if (!reader.is_complete()) return remote_error("mangled message about the network");
+  const Node& own = nodes[mesh_->rank()];
+  std::vector<bool> is_far(mesh_->size());
+  for (int peer = 0; peer < mesh_->size(); ++peer) is_far[peer] = nodes[peer].rack != own.rack;
   meter_.set_far(std::move(is_far));
-  for (const int child : children_) channel_->send(child, FrameType::kControl, kRacks, message);
+  meter_.set_own_rate(own.out_kbps, own.in_kbps);
+  for (const int child : children_) channel_->send(child, FrameType::kControl, kNetwork, message);
   return Status::ok();
 }
 
@@ -158,12 +172,13 @@ void Epochs::sample() {
     // A link that is gone has nothing.
     const auto more = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
     samples_[peer] = {more(is.out_bytes, was.out_bytes), more(is.in_bytes, was.in_bytes),
-                      more(is.busy_ns, was.busy_ns), is.peer_calls_us_slow};
+                      more(is.busy_ns, was.busy_ns), is.of_peer.receiver_is_slow,
+                      is.of_peer.sender_is_full};
     any |= samples_[peer].out_bytes > 0 || samples_[peer].in_bytes > 0;
   }
   if (took > 0) meter_.add(took, samples_);
   for (int peer = 0; peer < mesh_->size(); ++peer) {
-    if (peer != mesh_->rank()) mesh_->mark_slow(peer, meter_.blocked_by(peer));
+    if (peer != mesh_->rank()) mesh_->hint(peer, {meter_.blocked_by(peer), meter_.is_full()});
   }
   idle_samples_ = any ? 0 : idle_samples_ + 1;
   if (idle_samples_ < kIdleSamples) {
@@ -207,7 +222,7 @@ Status Epochs::received(int peer, std::uint32_t kind, const std::vector<std::uin
   }
   if (sync_ && sync_->is_mine(kind)) return sync_->received(peer, kind, message);
   if (switch_.is_mine(kind)) return switch_.received(peer, kind, message);
-  if (kind == kRacks && !is_root() && peer == parent()) return take_racks(message);
+  if (kind == kNetwork && !is_root() && peer == parent()) return take_network(message);
   ByteReader reader(message);
   const std::uint64_t epoch = reader.number();
   if (kind == kAsk && !is_root() && peer == parent() && reader.is_complete()) {

@@ -63,9 +63,9 @@ struct EpochHooks {
 
 class Epochs {
  public:
-  static constexpr std::uint32_t kAsk = 30, kRates = 31, kRacks = 32;
+  static constexpr std::uint32_t kAsk = 30, kRates = 31, kNetwork = 32;
   bool is_mine(std::uint32_t kind) const {
-    return (kind >= kAsk && kind <= kRacks) || switch_.is_mine(kind) ||
+    return (kind >= kAsk && kind <= kNetwork) || switch_.is_mine(kind) ||
            (sync_ && sync_->is_mine(kind));
   }
 
@@ -94,8 +94,8 @@ class Epochs {
   int parent() const { return (mesh_->rank() - 1) / 2; }
   bool is_on() const { return is_started_ && !is_over_ && options_.collectives > 0; }
 
-  void tell_racks(const Fabric& fabric);
-  Status take_racks(const std::vector<std::uint8_t>& message);
+  void tell_network(const PlanBasis& basis);
+  Status take_network(const std::vector<std::uint8_t>& message);
   void sample();
   void sample_later();
   void ask();

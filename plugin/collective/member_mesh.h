@@ -43,8 +43,8 @@ class MemberMesh final : public Mesh {
   void send(int peer, const FrameHeader& header, std::span<const std::byte> payload,
             std::uint64_t cookie, std::uint64_t priority) override;
   LinkActivity activity(int peer) override { return whole_->activity(members_.nodes[peer]); }
-  void mark_slow(int peer, bool is_slow) override {
-    if (!is_frozen_) whole_->mark_slow(members_.nodes[peer], is_slow);
+  void hint(int peer, RateHints hints) override {
+    if (!is_frozen_) whole_->hint(members_.nodes[peer], hints);
   }
   void dismiss(int peer) override { whole_->dismiss(members_.nodes[peer]); }
   std::uint64_t now_ns() const override { return whole_->now_ns(); }

@@ -20,7 +20,7 @@ enum : std::size_t {
   kCreditClassAt = 48,
   kCreditsAt = 50,
   kPayloadCrcAt = 52,
-  kHintsAt = 56,  // bit 0: receiver_is_slow; the others are zero
+  kHintsAt = 56,  // bit 0: receiver_is_slow, 1: sender_is_full; the others are zero
   kHeaderCrcAt = 60,
 };
 
@@ -41,7 +41,8 @@ FrameBytes encode(const FrameHeader& header) {
   put(&bytes[kCreditClassAt], header.credit_class);
   put(&bytes[kCreditsAt], header.credits);
   put(&bytes[kPayloadCrcAt], header.payload_crc);
-  put(&bytes[kHintsAt], std::uint32_t{header.receiver_is_slow});
+  put(&bytes[kHintsAt], std::uint32_t{header.hints.receiver_is_slow} |
+                            std::uint32_t{header.hints.sender_is_full} << 1);
   put(&bytes[kHeaderCrcAt], crc32c(bytes.data(), kHeaderCrcAt));
   return bytes;
 }
@@ -74,7 +75,8 @@ Result<FrameHeader> decode(const FrameBytes& bytes) {
   header.credit_class = get<std::uint16_t>(&bytes[kCreditClassAt]);
   header.credits = get<std::uint16_t>(&bytes[kCreditsAt]);
   header.payload_crc = get<std::uint32_t>(&bytes[kPayloadCrcAt]);
-  header.receiver_is_slow = (get<std::uint32_t>(&bytes[kHintsAt]) & 1) != 0;
+  const auto hints = get<std::uint32_t>(&bytes[kHintsAt]);
+  header.hints = {(hints & 1) != 0, (hints & 2) != 0};
   if (header.length > kMaxFramePayload) {
     return remote_error("frame of " + std::to_string(header.length) + " payload bytes, at most " +
                         std::to_string(kMaxFramePayload) + " are allowed");

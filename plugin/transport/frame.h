@@ -15,7 +15,7 @@
 namespace riffle {
 
 inline constexpr std::uint32_t kFrameMagic = 0x314c4652;     // "RFL1"
-inline constexpr std::uint8_t kFrameVersion = 2;             // a change of meaning changes this
+inline constexpr std::uint8_t kFrameVersion = 3;             // a change of meaning changes this
 inline constexpr std::uint32_t kMaxFramePayload = 4u << 20;  // bytes
 
 enum class FrameType : std::uint8_t {
@@ -32,6 +32,13 @@ enum class FrameType : std::uint8_t {
   kLength = 11,    // asks, or tells, how many elements of a call are valid (collective/lengths.h)
 };
 
+// What the sender of a frame says of the link, for measuring (topology/probe/passive.h).
+struct RateHints {
+  bool receiver_is_slow = false;  // what the sender has for this receiver waits for it
+  bool sender_is_full = false;    // the sender receives as much as its own link takes
+  bool operator==(const RateHints&) const = default;
+};
+
 struct FrameHeader {
   FrameType type = FrameType::kData;
   std::uint16_t flags = 0;
@@ -44,7 +51,7 @@ struct FrameHeader {
   std::uint16_t credit_class = 0;  // flow control: `credits` frames of this class may follow
   std::uint16_t credits = 0;
   std::uint32_t payload_crc = 0;  // CRC32C of the payload if RIFFLE_PAYLOAD_CRC, else 0
-  bool receiver_is_slow = false;  // what the sender has for this receiver waits for it; a hint
+  RateHints hints;
 };
 
 inline constexpr std::size_t kFrameHeaderBytes = 64;

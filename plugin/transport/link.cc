@@ -182,7 +182,7 @@ TxFrame* Link::next_frame(Stream& stream) {
     return &own;
   }
   if (TxFrame* const frame = queue_.pop()) {
-    frame->header.receiver_is_slow = marks_slow_;
+    frame->header.hints = hints_;
     return frame;
   }
   // Goodbye once nothing of ours is on its way in this stream.
@@ -218,7 +218,7 @@ Status Link::arrived(const FrameHeader& header, std::byte* payload) {
     return remote_error("payload damaged (CRC32C does not match)");
   }
   ++frames_received_;
-  peer_calls_us_slow_ = header.receiver_is_slow;
+  hints_of_peer_ = header.hints;
   sink_->arrived(header, payload);
   return Status::ok();
 }
@@ -273,7 +273,7 @@ LinkActivity Link::activity() {
   busy_ns_ += busiest_ns;
   sum.in_bytes = bytes_received();
   sum.busy_ns = busy_ns_;
-  sum.peer_calls_us_slow = peer_calls_us_slow_;
+  sum.of_peer = hints_of_peer_;
   return sum;
 }
 

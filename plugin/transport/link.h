@@ -60,7 +60,7 @@ class Link final : public std::enable_shared_from_this<Link>,
 
   // As in Mesh.
   LinkActivity activity();
-  void mark_slow(bool is_slow) { marks_slow_ = is_slow; }
+  void hint(RateHints hints) { hints_ = hints; }
 
   std::uint64_t bytes_sent() const;
   std::uint64_t bytes_received() const;
@@ -106,8 +106,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   std::uint64_t tick_timer_ = 0;
   std::uint64_t drain_timer_ = 0;
   std::uint64_t drained_to_ = 0;  // bytes_sent() when the drain timer was set
-  bool marks_slow_ = false;
-  bool peer_calls_us_slow_ = false;
+  RateHints hints_, hints_of_peer_;
   std::uint64_t busy_ns_ = 0;
   std::uint64_t frames_sent_ = 0;
   std::uint64_t frames_received_ = 0;

@@ -44,8 +44,8 @@ class MeshSink {
 struct LinkActivity {
   std::uint64_t out_bytes = 0;  // delivered, not only queued
   std::uint64_t in_bytes = 0;
-  std::uint64_t busy_ns = 0;        // the network had something of ours that it had not delivered
-  bool peer_calls_us_slow = false;  // its latest frame had receiver_is_slow
+  std::uint64_t busy_ns = 0;  // the network had something of ours that it had not delivered
+  RateHints of_peer;          // in its latest frame
 };
 
 inline constexpr std::uint64_t kUrgent = 0;  // a priority: before all data
@@ -70,8 +70,8 @@ class Mesh {
   // For measuring (topology/probe/passive.h); cheap enough for every few milliseconds. A mesh that
   // cannot tell says zero.
   virtual LinkActivity activity(int /*peer*/) { return {}; }
-  // Marks all further frames to this peer with receiver_is_slow, or none.
-  virtual void mark_slow(int /*peer*/, bool /*is_slow*/) {}
+  // Goes with all further frames to this peer.
+  virtual void hint(int /*peer*/, RateHints /*hints*/) {}
 
   // Closes the link to one peer: what was sent to it still goes out, with a goodbye behind it, but
   // nothing more comes from it, no payload of its frames is touched, and sent() comes no more.

@@ -47,8 +47,8 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
     Link* const link = at(peer).link();
     return link != nullptr ? link->activity() : LinkActivity{};
   }
-  void mark_slow(int peer, bool is_slow) override {
-    if (Link* const link = at(peer).link()) link->mark_slow(is_slow);
+  void hint(int peer, RateHints hints) override {
+    if (Link* const link = at(peer).link()) link->hint(hints);
   }
   void dismiss(int peer) override { at(peer).close(); }
   void abort() override {

@@ -73,7 +73,7 @@ class BusyMesh final : public Mesh {
     a.out_bytes += bytes;
     a.in_bytes += bytes;
     a.busy_ns += is_limit || (contended_ && peer == kSlow) ? ns : 0;
-    a.peer_calls_us_slow = is_slow;
+    a.of_peer.receiver_is_slow = is_slow;
     return a;
   }
 

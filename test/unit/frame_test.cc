@@ -51,7 +51,7 @@ FrameHeader random_header(std::mt19937_64& random) {
           .credit_class = static_cast<std::uint16_t>(random()),
           .credits = static_cast<std::uint16_t>(random()),
           .payload_crc = static_cast<std::uint32_t>(random()),
-          .receiver_is_slow = random() % 2 == 0};
+          .hints = {random() % 2 == 0, random() % 2 == 0}};
 }
 
 TEST(Frame, RandomHeadersComeBackAsTheyWere) {
@@ -71,7 +71,7 @@ TEST(Frame, RandomHeadersComeBackAsTheyWere) {
     EXPECT_EQ(in.credit_class, out->credit_class);
     EXPECT_EQ(in.credits, out->credits);
     EXPECT_EQ(in.payload_crc, out->payload_crc);
-    EXPECT_EQ(in.receiver_is_slow, out->receiver_is_slow);
+    EXPECT_EQ(in.hints, out->hints);
   }
 }
 
@@ -87,12 +87,12 @@ TEST(Frame, TheLayoutOnTheWireStaysWhatItIs) {
                                .credit_class = 0x7172,
                                .credits = 0x8182,
                                .payload_crc = 0x91929394,
-                               .receiver_is_slow = true});
+                               .hints = {true, true}});
   const std::vector<std::uint8_t> expected = {
-      'R',  'F',  'L',  '1',  2,    1,    0x02, 0x01, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12,
+      'R',  'F',  'L',  '1',  3,    1,    0x02, 0x01, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12,
       0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21, 0x38, 0x37, 0x36, 0x35, 0x34, 0x33,
       0x32, 0x31, 0x48, 0x47, 0x46, 0x45, 0x44, 0x43, 0x42, 0x41, 0x54, 0x53, 0x52, 0x51, 0x63,
-      0x62, 0x21, 0,    0x72, 0x71, 0x82, 0x81, 0x94, 0x93, 0x92, 0x91, 1,    0,    0,    0};
+      0x62, 0x21, 0,    0x72, 0x71, 0x82, 0x81, 0x94, 0x93, 0x92, 0x91, 3,    0,    0,    0};
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), b.begin()));
 }
 

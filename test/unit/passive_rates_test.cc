@@ -24,6 +24,7 @@ struct Traffic {
   double out_kbps = 0, in_kbps = 0;  // over all peers
   int busy_peers = 0;                // from peer 1 on
   bool peers_wait_for_us = false;
+  int full_peers = 0;  // from peer 1 on
 };
 
 // `samples` samples of about 10 ms with rates that wander by `noise`.
@@ -38,6 +39,7 @@ void feed(RateMeter* meter, const Traffic& traffic, int samples, double noise,
       links[p].in_bytes = payload(traffic.in_kbps / kPeers * wander(*random), ns);
       links[p].busy_ns = p <= traffic.busy_peers ? ns : ns / 5;
       links[p].peer_waits_for_us = traffic.peers_wait_for_us;
+      links[p].peer_is_full = p <= traffic.full_peers;
     }
     meter->add(ns, links);
   }
@@ -113,6 +115,34 @@ TEST(RateMeter, AnUplinkIsNeitherEndsFault) {
   EXPECT_EQ(r.out.limit_kbps, 0);
   EXPECT_NEAR(static_cast<double>(r.far.limit_kbps), 80'000, 6'000);
   EXPECT_GT(r.far.limit_ms, 800);
+}
+
+TEST(RateMeter, AFullLinkBlamesNobody) {
+  std::mt19937_64 random(10);
+  RateMeter meter(kPeers + 1);
+  meter.set_own_rate(400'000, 400'000);
+  feed(&meter, {200'000, 300'000, 1, false}, 50, 0.2, &random);
+  EXPECT_TRUE(meter.blocked_by(1));
+  EXPECT_FALSE(meter.is_full());
+  feed(&meter, {390'000, 300'000, 1, false}, 50, 0.2, &random);
+  EXPECT_FALSE(meter.blocked_by(1)) << "our own link is what it waits for";
+  EXPECT_FALSE(meter.is_full());
+  feed(&meter, {200'000, 390'000, 1, false}, 50, 0.2, &random);
+  EXPECT_TRUE(meter.blocked_by(1));
+  EXPECT_TRUE(meter.is_full());
+}
+
+// What waits for full receivers is nobody's fault but theirs; the others tell.
+TEST(RateMeter, WaitingForFullPeersSaysNothingOfOurLink) {
+  std::mt19937_64 random(11);
+  RateMeter meter(kPeers + 1);
+  feed(&meter, {150'000, 100'000, 6, false, 6}, 100, 0.2, &random);
+  EXPECT_EQ(meter.take().out.limit_kbps, 0) << "the seventh does not wait";
+  feed(&meter, {150'000, 100'000, kPeers, false, 6}, 100, 0.2, &random);
+  EXPECT_NEAR(static_cast<double>(meter.take().out.limit_kbps), 150'000, 8'000);
+  feed(&meter, {150'000, 100'000, kPeers, false, kPeers}, 100, 0.2, &random);
+  EXPECT_NEAR(static_cast<double>(meter.take().out.limit_kbps), 150'000, 8'000)
+      << "with nobody else to ask it may be ours";
 }
 
 // ------------------------------------------------------------------------------------------------

@@ -18,6 +18,9 @@ constexpr double kMostPeers = 0.75;
 // A peer is in use for this long after something was sent to it. Long enough for a slow round: at
 // its end only what the slowest peer is to get is left, and waits.
 constexpr std::uint64_t kInUseNs = 1'000'000'000;
+// A link is full from this part of its rate on, over about the last five samples.
+constexpr double kFull = 0.9;
+constexpr double kNewest = 0.2;
 // Receiving is the limit while this part of the bytes comes from peers that wait for us.
 constexpr double kWaitingShare = 0.5;
 
@@ -38,7 +41,11 @@ void RateMeter::add(std::uint64_t duration_ns, std::span<const LinkSample> links
   struct Side {
     std::uint64_t out_bytes = 0;
     int in_use = 0, busy = 0;
-    bool mostly_waits() const { return busy >= kMostPeers * in_use; }
+    int full = 0;  // of those that are busy
+    // What waits for full peers says nothing, unless there are no others.
+    bool mostly_waits() const {
+      return full == in_use || busy - full >= kMostPeers * (in_use - full);
+    }
   };
   Side near, far;
   std::uint64_t in_bytes = 0, waiting_bytes = 0;
@@ -53,9 +60,12 @@ void RateMeter::add(std::uint64_t duration_ns, std::span<const LinkSample> links
     side.in_use += used_ns_[i] > 0;
     used_ns_[i] -= std::min(used_ns_[i], duration_ns);
     side.busy += is_busy(link);
+    side.full += is_busy(link) && link.peer_is_full;
     in_bytes += link.in_bytes;
     if (link.peer_waits_for_us) waiting_bytes += link.in_bytes;
   }
+  out_.recent(near.out_bytes + far.out_bytes, duration_ns);
+  in_.recent(in_bytes, duration_ns);
   const bool out_is_limit = near.busy > 0 && near.mostly_waits() && far.mostly_waits();
   const bool far_is_limit = !out_is_limit && far.busy > 0 && far.mostly_waits();
   const bool in_is_limit =
@@ -63,7 +73,8 @@ void RateMeter::add(std::uint64_t duration_ns, std::span<const LinkSample> links
   for (std::size_t i = 0; i < links.size(); ++i) {
     // With a single peer nobody can tell which end it is: both take it for theirs.
     const bool is_alone = near.in_use == 1 && far.in_use == 0;
-    blocked_by_[i] = is_busy(links[i]) && !is_far_[i] && (!out_is_limit || is_alone);
+    blocked_by_[i] =
+        is_busy(links[i]) && !is_far_[i] && !out_.is_full() && (!out_is_limit || is_alone);
   }
   if (near.out_bytes + far.out_bytes + in_bytes > 0) active_ns_ += duration_ns;
   out_.add(out_is_limit, near.out_bytes + far.out_bytes, duration_ns);
@@ -84,6 +95,14 @@ PassiveReport RateMeter::take() {
   report.active_ms = static_cast<std::int64_t>(active_ns_ / 1'000'000);
   active_ns_ = 0;
   return report;
+}
+
+void RateMeter::Direction::recent(std::uint64_t more_bytes, std::uint64_t more_ns) {
+  recent_kbps += kNewest * (static_cast<double>(link_kbps(more_bytes, more_ns)) - recent_kbps);
+}
+
+bool RateMeter::Direction::is_full() const {
+  return own_kbps > 0 && recent_kbps >= kFull * static_cast<double>(own_kbps);
 }
 
 void RateMeter::Direction::add(bool limit, std::uint64_t more_bytes, std::uint64_t more_ns) {

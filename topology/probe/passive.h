@@ -8,6 +8,10 @@
 // wait for them, is the rate of their receiving. All other times only show a rate that the link
 // carries at least. Whatever the application limits is thereby left out, not averaged in.
 //
+// Nobody else is to blame for what waits at a full link: a node that sends or receives about as
+// much as its link was measured to take does not call its peers slow, and tells them so (is_full):
+// what waits for it says nothing of their links.
+//
 // Racks with limited uplinks: where data waits towards the other racks, but not within the own one,
 // the uplink is the limit; what goes out to other racks meanwhile is this node's part of its rate.
 // Peers in other racks are not told that they are slow, for that is not known.
@@ -45,6 +49,7 @@ struct LinkSample {
   std::uint64_t in_bytes = 0;
   std::uint64_t busy_ns = 0;       // data was waiting for the network
   bool peer_waits_for_us = false;  // the peer's data waits because of our receiving
+  bool peer_is_full = false;       // the peer receives as much as its own link takes
 };
 
 class RateMeter {
@@ -55,11 +60,18 @@ class RateMeter {
   explicit RateMeter(int peers);
   // Marks the peers behind a limited uplink.
   void set_far(std::vector<bool> is_far) { is_far_ = std::move(is_far); }
+  // What the own link was measured to take; 0: not known.
+  void set_own_rate(std::uint64_t out_kbps, std::uint64_t in_kbps) {
+    out_.own_kbps = out_kbps;
+    in_.own_kbps = in_kbps;
+  }
   void add(std::uint64_t duration_ns, std::span<const LinkSample> links);
   // The time between the last sample and the next one does not count: nothing was sampled.
   void pause();
   // Our data waits because of this peer's receiving, as of the last sample.
   bool blocked_by(int peer) const { return blocked_by_[peer]; }
+  // We receive as much as our link takes, as of the last samples.
+  bool is_full() const { return in_.is_full(); }
   // What was seen since the last call.
   PassiveReport take();
 
@@ -73,11 +85,15 @@ class RateMeter {
   struct Direction {
     std::uint64_t bytes = 0, ns = 0;  // of the window in the making
     bool is_limit = false;
+    std::uint64_t own_kbps = 0;  // 0: not known
+    double recent_kbps = 0;      // over the last few samples
     std::vector<Window> windows;
     std::size_t next = 0;  // oldest, once all kMostWindows are in use
 
     void add(bool limit, std::uint64_t more_bytes, std::uint64_t more_ns);
     void close();
+    void recent(std::uint64_t more_bytes, std::uint64_t more_ns);
+    bool is_full() const;
     PassiveRate take();
   };
 

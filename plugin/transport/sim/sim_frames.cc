@@ -29,7 +29,7 @@ void SimNetwork::send(int from, int to, const FrameHeader& header,
   frame.payload = payload;
   frame.cookie = cookie;
   SimLink& l = link(from, to);
-  frame.header.receiver_is_slow = l.marks_slow;
+  frame.header.hints = l.hints;
   queue(l, frame, priority);
 }
 
@@ -99,7 +99,7 @@ LinkActivity SimNetwork::activity(int rank, int peer) {
   }
   if (const SimLink* in = find_link(peer, rank)) {
     a.in_bytes = bytes(*in);
-    a.peer_calls_us_slow = in->is_called_slow;
+    a.of_peer = in->arrived_hints;
   }
   return a;
 }
@@ -187,7 +187,7 @@ void SimNetwork::frame_arrived(SimNode& n, std::uint64_t name) {
   if (options_.carries_payload && !frame.copy.empty()) {
     std::memcpy(frame.place, frame.copy.data(), frame.copy.size());
   }
-  link(from, n.rank()).is_called_slow = frame.header.receiver_is_slow;
+  link(from, n.rank()).arrived_hints = frame.header.hints;
   const FrameHeader header = frame.header;
   std::byte* const payload = frame.place;
   free_frame(frame);

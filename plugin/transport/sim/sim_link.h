@@ -88,9 +88,9 @@ struct SimLink {
   std::uint64_t out_bytes = 0;  // of frames that have left
   std::uint64_t busy_ns = 0;    // of the times that are over
   std::uint64_t busy_since_ns = 0;
-  bool marks_slow = false;      // what `from` says of `to` in every further frame
-  bool is_called_slow = false;  // what the last frame that arrived said
-  bool is_down = false;         // frames already gone may still arrive, nothing else leaves
+  RateHints hints;          // what `from` says of `to` in every further frame
+  RateHints arrived_hints;  // what the last frame that arrived said
+  bool is_down = false;     // frames already gone may still arrive, nothing else leaves
 };
 
 }  // namespace riffle::sim

@@ -26,8 +26,8 @@ class SimNode final : public Mesh, public TimerService {
   }
   std::uint64_t now_ns() const override { return network_->now_ns(); }
   LinkActivity activity(int peer) override { return network_->activity(rank_, peer); }
-  void mark_slow(int peer, bool is_slow) override {
-    if (SimLink* link = network_->find_link(rank_, peer)) link->marks_slow = is_slow;
+  void hint(int peer, RateHints hints) override {
+    if (SimLink* link = network_->find_link(rank_, peer)) link->hints = hints;
   }
   void dismiss(int peer) override { network_->dismiss(rank_, peer); }
   void abort() override { network_->abort(rank_); }
