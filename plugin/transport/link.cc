@@ -110,6 +110,14 @@ void Link::fail(const Status& why) {
   if (sink != nullptr) sink->lost(why);
 }
 
+void Link::add(Fd socket, bool is_proven) {
+  if (state_ != State::kUp || goodbyes_heard_ > 0) return;
+  Stream::Host& host = *this;
+  streams_.push_back(std::make_unique<Stream>(*reactor_, host, std::move(socket), is_proven));
+  streams_.back()->owes_heartbeat = is_proven;  // which proves it to the peer
+  reactor_->wake(this);
+}
+
 // ---- service ----
 
 void Link::ready(Stream& stream) {
@@ -174,14 +182,18 @@ void Link::settle() {
 // ---- what streams ask ----
 
 TxFrame* Link::next_frame(Stream& stream) {
-  if (stream.said_goodbye()) return nullptr;
+  if (stream.said_goodbye() || !stream.is_proven()) return nullptr;
   TxFrame& own = stream.own_frame();
   if (stream.owes_heartbeat) {
     stream.owes_heartbeat = false;
     own.header = {.type = FrameType::kHeartbeat, .communicator = options_.communicator};
     return &own;
   }
-  if (TxFrame* const frame = queue_.pop()) {
+  const bool is_in_use =
+      in_use_ >= streams_.size() ||
+      std::any_of(streams_.begin(), streams_.begin() + static_cast<std::ptrdiff_t>(in_use_),
+                  [&](const auto& s) { return s.get() == &stream; });
+  if (TxFrame* const frame = is_in_use ? queue_.pop() : nullptr) {
     frame->header.hints = hints_;
     return frame;
   }
@@ -236,7 +248,7 @@ void Link::schedule_tick() {
 
 Status Link::check_alive(Stream& stream, std::uint64_t now_ns) {
   const auto is_silent = [&] {
-    return !stream.heard_goodbye() && state_ == State::kUp &&
+    return stream.is_proven() && !stream.heard_goodbye() && state_ == State::kUp &&
            stream.last_received_ns + options_.peer_timeout_ns < now_ns;
   };
   if (!is_silent()) return Status::ok();

@@ -60,6 +60,11 @@ class Link final : public std::enable_shared_from_this<Link>,
 
   // As in Mesh.
   LinkActivity activity();
+  // One more stream, while the link is up. `is_proven`: the peer has it, or is going to (stream.h).
+  void add(Fd socket, bool is_proven);
+  // Frames are sent on so many streams from now on, or on all that there are.
+  void use_streams(std::size_t streams) { in_use_ = streams; }
+  std::size_t streams() const { return streams_.size(); }
   void hint(RateHints hints) { hints_ = hints; }
 
   std::uint64_t bytes_sent() const;
@@ -100,6 +105,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   LinkSink* sink_;
   State state_ = State::kUp;
   std::vector<std::unique_ptr<Stream>> streams_;
+  std::size_t in_use_ = ~std::size_t{0};
   std::size_t first_stream_ = 0;  // whose turn it is to take a frame first
   TxQueue queue_;
   std::size_t goodbyes_heard_ = 0;

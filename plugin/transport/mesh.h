@@ -48,6 +48,7 @@ struct LinkActivity {
   RateHints of_peer;          // in its latest frame
 };
 
+inline constexpr int kMostWeight = 16;       // Mesh::share_out
 inline constexpr std::uint64_t kUrgent = 0;  // a priority: before all data
 
 class Mesh {
@@ -72,6 +73,10 @@ class Mesh {
   virtual LinkActivity activity(int /*peer*/) { return {}; }
   // Goes with all further frames to this peer.
   virtual void hint(int /*peer*/, RateHints /*hints*/) {}
+  // Where frames to several peers, or from several, compete for a link, each way gets a part of it
+  // in proportion to its weight: as if it were so many connections (1 to kMostWeight). Both nodes
+  // of a pair must give each other the same weight. None, as at the start: everybody gets the same.
+  virtual void share_out(std::span<const int> /*weights*/) {}
 
   // Closes the link to one peer: what was sent to it still goes out, with a goodbye behind it, but
   // nothing more comes from it, no payload of its frames is touched, and sent() comes no more.

@@ -32,8 +32,12 @@ void copy_forward(std::byte* to, const std::byte* from, std::size_t size) {
 
 }  // namespace
 
-Stream::Stream(Reactor& reactor, Host& host, Fd socket)
-    : reactor_(reactor), host_(host), socket_(std::move(socket)), staging_(kStagingBytes) {
+Stream::Stream(Reactor& reactor, Host& host, Fd socket, bool is_proven)
+    : reactor_(reactor),
+      host_(host),
+      socket_(std::move(socket)),
+      is_proven_(is_proven),
+      staging_(kStagingBytes) {
   own_frame_.is_own = true;
   last_sent_ns = last_received_ns = Reactor::now_ns();
   reactor_.add(socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, this);
@@ -147,6 +151,10 @@ void Stream::copy_payloads() {
 // A connection that breaks after the peer's goodbye did its duty: whatever we still send to it
 // would only have been thrown away.
 Status Stream::on_broken(const char* doing, int error) {
+  if (!is_proven_) {
+    vanish();
+    return Status::ok();
+  }
   if (heard_goodbye_ || discarding_) {
     eof_ = said_goodbye_ = true;
     writable_ = readable_ = false;
@@ -155,6 +163,14 @@ Status Stream::on_broken(const char* doing, int error) {
     return Status::ok();
   }
   return remote_error(std::string("connection broke while ") + doing + ": " + errno_text(error));
+}
+
+// The peer never used it: it left before it knew that the connection stands.
+void Stream::vanish() {
+  eof_ = said_goodbye_ = heard_goodbye_ = true;
+  writable_ = readable_ = false;
+  close();
+  host_.goodbye_received(*this);
 }
 
 Stream::Activity Stream::activity() {
@@ -213,11 +229,16 @@ Status Stream::read_available(std::size_t read_budget) {
     if (n == 0) {
       eof_ = true;
       if (heard_goodbye_) return Status::ok();
+      if (!is_proven_) {
+        vanish();
+        return Status::ok();
+      }
       return remote_error("it closed the connection without a goodbye (did the process die?)");
     }
     const auto got = static_cast<std::size_t>(n);
     last_received_ns = Reactor::now_ns();
     bytes_received += got;
+    is_proven_ = true;
     read_budget -= std::min(read_budget, got);
     if (got < wanted && !hung_up_) readable_ = false;
     const std::size_t to_payload = std::min(got, payload_left);
@@ -290,8 +311,10 @@ Status Stream::discard() {
   std::array<std::byte, 16 << 10> waste;
   while (true) {
     const ssize_t n = ::recv(socket_.get(), waste.data(), waste.size(), 0);
+    if (n > 0) is_proven_ = true;
     if (n > 0 || (n < 0 && errno == EINTR)) continue;
     if (n == 0) eof_ = true;
+    if (n == 0 && !is_proven_) said_goodbye_ = true;  // nobody is there to hear one
     if (n < 0 && errno != EAGAIN) return on_broken("closing", errno);
     readable_ = false;
     return Status::ok();

@@ -36,7 +36,9 @@ class Stream final : public Reactor::FdHandler {
     virtual void goodbye_received(Stream& stream) = 0;
   };
 
-  Stream(Reactor& reactor, Host& host, Fd socket);
+  // `is_proven`: the peer is known to use this connection. Where it is not, nothing but what comes
+  // from there proves it; until then nothing is sent, and its end is as good as a goodbye.
+  Stream(Reactor& reactor, Host& host, Fd socket, bool is_proven = true);
   ~Stream() override;
 
   void on_ready(std::uint32_t epoll_events) override;
@@ -73,6 +75,7 @@ class Stream final : public Reactor::FdHandler {
   std::size_t bytes_to_send() const {
     return taken_bytes_ - std::min(taken_bytes_, sent_of_first_);
   }
+  bool is_proven() const { return is_proven_; }
   bool heard_goodbye() const { return heard_goodbye_; }
   bool said_goodbye() const { return said_goodbye_; }
   TxFrame& own_frame() { return own_frame_; }
@@ -95,6 +98,7 @@ class Stream final : public Reactor::FdHandler {
   void release_sent(std::size_t bytes);
   Status on_broken(const char* doing, int error);
   Status discard();
+  void vanish();
   Status digest_staging();
   Status begin_frame(const FrameHeader& header);
   Status end_frame();
@@ -104,6 +108,7 @@ class Stream final : public Reactor::FdHandler {
   Fd socket_;
   std::uint64_t delivered_bytes_ = 0;  // as of the last activity(), like the next
   std::uint64_t busy_us_ = 0;
+  bool is_proven_;
   bool readable_ = true;
   bool writable_ = true;
   bool hung_up_ = false;  // the kernel said so: read on until the end of the stream

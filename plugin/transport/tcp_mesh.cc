@@ -1,6 +1,7 @@
 #include "plugin/transport/tcp_mesh.h"
 
 #include "plugin/config/config.h"
+#include "plugin/config/log.h"
 #include "plugin/transport/acceptor.h"
 #include "plugin/transport/connector.h"
 #include "plugin/transport/link.h"
@@ -50,6 +51,11 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
   void hint(int peer, RateHints hints) override {
     if (Link* const link = at(peer).link()) link->hint(hints);
   }
+  void share_out(std::span<const int> weights) override {
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer != rank_) at(peer).use(weights.empty() ? 1 : weights[peer]);
+    }
+  }
   void dismiss(int peer) override { at(peer).close(); }
   void abort() override {
     sink_ = nullptr;
@@ -87,14 +93,24 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
 
     Link* link() const { return link_.get(); }
     Status admit(const Hello& hello) const {
-      if (state_ == State::kUp || state_ == State::kOver) {
+      if (state_ == State::kOver || (state_ == State::kUp && !is_one_more(hello))) {
         return remote_error(name_ + " is already connected or lost");
       }
       return check_streams(hello);
     }
     void joined(Fd socket, const Hello& hello) {
+      if (state_ == State::kUp) return link_->add(std::move(socket), mesh_.rank_ > rank_);
       streams_.add(std::move(socket), hello);
       start_if_complete();
+    }
+    // Frames go over so many times the streams that the link began with. Whoever connected it
+    // connects what is missing; if that fails, the others do.
+    void use(int weight) {
+      weight_ = static_cast<std::size_t>(weight);
+      if (state_ != State::kUp) return;
+      const std::size_t streams = std::min<std::size_t>(weight_ * first_, kMaxStreams);
+      link_->use_streams(streams);
+      if (mesh_.rank_ > rank_) connect_up_to(streams);
     }
 
     void ask() {
@@ -114,12 +130,16 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
       if (state_ != State::kOpening || !streams_.is_complete()) return;
       stop_opening();
       state_ = State::kUp;
-      link_ = Link::create(*mesh_.reactor_, streams_.take(),
+      session_ = streams_.session();
+      std::vector<Fd> sockets = streams_.take();
+      first_ = asked_ = sockets.size();
+      link_ = Link::create(*mesh_.reactor_, std::move(sockets),
                            {.peer = name_,
                             .communicator = mesh_.communicator_,
                             .peer_timeout_ns = mesh_.options_.peer_timeout_ns,
                             .payload_crc = config().payload_crc},
                            this);
+      use(static_cast<int>(weight_));
       mesh_.sink_->opened(rank_);
     }
     void abort() {
@@ -155,25 +175,45 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
     void connect(std::uint64_t deadline_ns) {
       const HandleContent& to = mesh_.handles_[static_cast<std::size_t>(rank_)];
       const auto streams =
-          static_cast<std::uint16_t>(streams_for(to.endpoints, mesh_.own_, mesh_.options_.streams));
+          static_cast<std::size_t>(streams_for(to.endpoints, mesh_.own_, mesh_.options_.streams));
       const std::uint64_t session = random_u64();
-      for (std::uint16_t i = 0; i < streams; ++i) {
-        const Hello hello = {.communicator = mesh_.communicator_,
-                             .session = session,
-                             .rank = static_cast<std::uint32_t>(mesh_.rank_),
-                             .stream = i,
-                             .streams = streams};
+      for (std::size_t i = 0; i < streams; ++i) {
+        const Hello own = hello(i, streams, session);
         connectors_.push_back(std::make_unique<Connector>(
             *mesh_.reactor_,
-            ConnectorOptions{
-                .to = to, .hello = hello, .own = mesh_.own_, .deadline_ns = deadline_ns},
-            [this, hello](Result<Fd> socket) {
+            ConnectorOptions{.to = to, .hello = own, .own = mesh_.own_, .deadline_ns = deadline_ns},
+            [this, own](Result<Fd> socket) {
               if (!socket) {
                 return unreachable(socket.status());
               }
-              joined(std::move(*socket), hello);
+              joined(std::move(*socket), own);
             }));
       }
+    }
+    void connect_up_to(std::size_t streams) {
+      for (; asked_ < streams; ++asked_) {
+        connectors_.push_back(std::make_unique<Connector>(
+            *mesh_.reactor_,
+            ConnectorOptions{.to = mesh_.handles_[static_cast<std::size_t>(rank_)],
+                             .hello = hello(asked_, asked_ + 1, session_),
+                             .own = mesh_.own_,
+                             .deadline_ns = mesh_.now_ns() + mesh_.options_.connect_timeout_ns},
+            [this](Result<Fd> socket) {
+              if (socket) return link_->add(std::move(*socket), true);
+              log_info("going on without one more connection to " + name_ + ": " +
+                       socket.status().message());
+            }));
+      }
+    }
+    Hello hello(std::size_t stream, std::size_t streams, std::uint64_t session) const {
+      return {.communicator = mesh_.communicator_,
+              .session = session,
+              .rank = static_cast<std::uint32_t>(mesh_.rank_),
+              .stream = static_cast<std::uint16_t>(stream),
+              .streams = static_cast<std::uint16_t>(streams)};
+    }
+    bool is_one_more(const Hello& h) const {
+      return h.session == session_ && h.stream >= first_ && link_->streams() < kMaxStreams;
     }
     void stop_opening() {
       connectors_.clear();
@@ -189,7 +229,11 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
     const int rank_;
     const std::string address_, name_;
     State state_ = State::kIdle;
-    StreamSet streams_;
+    StreamSet streams_;          // until the link is up
+    std::uint64_t session_ = 0;  // of the link's streams
+    std::size_t weight_ = 1;     // Mesh::share_out
+    std::size_t first_ = 0;      // streams that it began with
+    std::size_t asked_ = 0;      // ... that it has or that we try to connect
     std::vector<std::unique_ptr<Connector>> connectors_;
     std::uint64_t timer_ = 0;
     std::shared_ptr<Link> link_;

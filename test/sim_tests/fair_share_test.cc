@@ -38,6 +38,31 @@ TEST(FairShareTest, WhatOneCannotUseTheOthersGet) {
   EXPECT_DOUBLE_EQ(share.rate(wide), 8);
 }
 
+TEST(FairShareTest, WeightsCountAsSoManyFlows) {
+  FairShare share;
+  const int a = share.add_resource(12), b = share.add_resource(2);
+  const std::vector<int> only_a = {a}, both = {a, b};
+  const int thick = share.add_flow(only_a), thin = share.add_flow(only_a),
+            held = share.add_flow(both);
+  share.set_weight(thick, 4);
+  for (const int f : {thick, thin, held}) share.start(f);
+  share.solve();
+  EXPECT_DOUBLE_EQ(share.rate(thick), 8);
+  EXPECT_DOUBLE_EQ(share.rate(thin), 2);
+  EXPECT_DOUBLE_EQ(share.rate(held), 2);
+  share.set_weight(held, 7);  // gets no more through b; active ones, too, may be weighed anew
+  share.set_weight(thick, 1);
+  share.solve();
+  EXPECT_DOUBLE_EQ(share.rate(thick), 5);
+  EXPECT_DOUBLE_EQ(share.rate(thin), 5);
+  EXPECT_DOUBLE_EQ(share.rate(held), 2);
+  share.stop(held);
+  share.set_weight(held, 1);
+  share.set_weight(thin, 2);
+  share.solve();
+  EXPECT_DOUBLE_EQ(share.rate(thin), 8);
+}
+
 // Max-min fair means: every flow has a full resource on which nobody has more.
 TEST(FairShareTest, EveryFlowHasABottleneckInRandomCases) {
   std::mt19937_64 random(1);

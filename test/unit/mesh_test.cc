@@ -180,6 +180,74 @@ TEST(Mesh, DifferentStreamCountsConnect) {
   EXPECT_TRUE(b.sink.wait([](auto& s) { return s.opened_.size() == 1; }));
 }
 
+// Weights add streams while frames flow and nodes come to their end.
+TEST(Mesh, SharesAddStreamsAndLoseNothing) {
+  const auto payload = random_bytes(300'000, 6);
+  for (int round = 0; round < 40; ++round) {
+    SCOPED_TRACE(round);
+    const bool counts = round % 10 == 0;
+    // Nobody is left who still closes descriptors.
+    if (counts) {
+      ASSERT_TRUE(eventually([] { return reactor_threads() == 0; }, 7000));
+    }
+    auto nodes = start_mesh(3, {.streams = 1});
+    const std::size_t before = open_descriptors();
+    for (std::size_t r = 0; r < 3; ++r) {
+      const int far = r == 0 ? 1 : 0, near = r == 2 ? 1 : 2;
+      std::vector<int> weights(3, 1);
+      weights[static_cast<std::size_t>(far)] = r < 2 ? 16 : 3;
+      weights[static_cast<std::size_t>(near)] = r == 0 ? 3 : 1;
+      nodes[r]->reactor->run_and_wait([&] { nodes[r]->mesh->share_out(weights); });
+    }
+    if (counts) {
+      // 15 more between nodes 0 and 1, 2 more between nodes 0 and 2, both ends in this process.
+      EXPECT_TRUE(eventually([&] { return open_descriptors() == before + 2 * 17; }))
+          << open_descriptors() - before;
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(100 * round));
+    }
+    constexpr std::size_t kFrames = 12;
+    for (std::size_t r : {0, 1}) {
+      for (std::uint64_t i = 0; i < kFrames; ++i) {
+        nodes[r]->send(1 - static_cast<int>(r), data_header(payload.size(), i), payload, i);
+      }
+    }
+    nodes[round % 2 == 0 ? 0 : 1]->close();
+    nodes[round % 2 == 0 ? 1 : 0]->close();
+    ASSERT_TRUE(nodes[2]->sink.wait([](auto& s) { return s.departed_.size() == 2; }));
+    for (const auto& node : nodes) EXPECT_TRUE(node->sink.lost_.empty());
+    const auto& second = nodes[round % 2 == 0 ? 1 : 0]->sink;
+    if (!second.departed_.empty()) {
+      EXPECT_EQ(second.frames_.size(), kFrames);
+    }
+  }
+}
+
+TEST(Mesh, SharesHoldForLinksThatOpenLater) {
+  ASSERT_TRUE(eventually([] { return reactor_threads() == 0; }, 7000));
+  Listeners all(2);
+  std::array<Node, 2> nodes;
+  const std::vector<int> weights = {5, 5};
+  for (int r : {0, 1}) {
+    Node& node = nodes[static_cast<std::size_t>(r)];
+    node.start(std::move(all.listeners[static_cast<std::size_t>(r)]), all.handles, r,
+               {.streams = 2});
+    node.reactor->run_and_wait([&] { node.mesh->share_out(weights); });
+  }
+  for (Node& node : nodes) {
+    ASSERT_TRUE(node.sink.wait([](auto& s) { return s.opened_.size() == 1; }));
+  }
+  const std::size_t with_two = open_descriptors();
+  EXPECT_TRUE(eventually([&] { return open_descriptors() > with_two; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_LE(open_descriptors(), with_two + 16) << "8 more, both ends";
+  const auto payload = random_bytes(100'000, 7);
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    nodes[0].send(1, data_header(payload.size(), i), payload, i);
+  }
+  EXPECT_TRUE(nodes[1].sink.wait([](auto& s) { return s.frames_.size() == 50; }));
+}
+
 TEST(Mesh, CreatingAndDestroyingLeavesNothingBehind) {
   start_mesh(2, {.streams = 2}).clear();
   ASSERT_TRUE(eventually([] { return reactor_threads() == 0; }, 7000));

@@ -29,6 +29,15 @@ std::span<const int> FairShare::resources_of(int flow) const {
   return {flows_[flow].resource.data(), static_cast<std::size_t>(flows_[flow].count)};
 }
 
+void FairShare::set_weight(int flow, int weight) {
+  RIFFLE_CHECK(weight >= 1, "the weight of a flow");
+  Flow& f = flows_[flow];
+  for (int i = 0; f.place >= 0 && i < f.count; ++i) {
+    resources_[f.resource[i]].weight += weight - f.weight;
+  }
+  f.weight = weight;
+}
+
 void FairShare::start(int flow) {
   Flow& f = flows_[flow];
   RIFFLE_CHECK(f.place < 0, "the flow is active already");
@@ -37,6 +46,7 @@ void FairShare::start(int flow) {
   active_.push_back(flow);
   for (int i = 0; i < f.count; ++i) {
     std::vector<int>& list = resources_[f.resource[i]].flows;
+    resources_[f.resource[i]].weight += f.weight;
     f.position[i] = static_cast<int>(list.size());
     list.push_back(flow);
   }
@@ -52,6 +62,7 @@ void FairShare::stop(int flow) {
   f.rate = 0;
   for (int i = 0; i < f.count; ++i) {
     std::vector<int>& list = resources_[f.resource[i]].flows;
+    resources_[f.resource[i]].weight -= f.weight;
     Flow& last = flows_[list.back()];
     for (int k = 0; k < last.count; ++k) {
       if (last.resource[k] == f.resource[i]) last.position[k] = f.position[i];
@@ -61,14 +72,14 @@ void FairShare::stop(int flow) {
   }
 }
 
-void FairShare::fix(int flow, double rate) {
+void FairShare::fix(int flow, double share) {
   Flow& f = flows_[flow];
-  f.rate = rate;
+  f.rate = share * f.weight;
   f.solved = round_;
   for (int i = 0; i < f.count; ++i) {
     Resource& r = resources_[f.resource[i]];
-    r.left -= rate;
-    --r.open;
+    r.left -= f.rate;
+    r.open -= f.weight;
   }
 }
 
@@ -78,7 +89,7 @@ void FairShare::solve() {
   for (int i = 0; i < static_cast<int>(resources_.size()); ++i) {
     Resource& r = resources_[i];
     r.left = r.capacity;
-    r.open = static_cast<int>(r.flows.size());
+    r.open = r.weight;
     if (r.open > 0) loaded_.push_back(i);
   }
   while (!loaded_.empty()) {
@@ -88,13 +99,14 @@ void FairShare::solve() {
       const Resource& r = resources_[i];
       if (r.open == 0) continue;
       loaded_[kept++] = i;
-      const double share = std::max(r.left, 0.0) / r.open;
+      const double share = std::max(r.left, 0.0) / static_cast<double>(r.open);
       if (least < 0 || share < least) least = share;
     }
     loaded_.resize(kept);
     for (const int i : loaded_) {
       const Resource& r = resources_[i];
-      if (r.open == 0 || std::max(r.left, 0.0) > least * kEqual * r.open) continue;
+      if (r.open == 0 || std::max(r.left, 0.0) > least * kEqual * static_cast<double>(r.open))
+        continue;
       for (const int flow : r.flows) {
         if (flows_[flow].solved != round_) fix(flow, least);
       }

@@ -3,7 +3,8 @@
 // Max-min fair: no flow's rate can rise without lowering that of a flow that has no more. It is
 // what TCP flows of equal round-trip times tend to, and the model of flow-level simulators. Found
 // by progressive filling (Bertsekas and Gallager, Data Networks, 1992, section 6.5.2): the resource
-// with the least capacity per open flow fixes its flows at that rate; repeat with what is left.
+// with the least capacity per open flow fixes its flows at that rate; repeat with what is left. A
+// flow of weight w counts as w flows (weighted max-min fairness).
 //
 // Pure data, deterministic: the same calls give the same bits. Rates are in whatever unit the
 // capacities have.
@@ -26,6 +27,8 @@ class FairShare {
   int add_flow(std::span<const int> resources);  // 1 to 4 of them; starts inactive
   std::span<const int> resources_of(int flow) const;
 
+  void set_weight(int flow, int weight);  // at least 1, as it is at the start
+
   void start(int flow);
   void stop(int flow);
   bool is_active(int flow) const { return flows_[flow].place >= 0; }
@@ -40,6 +43,7 @@ class FairShare {
     std::array<int, kMostResources> resource{};
     std::array<int, kMostResources> position{};  // in that resource's list
     int count = 0;
+    int weight = 1;
     int place = -1;  // in active_
     std::uint64_t solved = 0;
     double rate = 0;
@@ -47,10 +51,11 @@ class FairShare {
   struct Resource {
     double capacity = 0;
     double left = 0;
-    int open = 0;            // active flows whose rate is not fixed yet
-    std::vector<int> flows;  // active ones
+    std::int64_t weight = 0;  // of all active flows
+    std::int64_t open = 0;    // of those whose rate is not fixed yet
+    std::vector<int> flows;   // active ones
   };
-  void fix(int flow, double rate);
+  void fix(int flow, double share);
 
   std::vector<Flow> flows_;
   std::vector<Resource> resources_;

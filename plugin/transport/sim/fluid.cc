@@ -59,6 +59,11 @@ void Fluid::begin(int flow, double bytes, std::uint64_t now_ns) {
   changed(now_ns);
 }
 
+void Fluid::set_weight(int flow, int weight, std::uint64_t now_ns) {
+  share_.set_weight(flow, weight);
+  if (share_.is_active(flow)) changed(now_ns);
+}
+
 void Fluid::drop(int flow, std::uint64_t now_ns) {
   if (!share_.is_active(flow)) return;
   share_.stop(flow);

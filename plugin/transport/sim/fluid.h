@@ -28,6 +28,8 @@ class Fluid {
   Fluid(const Fabric& fabric, std::uint64_t tick_ns);
 
   int add_flow(int from, int to);
+  // The flow's part of what it shares from the next tick on, beside others'; 1 at the start.
+  void set_weight(int flow, int weight, std::uint64_t now_ns);
   // Starts a transmission on an idle flow. It gets its share from the next tick on.
   void begin(int flow, double bytes, std::uint64_t now_ns);
   // Ends whatever the flow transmits, without completing it.

@@ -44,6 +44,7 @@ SimLink& SimNetwork::link(int from, int to) {
   made->from = from;
   made->to = to;
   made->flow = fluid_.add_flow(from, to);
+  fluid_.set_weight(made->flow, node(from).weight(to), now_ns_);
   made->latency_ns = latency_ns(from, to);
   RIFFLE_CHECK(made->flow == static_cast<int>(links_.size()), "one flow per link");
   link_of_[static_cast<std::size_t>(from) * nodes_.size() + to] = made->flow;

@@ -29,6 +29,14 @@ class SimNode final : public Mesh, public TimerService {
   void hint(int peer, RateHints hints) override {
     if (SimLink* link = network_->find_link(rank_, peer)) link->hints = hints;
   }
+  void share_out(std::span<const int> of_peers) override {
+    weights.assign(of_peers.begin(), of_peers.end());
+    for (int peer = 0; peer < size(); ++peer) {
+      const SimLink* const link = network_->find_link(rank_, peer);
+      if (link != nullptr) network_->fluid_.set_weight(link->flow, weight(peer), now_ns());
+    }
+  }
+  int weight(int peer) const { return weights.empty() ? 1 : weights[peer]; }
   void dismiss(int peer) override { network_->dismiss(rank_, peer); }
   void abort() override { network_->abort(rank_); }
 
@@ -44,6 +52,7 @@ class SimNode final : public Mesh, public TimerService {
   bool is_over = false;  // closed or aborted: the sink hears nothing more
   MeshSink* sink = nullptr;
   std::vector<Peer> peers;
+  std::vector<int> weights;  // share_out()
   std::map<std::uint64_t, std::function<void()>> timers;
   std::map<int, std::string> losses;  // why a peer is about to be lost
   std::vector<Event> deferred;        // while stopped
