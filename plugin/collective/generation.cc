@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "plugin/collective/peer_weights.h"
 #include "plugin/collective/send_window.h"
 #include "plugin/collective/wire.h"
 
@@ -189,6 +190,7 @@ Result<std::unique_ptr<Generation>> Generation::make(const PlanSet& plans, std::
   g->has_rings_ = riffle::has_rings(plans);
   g->small_grain_ = small_grain(plans, g->chunk_bytes_);
   g->send_bytes_ = send_window(plans, rank, options);
+  g->weights_ = peer_weights(plans, rank);
   for (const Program& lane : g->lanes_) {
     const std::size_t frames = frames_of(lane, g->chunk_bytes_, options.piece_bytes);
     g->most_waiting_ = std::max(g->most_waiting_, options.max_chunks * frames);

@@ -61,7 +61,8 @@ class Generation {
   std::size_t grain_bytes(std::size_t chunk) const {
     return chunk <= kSmallChunk ? small_grain_ : kGrainBytes;
   }
-  std::size_t send_bytes() const { return send_bytes_; }  // this node's part of them
+  std::size_t send_bytes() const { return send_bytes_; }        // this node's part of them
+  const std::vector<int>& weights() const { return weights_; }  // by peer (peer_weights.h)
   // Frames of all its chunks that can run at once: more of them never wait for the send window.
   std::size_t most_waiting() const { return most_waiting_; }
   const Program& program_of(Collective collective, std::uint64_t seq) const {
@@ -96,6 +97,7 @@ class Generation {
   std::size_t small_grain_ = kGrainBytes;
   std::size_t send_bytes_ = 0;
   std::size_t most_waiting_ = 0;
+  std::vector<int> weights_;
   std::vector<Program> lanes_;
   std::vector<Program> relaxed_;  // by partition
   RelaxedPlans relaxed_plans_;    // without the partitions

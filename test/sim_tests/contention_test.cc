@@ -93,6 +93,33 @@ TEST(Contention, ThePlanFollowsAnUplink) {
   EXPECT_LE(worst_settled(after), 1.15);
 }
 
+// A node in one of two racks of uneven size, whose plan weighs links (Mesh::share_out), loses three
+// quarters of its rate and gets them back. The ring it begins with cannot tell which end of a link
+// is slow: its neighbours are suspected as well, and cleared one after the other.
+TEST(Contention, ThePlanFollowsANodeInRacksOfUnevenSize) {
+  Fabric calm = even_fabric(8, kRate);
+  calm.racks = {{"a", kRate, kRate}, {"b", kRate, kRate}};
+  for (int n = 0; n < 8; ++n) calm.nodes[n].rack = n < 5 ? 0 : 1;
+  for (const int node : {1, 6}) {
+    Fabric contended = calm;
+    contended.nodes[node].out_kbps = contended.nodes[node].in_kbps = kRate / 4;
+    Job job(calm, with_epochs());
+    ASSERT_TRUE(job.connect());
+    const std::vector<double> before = x_bounds(job, calm, kPhase / 2);
+    print("before", before);
+    job.network().set_node_rate(node, kRate / 4, kRate / 4);
+    const std::vector<double> during = x_bounds(job, contended, kPhase);
+    print("with the flow", during);
+    job.network().set_node_rate(node, kRate, kRate);
+    const std::vector<double> after = x_bounds(job, calm, kPhase);
+    print("after it", after);
+    EXPECT_LE(*std::max_element(before.begin(), before.end()), 1.05);
+    EXPECT_LE(worst_settled(during), 1.2);
+    EXPECT_LE(worst_settled(after), 1.3);
+    EXPECT_LE(after.back(), 1.15);
+  }
+}
+
 // Latencies that vary, lost packets and work per frame are no reason to change a plan.
 TEST(Contention, NoiseChangesNothing) {
   Fabric fabric = even_fabric(8, kRate);
