@@ -61,12 +61,12 @@ TEST(StudyTest, FlatFabricsAt1MiB) {
 
 TEST(StudyTest, RacksOfEvenNodes) {
   expect_within(FabricClass::kEvenRacks, {1, 2, 4, 5, 8, 10, 17, 25, 42, 50, 131, 147},
-                64 * kMegabyte, {.x = 1.35, .prediction = 0.10});
+                64 * kMegabyte, {.x = 1.14, .prediction = 0.10});
 }
 
 TEST(StudyTest, RacksOfUnevenNodes) {
   expect_within(FabricClass::kUnevenRacks, {1, 2, 6, 7, 14, 24, 39, 53, 69}, 64 * kMegabyte,
-                {.x = 1.30, .prediction = 0.10});
+                {.x = 1.14, .prediction = 0.10});
 }
 
 // One of 64 nodes at half the rate: within 6 % of the even network's time, not only of its bound.
