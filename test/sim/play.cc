@@ -52,6 +52,10 @@ class Play {
     }
     outcome_.end_ns = network_.now_ns();
     outcome_.counters = network_.counters();
+    for (int r = 0; r < s_.size(); ++r) {
+      const Member& m = *members_[r];
+      outcome_.nodes.push_back({survives(r), m.error(), m.finished_calls(), m.side()});
+    }
     for (const auto& m : members_) outcome_.calls += m->finished_calls();
     for (const auto& m : members_) {
       outcome_.losses_survived = std::max(outcome_.losses_survived, m->losses_survived());
@@ -111,10 +115,21 @@ class Play {
           if (other != f.node) network_.break_link(f.node, other);
         }
         return;
+      case Fault::Kind::kCutRack:
+        return cut_rack(f.node);
       case Fault::Kind::kNodeRate:
       case Fault::Kind::kRackRate:
         set_rate(f, f.factor);
         return network_.at(network_.now_ns() + f.length_ns, [this, f] { set_rate(f, 1); });
+    }
+  }
+  void cut_rack(int rack) {
+    for (int a = 0; a < s_.size(); ++a) {
+      blame(a);
+      for (int b = 0; b < s_.size(); ++b) {
+        const bool is_across = s_.fabric.nodes[a].rack == rack && s_.fabric.nodes[b].rack != rack;
+        if (is_across) network_.break_link(a, b, true);
+      }
     }
   }
   void set_rate(const Fault& f, double factor) {
@@ -157,7 +172,9 @@ class Play {
   // Of those who are left without an error, no two may have gone on apart.
   void check_sides() {
     bool all_connected = true, breaks = false;
-    for (const Fault& f : s_.faults) breaks |= f.kind == Fault::Kind::kBreak;
+    for (const Fault& f : s_.faults) {
+      breaks |= f.kind == Fault::Kind::kBreak || f.kind == Fault::Kind::kCutRack;
+    }
     for (const auto& m : members_) all_connected &= m->is_connected();
     std::sort(culprits_.begin(), culprits_.end());
     culprits_.erase(std::unique(culprits_.begin(), culprits_.end()), culprits_.end());

@@ -17,11 +17,19 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "plugin/transport/sim/sim_network.h"
 #include "test/sim/scenario.h"
 
 namespace riffle::sim {
+
+struct NodeEnd {
+  bool is_alive = true;  // neither killed nor stopped for good
+  std::string error;     // its session's or connect's; empty: none
+  std::size_t finished = 0;
+  std::vector<int> side;  // those it worked with at last
+};
 
 struct Outcome {
   std::string broken;  // the first promise broken; empty if all were kept
@@ -34,6 +42,7 @@ struct Outcome {
   int faults_in_switches = 0;     // that struck in the middle of a change
   std::uint64_t end_ns = 0;       // virtual
   SimCounters counters;
+  std::vector<NodeEnd> nodes;
 };
 
 // `trace`, if not empty, gets a line for everything that happens above the network.

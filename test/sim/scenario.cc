@@ -331,6 +331,8 @@ const char* name_of(Fault::Kind kind) {
       return "slow down node";
     case Fault::Kind::kRackRate:
       return "slow down the uplink of rack";
+    case Fault::Kind::kCutRack:
+      return "cut off rack";
   }
   return "";
 }

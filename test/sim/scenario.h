@@ -23,6 +23,7 @@ struct Fault {
     kUnplug,    // node: its connections to all others break
     kNodeRate,  // node: its rates are multiplied by `factor` for `length_ns`
     kRackRate,  // rack `node`: likewise
+    kCutRack,   // rack `node`: nothing passes between it and the others any more; all live on
   };
   Kind kind = Kind::kKill;
   std::uint64_t when_ns = 0;

@@ -95,9 +95,7 @@ void SimNetwork::stop(int rank) {
   if (n.is_over) return;
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank || node(peer).peers[rank] != SimNode::Peer::kUp) continue;
-    // Its last heartbeat came up to a quarter of the timeout ago.
-    const std::uint64_t wait_ns = options_.peer_timeout_ns - below(options_.peer_timeout_ns / 4);
-    push(EventKind::kLost, now_ns_ + wait_ns, peer, rank, n.stops);
+    push(EventKind::kLost, now_ns_ + silence_ns(), peer, rank, n.stops);
   }
 }
 
@@ -120,16 +118,19 @@ void SimNetwork::resume(int rank) {
   }
 }
 
-void SimNetwork::break_link(int a, int b) {
+void SimNetwork::break_link(int a, int b, bool is_silent) {
   const auto has_link = [&](int from, int to) {
     return node(from).peers[to] == SimNode::Peer::kAsked ||
            node(from).peers[to] == SimNode::Peer::kUp;
   };
   if (!has_link(a, b) || !has_link(b, a)) return;
+  link(a, b);  // also one that has carried nothing yet is down from now on
+  link(b, a);
   cut(a, b);
   cut(b, a);
-  lose(a, b, now_ns_ + detection_ns(), "connection to " + name_of(b) + " timed out");
-  lose(b, a, now_ns_ + detection_ns(), "connection to " + name_of(a) + " timed out");
+  const auto notice_ns = [&] { return now_ns_ + (is_silent ? silence_ns() : detection_ns()); };
+  lose(a, b, notice_ns(), "connection to " + name_of(b) + " timed out");
+  lose(b, a, notice_ns(), "connection to " + name_of(a) + " timed out");
 }
 
 void SimNetwork::abort(int rank) {

@@ -72,7 +72,8 @@ class SimNetwork {
   void kill(int rank);
   void stop(int rank);
   void resume(int rank);
-  void break_link(int a, int b);
+  // Both sides hear of it soon; `is_silent`: not before the peer timeout, for nothing passes.
+  void break_link(int a, int b, bool is_silent = false);
   // The node says goodbye on every link behind what is queued; its sink hears nothing more.
   void close(int rank);
   void set_node_rate(int rank, std::int64_t out_kbps, std::int64_t in_kbps);
@@ -124,6 +125,10 @@ class SimNetwork {
   void cut(int from, int to);
   void lose(int node, int peer, std::uint64_t when_ns, const std::string& why);
   void lost_by_all(int rank, const std::string& why);
+  // The last heartbeat came up to a quarter of the timeout ago.
+  std::uint64_t silence_ns() {
+    return options_.peer_timeout_ns - below(options_.peer_timeout_ns / 4);
+  }
   std::uint64_t detection_ns() { return options_.detect_ns / 10 + below(options_.detect_ns); }
 
   const SimOptions options_;
