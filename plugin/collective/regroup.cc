@@ -46,7 +46,8 @@ Regroup::Regroup(int rank, int size, const Options& options, Steps steps)
       options_(options),
       steps_(std::move(steps)),
       why_lost_(size),
-      has_left_(size) {
+      has_left_(size),
+      ended_on_this_side_(size) {
   for (int node = 0; node < size_; ++node) last_.nodes.push_back(node);
 }
 
@@ -163,7 +164,9 @@ Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
   }
   if (kind == kGone) {
     const std::string why = reader.text();
+    const bool is_cut_off = reader.number() != 0;
     if (!reader.is_complete()) return mangled;
+    ended_on_this_side_[peer] = is_cut_off;
     steps_.dismiss(peer);  // it may live: what is on its way from it must not be written any more
     lost(peer, why);
     return Status::ok();
@@ -234,10 +237,10 @@ void Regroup::gather() {
   }
   const std::vector<int> voters = without_left(last.nodes);
   if (!holds_quorum(voters, nodes)) {
-    return end("left behind or cut off: only " + std::to_string(nodes.size()) + " of " +
-               std::to_string(voters.size()) +
-               " nodes are on this side, the others may go on without them (" + why_lost_text() +
-               ")");
+    // The first to see it ends, and so makes the others' side smaller.
+    const auto ended = std::ranges::count_if(
+        voters, [this](int node) -> bool { return ended_on_this_side_[node]; });
+    return end_cut_off(nodes.size() + static_cast<std::size_t>(ended), voters.size(), "are");
   }
   if (nodes.front() == rank_ && nobody_reaches_lower()) decide(nodes, last);
 }
@@ -266,10 +269,7 @@ void Regroup::decide(const std::vector<int>& nodes, const Membership& last) {
   Membership next{round_, mutual(able, reaches)};
   const std::vector<int> voters = without_left(last.nodes);
   if (!next.has(rank_) || !holds_quorum(voters, next.nodes)) {
-    return end("left behind or cut off: only " + std::to_string(next.nodes.size()) + " of " +
-               std::to_string(voters.size()) +
-               " nodes reach each other on this side, the others may go on without them (" +
-               why_lost_text() + ")");
+    return end_cut_off(next.nodes.size(), voters.size(), "reach each other");
   }
   planned_for_ = next.nodes;
   std::vector<Bytes> accounts;
@@ -375,21 +375,27 @@ void Regroup::look_for_silent() {
 }
 
 std::string Regroup::why_lost_text() const {
+  constexpr std::size_t kExplained = 3, kNamed = 32;
+  std::vector<int> nodes = missing();
+  std::erase_if(nodes, [this](int node) -> bool { return ended_on_this_side_[node]; });
   std::string text;
-  int named = 0;
-  for (const int node : missing()) {
-    if (++named > 3) continue;
-    text +=
-        (text.empty() ? "lost node " : ", node ") + std::to_string(node) + ": " + why_lost_[node];
+  for (std::size_t i = 0; i < std::min(nodes.size(), kNamed); ++i) {
+    const std::string node = std::to_string(nodes[i]);
+    if (i < kExplained) {
+      text += (i == 0 ? "lost node " : ", node ") + node + ": " + why_lost_[nodes[i]];
+    } else {
+      text += (i == kExplained ? "; also lost: " : ", ") + node;
+    }
   }
-  if (named > 3) text += " and " + std::to_string(named - 3) + " more";
+  if (nodes.size() > kNamed) text += " and " + std::to_string(nodes.size() - kNamed) + " more";
   return text.empty() ? "some nodes do not reach each other" : text;
 }
 
-void Regroup::leave(const std::string& why) {
+void Regroup::leave(const std::string& why, bool is_cut_off) {
   if (is_over_) return;
   ByteWriter w;
   w.blob(why);
+  w.number(is_cut_off ? 1 : 0);
   const Bytes message = w.take();
   for (const int peer : reached()) {
     if (peer != rank_) steps_.send(peer, kGone, message);
@@ -397,9 +403,16 @@ void Regroup::leave(const std::string& why) {
   stop();
 }
 
-void Regroup::end(const std::string& why) {
+void Regroup::end_cut_off(std::size_t left, std::size_t voters, const std::string& where) {
+  end("left behind or cut off: only " + std::to_string(left) + " of " + std::to_string(voters) +
+          " nodes " + where + " on this side, the others may go on without them (" +
+          why_lost_text() + ")",
+      true);
+}
+
+void Regroup::end(const std::string& why, bool is_cut_off) {
   if (is_over_) return;
-  leave("it ended: " + why);
+  leave("it ended: " + why, is_cut_off);
   steps_.end(why);
 }
 

@@ -107,7 +107,8 @@ class Regroup {
   // begun here too, now: the frame was faster than the coordinator's word.
   bool has_begun(std::uint64_t term);
   // Ends this node's part: the others hear that it is gone.
-  void leave(const std::string& why);
+  // `is_cut_off`: it reaches too few others, as whoever reaches it does, too.
+  void leave(const std::string& why, bool is_cut_off = false);
   // No timer, no step any more.
   void stop();
 
@@ -142,7 +143,8 @@ class Regroup {
   void commit_if_all_accepted();
   void commit();
   void look_for_silent();
-  void end(const std::string& why);
+  void end(const std::string& why, bool is_cut_off = false);
+  void end_cut_off(std::size_t left, std::size_t voters, const std::string& where);
   void cancel_timers();
   std::vector<int> missing() const;
   std::vector<int> known_to_have_left() const;
@@ -163,9 +165,10 @@ class Regroup {
   std::uint64_t round_ = 0;
   std::vector<std::string> why_lost_;
   std::vector<bool> has_left_;
-  std::map<int, State> states_;   // of this round
-  Bytes account_;                 // our own
-  std::vector<int> planned_for_;  // while steps_.plan runs
+  std::vector<bool> ended_on_this_side_;  // we reached them, and they had no quorum
+  std::map<int, State> states_;           // of this round
+  Bytes account_;                         // our own
+  std::vector<int> planned_for_;          // while steps_.plan runs
   std::optional<Verdict> verdict_;
   bool is_installing_ = false;
   std::vector<int> accepted_;  // coordinator
