@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -39,13 +40,14 @@ struct ModeCall {  // of one step
 };
 
 struct ModeFault {
-  enum class Kind { kKill, kStop, kUnplug };
+  enum class Kind { kKill, kStop, kUnplug, kCut };
   Kind kind = Kind::kKill;
   int node = 0;
   // Strikes so long after the first node has posted the first call of this step, or has heard of
   // the next agreement on a mode from there on.
   std::uint64_t step = 0, delay_ns = 0;
   bool is_in_switch = false;
+  std::vector<int> side = {};  // kCut: nothing passes any more between the node and all but these
 };
 
 class ModeJob {
@@ -68,7 +70,11 @@ class ModeJob {
                                    {1, 1500, 1100, 2600, 1500},  // the rest is stale
                                    {2, 0, 100, 100, 100},        // no large sum: exact
                                    {3, 0, 2048, 2048, 2048}};
+    // Where set, of `nodes` nodes; else all are equal.
+    std::optional<Fabric> fabric;
     std::vector<ModeFault> faults;
+    // Lost by what happens to others: they have no quorum, and must end with an error.
+    std::vector<int> without_quorum;
     bool is_in_place = false;
     std::uint64_t peer_timeout_ns = 300'000'000;
     // By node: how much longer it takes from look to look.
@@ -88,6 +94,7 @@ class ModeJob {
   std::string run();
 
   bool survives(int r) const { return lost_.count(r) == 0; }
+  const std::string& failure(int r) const;
   std::uint64_t staged_calls = 0;       // of those that all survivors finished
   std::uint64_t staged_after_loss = 0;  // ... posted by all after the first loss was survived
   std::uint64_t dense_segments = 0;     // sparse ones that ran densely, among fewer nodes
@@ -132,6 +139,7 @@ class ModeJob {
     std::vector<double> asked, offset;  // by element: all survivors' gradients, and how far off
   };
 
+  Fabric fabric() const { return options_.fabric.value_or(even_fabric(options_.nodes, 1'000'000)); }
   std::unique_ptr<Node> make_node(int r);
   static RelaxedPlans halves(int nodes);
   void poll(Node& n);
@@ -169,6 +177,7 @@ class ModeJob {
   PlanSet plans_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::set<int> lost_;                // whom a fault concerned
+  std::set<int> must_fail_;           // ... those that live, and have to hear of it
   std::set<std::vector<int>> sides_;  // all terms' members
   std::deque<ModeFault> waiting_, in_switch_;
   std::map<std::pair<std::uint64_t, std::size_t>, Outcome> outcomes_;
@@ -223,11 +232,11 @@ struct ModeJob::Node final : private MeshSink {
 inline ModeJob::ModeJob(Options options)
     : options_(std::move(options)),
       random_(options_.seed),
-      network_(even_fabric(options_.nodes, 1'000'000), {.seed = options_.seed,
-                                                        .jitter_ns = 100'000,
-                                                        .peer_timeout_ns = options_.peer_timeout_ns,
-                                                        .poisons = true}),
-      plans_(plan(even_fabric(options_.nodes, 1'000'000), 32 << 20, {})->plans) {
+      network_(fabric(), {.seed = options_.seed,
+                          .jitter_ns = 100'000,
+                          .peer_timeout_ns = options_.peer_timeout_ns,
+                          .poisons = true}),
+      plans_(plan(fabric(), 32 << 20, {})->plans) {
   plans_.relaxed = halves(options_.nodes);
   std::vector<int> everybody(options_.nodes);
   std::iota(everybody.begin(), everybody.end(), 0);
@@ -240,6 +249,8 @@ inline ModeJob::ModeJob(Options options)
     n->session->start(&network_.mesh(n->rank), report);
   }
 }
+
+inline const std::string& ModeJob::failure(int r) const { return nodes_[r]->failure; }
 
 inline ModeJob::~ModeJob() {
   for (auto& n : nodes_) n->background.stop();
@@ -314,7 +325,7 @@ inline std::unique_ptr<ModeJob::Node> ModeJob::make_node(int r) {
     v.digest = digest(plans_);
     return v;
   };
-  hooks.basis = [this] { return PlanBasis{even_fabric(options_.nodes, 1'000'000), false}; };
+  hooks.basis = [this] { return PlanBasis{fabric(), false}; };
   hooks.epochs.count = [n] { return n->posted; };
   hooks.epochs.party = n->calls.get();
   hooks.epochs.relaxed_plans = [mode = o.epochs.mode](const Fabric& fabric) {
@@ -347,6 +358,11 @@ inline std::unique_ptr<ModeJob::Node> ModeJob::make_node(int r) {
 
 inline void ModeJob::strike(const ModeFault& f) {
   lost_.insert(f.node);
+  if (f.kind == ModeFault::Kind::kCut) must_fail_.insert(f.node);
+  for (const int r : options_.without_quorum) {
+    lost_.insert(r);
+    must_fail_.insert(r);
+  }
   switch (f.kind) {
     case ModeFault::Kind::kKill:
       return network_.kill(f.node);
@@ -355,6 +371,12 @@ inline void ModeJob::strike(const ModeFault& f) {
     case ModeFault::Kind::kUnplug:
       for (int other = 0; other < options_.nodes; ++other) {
         if (other != f.node) network_.break_link(f.node, other);
+      }
+      return;
+    case ModeFault::Kind::kCut:
+      for (int other = 0; other < options_.nodes; ++other) {
+        const bool is_here = std::ranges::find(f.side, other) != f.side.end();
+        if (!is_here) network_.break_link(f.node, other, true);
       }
   }
 }
@@ -452,7 +474,7 @@ inline void ModeJob::end(Node& n) {
 }
 
 inline bool ModeJob::is_through(const Node& n) const {
-  if (!survives(n.rank)) return true;
+  if (!survives(n.rank)) return !must_fail_.contains(n.rank) || !n.failure.empty();
   if (!options_.close_ns.empty()) return n.has_ended;
   return n.step == static_cast<std::uint64_t>(options_.steps) && n.running.empty();
 }
@@ -550,13 +572,13 @@ inline void ModeJob::take_results(Node& n) {
       const Result<bool> tested = n.calls->test(&run.staged);
       if (!tested) {
         if (survives(n.rank)) broken("node " + std::to_string(n.rank) + ": a call failed");
-        n.failure = tested.status().message();
+        if (n.failure.empty()) n.failure = tested.status().message();
         return;
       }
       if (!*tested) return;
     } else if (run.exact->state == Operation::State::kFailed) {
       if (survives(n.rank)) broken("node " + std::to_string(n.rank) + ": an exact call failed");
-      n.failure = "failed";
+      if (n.failure.empty()) n.failure = "failed";
       return;
     } else if (run.exact->state != Operation::State::kDone) {
       return;
@@ -609,6 +631,7 @@ inline std::vector<int> ModeJob::survivors() const {
 
 inline std::string ModeJob::check() {
   const std::vector<int> left = survivors();
+  if (left.empty()) return "";
   for (const auto& [key, o] : outcomes_) {
     const std::string where =
         " in step " + std::to_string(key.first) + ", call " + std::to_string(key.second);
