@@ -255,6 +255,13 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
   options.epochs.plan = plan_options();
   options.survivors.is_on = config().on_loss == "continue";
   options.survivors.rescales = config().rescale;
+  options.epochs.least_kbps = static_cast<std::int64_t>(config().min_rate) * 1000;
+  if (config().min_rate > 0 && rank_ == 0 &&
+      (!options.survivors.is_on || options.epochs.collectives == 0)) {
+    log_warn(
+        "RIFFLE_MIN_RATE has no effect without RIFFLE_ON_LOSS=continue and epochs (RIFFLE_EPOCH "
+        "above 0, RIFFLE_DETERMINISTIC=0)");
+  }
   options.epochs.mode = sync.mode;
   options.epochs.warmup_steps = sync.warmup_steps;
   if (sync.mode != SyncMode::kExact) {

@@ -23,6 +23,7 @@
 #include "plugin/collective/epoch_event.h"
 #include "plugin/collective/plan_basis.h"
 #include "plugin/collective/plan_switch.h"
+#include "plugin/collective/slow_nodes.h"
 #include "plugin/collective/sync_agreement.h"
 #include "plugin/transport/timer_service.h"
 #include "topology/plan/replan.h"
@@ -44,6 +45,15 @@ struct EpochOptions {
   // The relaxed mode that is wanted, and after how many steps.
   SyncMode mode = SyncMode::kExact;
   std::uint64_t warmup_steps = 10;
+  // Nodes that stay below it for SlowNodes::kEpochs are too slow; 0: nobody is.
+  std::int64_t least_kbps = 0;
+};
+
+// A node that has been too slow, and what it carries now.
+struct SlowNode {
+  int node = 0;
+  std::int64_t kbps = 0;
+  int epochs = 0;  // in a row
 };
 
 struct EpochHooks {
@@ -59,6 +69,9 @@ struct EpochHooks {
   // run for the calls that `party` knows, on this fabric and beside these exact plans. An error:
   // better not, and why.
   std::function<Result<SparseOrder>(const Fabric&, const PlanSet&)> sparse_order;
+  // Node 0: all that are too slow, in ascending order; in every epoch while it lasts. Must not end
+  // the epochs at once. Null: nothing follows from it.
+  std::function<void(const std::vector<SlowNode>&)> too_slow;
 };
 
 class Epochs {
@@ -102,6 +115,7 @@ class Epochs {
   void begin_gathering(std::uint64_t epoch);
   void pass_on_if_complete();
   void learn();
+  void look_for_slow(const Fabric& live, const std::vector<probe::PassiveReport>& reports);
   void decide_on(const std::shared_ptr<Weighed>& weighed);
   void prepare(const PlanSwitch::Order& order, const std::function<void(Status)>& prepared);
   std::uint64_t hold(std::uint64_t horizon_ns);
@@ -146,6 +160,7 @@ class Epochs {
   // Node 0.
   std::optional<probe::LiveRates> rates_;
   std::optional<Hysteresis> hysteresis_;
+  std::optional<SlowNodes> slow_;
   std::shared_ptr<const PlanSet> plans_;  // current
   std::uint64_t counted_ = 0, asked_ns_ = 0, round_ns_ = 0, planning_ns_ = 0;
   bool is_planning_ = false;

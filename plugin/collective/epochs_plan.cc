@@ -44,6 +44,7 @@ void Epochs::learn() {
   trace(epoch_, reports);
   const Fabric live = rates_->fabric();
   EpochEvent e = event(EpochEvent::Kind::kReport);
+  look_for_slow(live, reports);
   e.reports = std::move(reports);
   tell(e);
   const bool has_groups = !plans_->relaxed.is_empty() || options_.mode == SyncMode::kSparse;
@@ -71,6 +72,17 @@ void Epochs::learn() {
         if (weighed_ && is_on()) decide_on(weighed_);
       });
   if (!runs) is_planning_ = false;
+}
+
+void Epochs::look_for_slow(const Fabric& live, const std::vector<probe::PassiveReport>& reports) {
+  const std::vector<int> nodes = slow_->update(live, reports);
+  if (nodes.empty() || !hooks_.too_slow || anybody_left_) return;
+  std::vector<SlowNode> slow;
+  for (const int node : nodes) {
+    slow.push_back({node, SlowNodes::rate_of(live.nodes[static_cast<std::size_t>(node)]),
+                    slow_->epochs_below(node)});
+  }
+  hooks_.too_slow(slow);
 }
 
 void Epochs::decide_on(const std::shared_ptr<Weighed>& weighed) {

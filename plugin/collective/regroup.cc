@@ -90,6 +90,25 @@ void Regroup::lost(int peer, const std::string& why) {
   retry_without(peer);
 }
 
+void Regroup::expel(const std::vector<std::pair<int, std::string>>& members) {
+  if (is_over_ || phase_ != Phase::kRunning) return;
+  bool is_any = false;
+  for (const auto& [member, why] : members) is_any |= send_away(member, why);
+  if (is_any) begin(round_ + 1);
+}
+
+// Everybody who hears of it does so: nobody waits for a slow node's word.
+bool Regroup::send_away(int member, const std::string& why) {
+  if (member == rank_ || !last_.has(member) || has_lost(member)) return false;
+  ByteWriter w;
+  w.blob(why);
+  steps_.send(member, kLeftBehind, w.take());
+  steps_.dismiss(member);  // as for kGone
+  why_lost_[member] = why;
+  expelled_[member] = why;
+  return true;
+}
+
 void Regroup::left(int peer) {
   if (is_over_ || has_left_[peer]) return;
   has_left_[peer] = true;
@@ -144,6 +163,11 @@ void Regroup::tell_state_to(int peer) {
   w.number(round_);
   put(&w, missing());
   put(&w, known_to_have_left());
+  w.number(expelled_.size());
+  for (const auto& [node, why] : expelled_) {
+    w.number(static_cast<std::uint64_t>(node));
+    w.blob(why);
+  }
   w.number(last_.term);
   put(&w, last_.nodes);
   w.number(steps_.frames_to(peer));
@@ -175,16 +199,28 @@ Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
   if (kind == kState) {
     State s;
     if (!get(&reader, size_, &s.missing) || !get(&reader, size_, &s.left)) return mangled;
+    std::map<int, std::string> expelled;
+    for (std::uint64_t n = reader.number(); n > 0; --n) {
+      const std::uint64_t node = reader.number();
+      if (!reader.is_ok() || node >= static_cast<std::uint64_t>(size_)) return mangled;
+      expelled[static_cast<int>(node)] = reader.text();
+    }
     s.last.term = reader.number();
     if (!get(&reader, size_, &s.last.nodes)) return mangled;
     s.frames = reader.number();
     s.account = reader.blob<Bytes>();
     if (!reader.is_complete()) return mangled;
     if (round < round_ || (round == round_ && phase_ == Phase::kRunning)) return Status::ok();
-    if (round > round_) begin(round);
+    if (round > round_) {
+      for (const auto& [node, why] : expelled) send_away(node, why);
+      begin(round);
+    }
     if (is_over_) return Status::ok();
     const std::vector<int> gone = s.left;
     states_[peer] = std::move(s);
+    for (const auto& [node, why] : expelled) {
+      if (!is_over_ && send_away(node, why)) retry_without(node);
+    }
     for (const int node : gone) {
       if (node != rank_) left(node);
     }

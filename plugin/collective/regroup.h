@@ -29,6 +29,9 @@
 // the two sides together, which cannot both be more than half of that. (A node that has taken a
 // verdict says goodbye only to those it names, who work with nobody else.)
 //
+// Members that work may be sent away (expel): whoever hears of it in a state tells them so and
+// counts them as lost, and so does not wait for them. As any loss, it makes sides only smaller.
+//
 // Waiting: for nodes that are reached, whose loss is noticed (Mesh: RIFFLE_PEER_TIMEOUT). A node
 // that does not answer although others have lost it is given up after patience_ns, and the whole
 // after deadline_ns.
@@ -41,6 +44,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plugin/collective/membership.h"
@@ -99,6 +103,9 @@ class Regroup {
   Regroup& operator=(const Regroup&) = delete;
 
   void lost(int peer, const std::string& why);
+  // The others are to go on without members that work, each with why: they are told so, and count
+  // as lost, all at once. None of them is this node, nor already lost.
+  void expel(const std::vector<std::pair<int, std::string>>& members);
   // The peer has said goodbye; it may still be reached.
   void left(int peer);
   // Not ok: the peer does not speak our language.
@@ -131,6 +138,7 @@ class Regroup {
     Bytes account;
   };
 
+  bool send_away(int member, const std::string& why);
   void begin(std::uint64_t round);
   void tell_state();
   void tell_state_to(int peer);
@@ -165,6 +173,7 @@ class Regroup {
   std::uint64_t round_ = 0;
   std::vector<std::string> why_lost_;
   std::vector<bool> has_left_;
+  std::map<int, std::string> expelled_;   // why
   std::vector<bool> ended_on_this_side_;  // we reached them, and they had no quorum
   std::map<int, State> states_;           // of this round
   Bytes account_;                         // our own

@@ -6,6 +6,7 @@
 #include "plugin/collective/byte_io.h"
 #include "plugin/collective/rescale.h"
 #include "plugin/collective/survivors_term.h"
+#include "plugin/config/log.h"
 #include "topology/base/check.h"
 #include "topology/base/time.h"
 
@@ -44,7 +45,7 @@ Survivors::Survivors(Mesh* mesh, TimerService* timers, Background* background, O
       entries_(static_cast<std::size_t>(options_.engine.max_operations)),
       last_of_(static_cast<std::size_t>(mesh->size()), kNoEnd) {}
 
-Survivors::~Survivors() = default;
+Survivors::~Survivors() { forget_slow(); }
 
 // -------------------------------------------------------------------------------- begin and end
 
@@ -71,6 +72,11 @@ void Survivors::start(const PlanSet& plans) {
   if (term_->is_root()) {
     basis = hooks_.basis();
     take_basis(encode(basis));
+    if (basis.is_nominal && options_.epochs.least_kbps > 0) {
+      log_warn(
+          "RIFFLE_MIN_RATE has no effect: rates were neither measured nor given (RIFFLE_PROBE, "
+          "RIFFLE_FABRIC)");
+    }
   }
   term_->epochs.start(plans, basis);
   take_early();
@@ -107,6 +113,7 @@ void Survivors::term_message(int place, std::uint32_t kind,
 void Survivors::fail() {
   if (has_failed_) return;
   has_failed_ = true;
+  forget_slow();
   regroup_.stop();
   freeze();
   for (; released_ < posted_; ++released_) {

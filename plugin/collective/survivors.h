@@ -27,6 +27,9 @@
 // because slower nodes are fewer than those that have finished, and an operation behind its last
 // one does not wait for it.
 //
+// Slow nodes (RIFFLE_MIN_RATE): node 0 of the term sends them away (slow_nodes.h), which is a loss
+// as any other.
+//
 // Threads: the mesh's owner.
 #pragma once
 
@@ -157,6 +160,10 @@ class Survivors {
   void take_early();
   void take_basis(const std::vector<std::uint8_t>& message);
 
+  // survivors_slow.cc: RIFFLE_MIN_RATE. Node 0 of the term.
+  void too_slow(const std::vector<SlowNode>& places);
+  void forget_slow();
+
   // survivors_recovery.cc: the steps of regroup.
   Regroup::Steps steps();
   void freeze();
@@ -202,6 +209,8 @@ class Survivors {
   // Losses that nobody minds until there is something to do.
   std::vector<std::pair<int, std::string>> deferred_;
   std::string end_reason_;  // likewise
+  std::optional<std::uint64_t> slow_timer_;
+  bool said_too_many_ = false, said_it_stays_ = false;
 };
 
 }  // namespace riffle

@@ -47,12 +47,18 @@ struct Survivors::Term {
                    : nullptr),
         background(all->background_),
         epochs(&mesh, &control, &engine, all->timers_, &background, all->options_.epochs,
-               all->hooks_.epochs) {
+               hooks_of(all)) {
     for (int i = 0; i < kFanOut; ++i) {
       const int child = mesh.rank() * kFanOut + 1 + i;
       if (child < mesh.size()) children.push_back(child);
     }
     children_done.assign(children.size(), 0);
+  }
+
+  static EpochHooks hooks_of(Survivors* all) {
+    EpochHooks hooks = all->hooks_.epochs;
+    hooks.too_slow = [all](const std::vector<SlowNode>& places) { all->too_slow(places); };
+    return hooks;
   }
 
   static EngineOptions options_of(const Survivors& all, const Membership& members) {

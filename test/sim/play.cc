@@ -118,6 +118,8 @@ class Play {
       case Fault::Kind::kCutRack:
         return cut_rack(f.node);
       case Fault::Kind::kNodeRate:
+        if (s_.session.epochs.least_kbps > 0) blame(f.node);  // it may be sent away
+        [[fallthrough]];
       case Fault::Kind::kRackRate:
         set_rate(f, f.factor);
         return network_.at(network_.now_ns() + f.length_ns, [this, f] { set_rate(f, 1); });

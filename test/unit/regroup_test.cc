@@ -86,6 +86,11 @@ class World {
     n.regroup->stop();
     push(now_ + lives_on, [this, rank] { close(rank); });
   }
+  void expel(int by, const Nodes& members) {
+    std::vector<std::pair<int, std::string>> away;
+    for (const int m : members) away.emplace_back(m, "too slow");
+    nodes_[by]->regroup->expel(away);
+  }
   void at(std::uint64_t when, std::function<void()> f) { push(when, std::move(f)); }
 
   void run() {
@@ -391,6 +396,36 @@ TEST(Regroup, AnythingAtAnyTime) {
   }
   EXPECT_GT(settled_on_fewer, cases(10'000));
   EXPECT_GT(nobody, 100);
+}
+
+// Node 0 sends some away that work; others are killed or cut off meanwhile.
+TEST(Regroup, WhoIsSentAwayHearsWhyAndTheOthersGoOn) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    std::mt19937_64 random(seed);
+    World w(8, seed);
+    w.most_delay = 1 + random() % (20 * kMs);
+    const Nodes away = seed % 2 == 0 ? Nodes{2, 7} : Nodes{5};
+    w.at(5 * kMs, [&w, away] { w.expel(0, away); });
+    const bool kills = seed % 3 == 0;
+    const int victim = seed % 6 == 0 ? 0 : 3;  // who decides, or another one
+    if (kills) w.at(5 * kMs + random() % (30 * kMs), [&w, victim] { w.kill(victim, 5 * kMs); });
+    w.run();
+    w.expect_settled();
+    Nodes left;
+    for (int r = 0; r < 8; ++r) {
+      const bool is_sent_away = std::find(away.begin(), away.end(), r) != away.end();
+      if (!is_sent_away && !(kills && r == victim)) left.push_back(r);
+      // Where node 0 dies before its word is heard they may stay.
+      if (is_sent_away && !(kills && victim == 0)) {
+        EXPECT_EQ(w.error(r), "left behind: too slow") << "node " << r << ", seed " << seed;
+      }
+    }
+    if (!(kills && victim == 0)) {
+      EXPECT_EQ(w.going_on(), left) << "seed " << seed;
+    } else {
+      for (const int r : left) EXPECT_TRUE(w.goes_on(r)) << w.error(r) << ", seed " << seed;
+    }
+  }
 }
 
 TEST(Regroup, WhoHasSaidGoodbyeDoesNotCount) {
