@@ -5,65 +5,34 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
 #include <memory>
+#include <utility>
 
 #include "plugin/collective/session.h"
 #include "plugin/transport/memory/memory_network.h"
+#include "test/manual_clock.h"
 
 namespace riffle {
 namespace {
+
+using testing::ClockMesh;
+using testing::ManualClock;
 
 constexpr int kNodes = 8;
 constexpr int kSlow = 3;
 constexpr std::uint64_t kStepNs = 200'000;
 constexpr std::int64_t kRateKbps = 400'000;
 
-class Clock final : public TimerService {
- public:
-  std::uint64_t call_at(std::uint64_t when_ns, std::function<void()> f) override {
-    timers_.emplace(std::pair(when_ns, ++last_), std::move(f));
-    return last_;
-  }
-  void cancel(std::uint64_t timer) override {
-    std::erase_if(timers_, [&](const auto& t) { return t.first.second == timer; });
-  }
-  void advance() {
-    now_ns += kStepNs;
-    while (!timers_.empty() && timers_.begin()->first.first <= now_ns) {
-      const auto f = std::move(timers_.begin()->second);
-      timers_.erase(timers_.begin());
-      f();
-    }
-  }
-  std::uint64_t now_ns = 1;
-
- private:
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::function<void()>> timers_;
-  std::uint64_t last_ = 0;
-};
-
 // A mesh of the network with a clock and with links that claim to have carried something.
-class BusyMesh final : public Mesh {
+class BusyMesh final : public ClockMesh {
  public:
-  BusyMesh(Mesh& mesh, const Clock& clock, const bool& contended)
-      : mesh_(mesh),
-        clock_(clock),
+  BusyMesh(Mesh& mesh, const ManualClock& clock, const bool& contended)
+      : ClockMesh(mesh, clock),
         contended_(contended),
         seen_ns_(mesh.size(), 0),
         activity_(mesh.size()) {}
-  int rank() const override { return mesh_.rank(); }
-  int size() const override { return mesh_.size(); }
-  void open(int peer) override { mesh_.open(peer); }
-  void send(int peer, const FrameHeader& header, std::span<const std::byte> payload,
-            std::uint64_t cookie, std::uint64_t priority) override {
-    mesh_.send(peer, header, payload, cookie, priority);
-  }
-  std::uint64_t now_ns() const override { return clock_.now_ns; }
-  void dismiss(int peer) override { mesh_.dismiss(peer); }
-  void abort() override { mesh_.abort(); }
   LinkActivity activity(int peer) override {
-    const std::uint64_t ns = clock_.now_ns - std::exchange(seen_ns_[peer], clock_.now_ns);
+    const std::uint64_t ns = now_ns() - std::exchange(seen_ns_[peer], now_ns());
     const bool is_slow = contended_ && rank() == kSlow;
     const bool is_limit = contended_ ? is_slow : true;
     const double kbps = contended_ ? kRateKbps / 4 : kRateKbps;
@@ -78,8 +47,6 @@ class BusyMesh final : public Mesh {
   }
 
  private:
-  Mesh& mesh_;
-  const Clock& clock_;
   const bool& contended_;
   std::vector<std::uint64_t> seen_ns_;
   std::vector<LinkActivity> activity_;
@@ -167,7 +134,7 @@ class Cluster {
       }
       if (all_done) return failure;
       const bool moved = network_.step();
-      clock_.advance();
+      clock_.advance(kStepNs);
       if (!failure.empty()) return failure;
       idle_steps = moved ? 0 : idle_steps + 1;
       if (idle_steps > 10000) return "nothing moves";
@@ -181,7 +148,8 @@ class Cluster {
 
  private:
   struct Node {
-    Node(Mesh& inner, const Clock& clock, const bool& contended) : mesh(inner, clock, contended) {}
+    Node(Mesh& inner, const ManualClock& clock, const bool& contended)
+        : mesh(inner, clock, contended) {}
     BusyMesh mesh;
     InlineBackground background;
     std::unique_ptr<Session> session;
@@ -206,7 +174,7 @@ class Cluster {
   }
 
   std::mt19937_64 random_;
-  Clock clock_;
+  ManualClock clock_;
   MemoryNetwork network_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::array<std::uint64_t, kNodes> posted_{};

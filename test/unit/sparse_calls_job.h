@@ -20,7 +20,7 @@
 #include "plugin/collective/session.h"
 #include "plugin/policy/rules/convert.h"
 #include "plugin/transport/memory/memory_network.h"
-#include "test/unit/manual_clock.h"
+#include "test/manual_clock.h"
 #include "topology/plan/planner.h"
 
 namespace riffle::testing {
@@ -115,24 +115,6 @@ class SparseCallsJob {
   std::string failure;
 
  private:
-  class ClockMesh final : public Mesh {
-   public:
-    ClockMesh(Mesh& mesh, const ManualClock& clock) : mesh_(mesh), clock_(clock) {}
-    int rank() const override { return mesh_.rank(); }
-    int size() const override { return mesh_.size(); }
-    void open(int peer) override { mesh_.open(peer); }
-    void send(int peer, const FrameHeader& header, std::span<const std::byte> payload,
-              std::uint64_t cookie, std::uint64_t priority) override {
-      mesh_.send(peer, header, payload, cookie, priority);
-    }
-    void dismiss(int peer) override { mesh_.dismiss(peer); }
-    std::uint64_t now_ns() const override { return clock_.now_ns(); }
-    void abort() override { mesh_.abort(); }
-
-   private:
-    Mesh& mesh_;
-    const ManualClock& clock_;
-  };
   class Watcher final : public EpochObserver {
    public:
     explicit Watcher(std::vector<ModeChange>* changes) : changes_(changes) {}
