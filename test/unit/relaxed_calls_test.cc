@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "test/unit/relaxed_job.h"
+#include "test/modes/relaxed_job.h"
 
 namespace riffle {
 namespace {

@@ -2,7 +2,7 @@
 // get the same bits, and go dense together whatever goes wrong on one of them.
 #include <gtest/gtest.h>
 
-#include "test/unit/sparse_calls_job.h"
+#include "test/modes/sparse_calls_job.h"
 
 namespace riffle {
 namespace {
