@@ -77,7 +77,9 @@ bool JobNode::post(const CallIdentity& identity, std::size_t calls_of_step) {
                         static_cast<int>(ReduceOp::kSum)};
   const RelaxedCalls::Answer answer = calls->all_reduce(shape, &call.staged);
   if (answer == RelaxedCalls::Answer::kBusy) return false;
+  ++posted;
   call.is_staged = answer == RelaxedCalls::Answer::kStaged;
+  call.run = call.staged.run;
   if (!call.is_staged) {
     call.exact = std::make_unique<Operation>();
     Operation& o = *call.exact;

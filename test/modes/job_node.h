@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "plugin/collective/relaxed_calls.h"
@@ -24,7 +25,8 @@ struct JobSetup {
   SyncSettings settings;
   DataType type = DataType::kFloat32;
   std::size_t piece_bytes = 0, chunk_bytes = 0;  // of the engine
-  Fabric fabric() const { return even_fabric(nodes, rate_kbps); }
+  std::optional<Fabric> network = {};            // of `nodes` nodes; else all are equal
+  Fabric fabric() const { return network.value_or(even_fabric(nodes, rate_kbps)); }
   PlanSet exact_plans() const;
 };
 
@@ -35,6 +37,7 @@ struct PostedCall {
   std::vector<std::byte> send, recv, kept;  // send: empty if in place; kept: StagedCall::kept
   StagedCall staged;
   bool is_staged = false;
+  std::shared_ptr<RelaxedRun> run;   // the mode that staged it, also when it is over
   std::unique_ptr<Operation> exact;  // if it is not staged
   const std::byte* data() const { return send.empty() ? recv.data() : send.data(); }
 };
@@ -62,6 +65,7 @@ class JobNode {
   std::unique_ptr<RelaxedCalls> calls;
   std::unique_ptr<Session> session;
   std::function<void(Operation*)> on_post;  // sees what a mode posts; may be null
+  std::uint64_t posted = 0;                 // calls so far
   std::uint64_t step = 0;                   // of the next call
   std::size_t index = 0;
   std::unique_ptr<PostedCall> next;

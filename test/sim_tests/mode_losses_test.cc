@@ -1,9 +1,9 @@
 // RIFFLE_ON_LOSS=continue in every mode, in the simulator: nodes are killed, stopped, cut off in
 // mid-call and in the middle of the agreement on a mode. Nobody hangs, every call of a survivor is
-// what mode_job.h says, no mass of survivors is lost.
+// what mode_checks.h says, no mass of survivors is lost.
 #include <gtest/gtest.h>
 
-#include "test/sim_tests/mode_job.h"
+#include "test/modes/mode_job.h"
 
 namespace riffle::sim {
 namespace {
@@ -149,7 +149,8 @@ ModeJob::Options leaving(SyncMode mode, std::uint64_t seed) {
   o.settings.mode = mode;
   o.settings.shadow_steps = 3;
   o.settings.full_every = seed % 2 == 0 ? 7 : 1000;
-  if (seed % 4 != 0) std::erase_if(o.calls, [](const ModeCall& c) { return c.count == 100; });
+  if (seed % 4 != 0)
+    std::erase_if(o.calls, [](const testing::JobCall& c) { return c.count == 100; });
   o.steps = 24 + static_cast<int>(random() % 6);
   o.peer_timeout_ns = 4'000'000'000;
   for (int r = 0; r < o.nodes; ++r) {

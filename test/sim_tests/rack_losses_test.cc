@@ -9,8 +9,8 @@
 #include <set>
 
 #include "test/cluster/profile.h"
+#include "test/modes/mode_job.h"
 #include "test/sim/play.h"
-#include "test/sim_tests/mode_job.h"
 #include "topology/plan/planner.h"
 
 namespace riffle::sim {
