@@ -7,11 +7,10 @@
 #include <deque>
 #include <memory>
 
-#include "plugin/collective/sparse_run.h"
 #include "plugin/collective/sparse_runner.h"
-#include "plugin/collective/types.h"
 #include "plugin/transport/memory/memory_network.h"
 #include "test/fuzz/target.h"
+#include "test/sparse_runner_setup.h"
 
 namespace riffle::fuzz {
 namespace {
@@ -43,18 +42,7 @@ float gradient(int rank, std::size_t call, std::uint64_t i) {
 
 // The calls of one node.
 struct Calls {
-  explicit Calls(int rank) {
-    Layout::Piece piece;
-    piece.valid = piece.total = piece.count = kElements;
-    piece.type = static_cast<int>(DataType::kFloat32);
-    SyncSettings settings;
-    settings.state_limit_bytes = 1 << 30;
-    settings.sparse.density = 0.05;
-    SparseOrder order;
-    for (std::uint64_t i = 0; i < kNodes; ++i) order.node_at.push_back(i);
-    order.is_sparse.assign(kCalls, 1);
-    run = std::move(*SparseRun::make(order, std::vector<Layout::Piece>(kCalls, piece), settings,
-                                     rank, kNodes, kElements));
+  explicit Calls(int rank) : run(testing::sparse_run_of(rank, kNodes, kCalls, kElements)) {
     for (std::size_t call = 0; call < kCalls; ++call) {
       send[call].resize(kElements);
       recv[call].assign(kElements, kUntouched);
@@ -62,7 +50,7 @@ struct Calls {
       SparseSegment& s = segment(call);
       s.send = reinterpret_cast<const std::byte*>(send[call].data());
       s.recv = reinterpret_cast<std::byte*>(recv[call].data());
-      s.density = 0.05;
+      s.density = testing::kSparseDensity;
       s.digest = static_cast<std::uint32_t>(11 + call);
       s.is_dense = call == kCalls - 1;
     }
@@ -282,13 +270,7 @@ Bytes conversation(std::uint64_t seed, bool has_doubt) {
     nodes.push_back(std::make_unique<Node>(network.mesh(r), r, r == 0 ? &script : nullptr));
     network.set_sink(r, nodes.back().get());
   }
-  for (int r = 0; r < kNodes; ++r) {
-    for (int peer = 0; peer < kNodes; ++peer) {
-      if (peer != r) network.mesh(r).open(peer);
-    }
-  }
-  while (network.step()) {
-  }
+  testing::open_links(network, kNodes);
   for (std::size_t call = 0; call < kCalls; ++call) {
     for (int r = 0; r < kNodes; ++r) nodes[r]->post(call, !has_doubt || r != 1 || call != 0);
     if (seed % 2 == 0) continue;  // all at once, or one after the other

@@ -8,9 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "plugin/collective/sparse_run.h"
-#include "plugin/collective/types.h"
 #include "plugin/transport/memory/memory_network.h"
+#include "test/sparse_runner_setup.h"
 
 namespace riffle {
 namespace {
@@ -19,17 +18,7 @@ constexpr std::uint64_t kElements = 4000;
 
 class Node final : public MeshSink {
  public:
-  Node(Mesh& mesh, int rank, int nodes) {
-    Layout::Piece piece;
-    piece.valid = piece.total = piece.count = kElements;
-    piece.type = static_cast<int>(DataType::kFloat32);
-    SyncSettings settings;
-    settings.state_limit_bytes = 1 << 30;
-    settings.sparse.density = 0.05;
-    SparseOrder order;
-    for (int i = 0; i < nodes; ++i) order.node_at.push_back(static_cast<std::uint64_t>(i));
-    order.is_sparse = {1};
-    run = std::move(*SparseRun::make(order, {piece}, settings, rank, nodes, kElements));
+  Node(Mesh& mesh, int rank, int nodes) : run(testing::sparse_run_of(rank, nodes, 1, kElements)) {
     runner = std::make_unique<SparseRunner>(
         &mesh, SparseRunner::Options{.most_elements = kElements},
         [this](int, const Status& why) { violation = why.message(); });
@@ -40,7 +29,7 @@ class Node final : public MeshSink {
       data[i] = value * static_cast<float>(1 + i % 7);
     }
     s.send = s.recv = reinterpret_cast<std::byte*>(data.data());
-    s.density = 0.05;
+    s.density = testing::kSparseDensity;
     s.digest = digest;
     s.operation.state = Operation::State::kRunning;
     runner->submit(&s);
@@ -73,13 +62,7 @@ TEST(SparseRunner, NodesThatAreNotAtTheSameCallSumDenselyAndKeepTheirResiduals) 
         all.push_back(std::make_unique<Node>(network.mesh(r), r, nodes));
         network.set_sink(r, all.back().get());
       }
-      for (int r = 0; r < nodes; ++r) {
-        for (int p = 0; p < nodes; ++p) {
-          if (p != r) network.mesh(r).open(p);
-        }
-      }
-      while (network.step()) {
-      }
+      testing::open_links(network, nodes);
       for (auto& node : all) node->call(1, 5);
       while (network.step()) {
       }
@@ -111,10 +94,7 @@ TEST(SparseRunner, AMessageThatShowsItsFaultWhenReadIsRefusedAndStopsTheSegment)
   Node first(network.mesh(0), 0, 2), second(network.mesh(1), 1, 2);
   network.set_sink(0, &first);
   network.set_sink(1, &second);
-  network.mesh(0).open(1);
-  network.mesh(1).open(0);
-  while (network.step()) {
-  }
+  testing::open_links(network, 2);
   second.call(1, 5);
   FrameHeader header;
   header.type = FrameType::kSparse;
