@@ -15,9 +15,9 @@
 
 namespace riffle {
 
-// Weights go with this power of the bytes: half way between what the bytes ask for and the same for
-// all in the worst of racks, it takes less than either, for what is thin must not be late, either.
-// Besides, a link that is kept exactly as fast as the plan wants never shows that it could do more.
+// Weights are this power of the bytes. 1 would be what the plan asks for, but then thin flows are
+// late, and a link that is kept exactly as fast as the plan wants never shows that it could do
+// more; 0 is fair sharing. Chosen by simulation (docs/engine.md, "Streams").
 inline constexpr double kEvenness = 0.75;
 
 // By peer: kMostWeight (mesh.h) for what is as large as the buffer, 1 at least, also where nothing
