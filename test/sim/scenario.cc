@@ -361,6 +361,28 @@ std::string describe(const Fault& f) {
   return text;
 }
 
+Scenario surviving_job(const Fabric& fabric, std::uint64_t seed, int calls, std::size_t count) {
+  Scenario s;
+  s.seed = s.network.seed = seed;
+  s.fabric = fabric;
+  s.network.jitter_ns = 100'000;
+  s.network.poisons = true;
+  s.network.peer_timeout_ns = s.session.peer_timeout_ns = 3'000'000'000;
+  s.session.connect_timeout_ns = 5'000'000'000;
+  s.session.survivors.is_on = true;
+  s.session.engine.chunk_bytes = 64 << 10;
+  s.session.engine.piece_bytes = 8 << 10;
+  s.session.engine.max_chunks = 16;
+  s.session.engine.max_operations = 8;
+  s.session.engine.has_blocks = false;
+  s.outstanding = 4;
+  s.plans = plan(s.fabric, 1 << 20, {})->plans;
+  for (int i = 0; i < calls; ++i) {
+    s.calls.push_back({.count = count, .in_place = i % 2 == 0, .is_rounded = i % 3 == 0});
+  }
+  return s;
+}
+
 std::string describe(const Scenario& s) {
   const EngineOptions& e = s.session.engine;
   std::string text =

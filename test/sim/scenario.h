@@ -69,6 +69,10 @@ Scenario draw_scenario(std::uint64_t seed);
 // The same with RIFFLE_ON_LOSS=continue, and at least one node that is lost or thinks so.
 Scenario draw_loss_scenario(std::uint64_t seed);
 
+// A job that goes on after losses and does nothing special: its network, plans for calls of 1 MiB,
+// room for 8 operations, and so many calls of `count` float32 elements, every other one in place.
+Scenario surviving_job(const Fabric& fabric, std::uint64_t seed, int calls, std::size_t count);
+
 // A few lines for people.
 std::string describe(const Scenario& scenario);
 std::string describe(const Fault& fault);

@@ -6,7 +6,6 @@
 #include <random>
 
 #include "test/sim/play.h"
-#include "topology/plan/planner.h"
 
 namespace riffle::sim {
 namespace {
@@ -37,27 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Part, LossesTest, ::testing::Range<std::uint64_t>(0, kP
 
 // Eight equal nodes, 24 calls of 256 KiB, four at once: some 100 ms.
 Scenario eight_nodes(std::uint64_t seed) {
-  Scenario s;
-  s.seed = seed;
-  s.fabric = even_fabric(8, 1'000'000);
-  s.network.seed = seed;
-  s.network.jitter_ns = 100'000;
-  s.network.poisons = true;
-  s.network.peer_timeout_ns = 3'000'000'000;
-  s.session.peer_timeout_ns = s.network.peer_timeout_ns;
-  s.session.connect_timeout_ns = 5'000'000'000;
-  s.session.survivors.is_on = true;
-  s.session.engine.chunk_bytes = 64 << 10;
-  s.session.engine.piece_bytes = 8 << 10;
-  s.session.engine.max_chunks = 16;
-  s.session.engine.max_operations = 8;
-  s.session.engine.has_blocks = false;
-  s.outstanding = 4;
-  s.plans = plan(s.fabric, 1 << 20, {})->plans;
-  for (int i = 0; i < 24; ++i) {
-    s.calls.push_back({.count = 64 << 10, .in_place = i % 2 == 0, .is_rounded = i % 3 == 0});
-  }
-  return s;
+  return surviving_job(even_fabric(8, 1'000'000), seed, 24, 64 << 10);
 }
 
 // One or two of eight: everybody else finishes, no later than 1 s and one and a half times what the

@@ -42,26 +42,9 @@ class MinRateTest : public ::testing::Test {
 
   // Eight nodes; from 50 ms on the links of some have a part of their rate left.
   static Scenario with(const std::vector<int>& slow, double factor, std::int64_t least_kbps) {
-    Scenario s;
-    s.seed = 5;
-    s.fabric = even_fabric(8, kRateKbps);
-    s.network.jitter_ns = 100'000;
-    s.network.poisons = true;
-    s.network.peer_timeout_ns = s.session.peer_timeout_ns = 3'000'000'000;
-    s.session.connect_timeout_ns = 5'000'000'000;
-    s.session.survivors.is_on = true;
-    s.session.engine.chunk_bytes = 64 << 10;
-    s.session.engine.piece_bytes = 8 << 10;
-    s.session.engine.max_chunks = 16;
-    s.session.engine.max_operations = 8;
-    s.session.engine.has_blocks = false;
+    Scenario s = surviving_job(even_fabric(8, kRateKbps), 5, 40, 64 << 10);
     s.session.epochs.collectives = 1;
     s.session.epochs.least_kbps = least_kbps;
-    s.outstanding = 4;
-    s.plans = plan(s.fabric, 1 << 20, {})->plans;
-    for (int i = 0; i < 40; ++i) {
-      s.calls.push_back({.count = 64 << 10, .in_place = i % 2 == 0, .is_rounded = i % 3 == 0});
-    }
     for (const int node : slow) {
       Fault f;
       f.kind = Fault::Kind::kNodeRate;

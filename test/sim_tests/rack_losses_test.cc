@@ -11,7 +11,6 @@
 #include "test/cluster/profile.h"
 #include "test/modes/mode_job.h"
 #include "test/sim/play.h"
-#include "topology/plan/planner.h"
 
 namespace riffle::sim {
 namespace {
@@ -46,26 +45,13 @@ Nodes all_but(const Fabric& fabric, int rack) {
 
 // With pauses in which no call runs, or without.
 Scenario job_on(const std::string& profile, std::uint64_t seed, bool has_pauses) {
-  Scenario s;
-  s.seed = seed;
-  s.fabric = fabric_of_profile(profile);
-  s.network.seed = seed;
-  s.network.jitter_ns = 100'000;
-  s.network.poisons = true;
+  Scenario s = surviving_job(fabric_of_profile(profile), seed, 12, 16 << 10);
   s.network.peer_timeout_ns = s.session.peer_timeout_ns = kPeerTimeoutNs;
-  s.session.connect_timeout_ns = 5'000'000'000;
-  s.session.survivors.is_on = true;
   s.session.engine.chunk_bytes = 16 << 10;
   s.session.engine.piece_bytes = 4 << 10;
   s.session.engine.max_chunks = 8;
-  s.session.engine.max_operations = 8;
-  s.session.engine.has_blocks = false;
   s.outstanding = has_pauses ? 1 : 2;
   s.most_think_ns = has_pauses ? 60'000'000 : 0;
-  s.plans = plan(s.fabric, 1 << 20, {})->plans;
-  for (int i = 0; i < 12; ++i) {
-    s.calls.push_back({.count = 16 << 10, .in_place = i % 2 == 0, .is_rounded = i % 3 == 0});
-  }
   return s;
 }
 
