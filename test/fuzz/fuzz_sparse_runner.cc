@@ -158,7 +158,7 @@ class Script {
   }
   void payload_comes() {
     if (placed_.empty()) return;
-    if (payloads_ == 0) look();
+    if (payloads_ == 0 && calls_ != nullptr) look();
     const Placed p = std::move(placed_.front());
     placed_.pop_front();
     if (!p.payload.empty()) std::memcpy(p.at, p.payload.data(), p.payload.size());
