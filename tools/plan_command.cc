@@ -18,7 +18,7 @@ namespace {
 struct PlanArguments {
   FabricSource source;
   std::uint64_t bytes = 16 << 20;
-  int lanes = 0;
+  int lanes = 0, crowding = 1;
   std::string only, svg;
   bool json = false;
   std::string policy, rule;
@@ -69,6 +69,7 @@ int run(const PlanArguments& options) {
   PlanOptions plan_options;
   plan_options.max_lanes = options.lanes ? options.lanes : static_cast<int>(config().lanes);
   plan_options.only = options.only.empty() ? config().plan : options.only;
+  plan_options.small_message_ns = kMessageNs * options.crowding;
   const auto choice = plan(fabric.value(), options.bytes, plan_options);
   if (!choice) return report(choice.status());
   const PlanView view(fabric.value(), choice.value(), options.bytes);
@@ -94,6 +95,9 @@ void add_plan(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   sub->add_option("--lanes", o->lanes, "Shuffled variants, as RIFFLE_LANES")
       ->check(CLI::Range(1, 64));
+  sub->add_option("--crowding", o->crowding,
+                  "Busy threads per processor where nodes share a machine: for small sums")
+      ->check(CLI::Range(1, 10'000));
   sub->add_option("--only", o->only, "Force one kind, as RIFFLE_PLAN");
   sub->add_flag("--json", o->json, "Everything as JSON");
   auto* svg = sub->add_option("--svg", o->svg, "Also draw network and groups to this file");

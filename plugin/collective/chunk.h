@@ -51,6 +51,7 @@ struct Chunk {
   std::uint64_t seq = 0;
   Operation* operation = nullptr;
   Generation* generation = nullptr;
+  const Lanes* lanes = nullptr;  // that its program is one of; null in a relaxed step
   const Program* program = nullptr;
   std::uint16_t step_class = 0;     // on the wire: 0 for the exact lanes, else 1 + the relaxed step
   const std::byte* send = nullptr;  // element 0 of the chunk

@@ -90,6 +90,7 @@ NodeReport own_report(int rank, int device, const std::string& job) {
   r.rate_kbps = static_cast<std::int64_t>(d.speed_mbps) * 1000;
   r.knows_rate = d.knows_speed;
   r.speed = measure_machine();
+  r.share = share_of_machine();
   r.knows_lengths = config().valid_length && identity::is_told();
   if (const Status s = agreement::check_local(job); !s) r.problem = s.message();
   return r;
@@ -150,8 +151,14 @@ Verdict decide(const std::vector<NodeReport>& reports, const Fabric* probed, con
     verdict.problem = fabric.status().message();
     return verdict;
   }
-  if (basis != nullptr) *basis = {*fabric, config().fabric.empty() && probed == nullptr};
-  Result<PlanChoice> choice = plan(*fabric, kPlannedBytes, plan_options());
+  std::vector<MachineShare> shares;
+  for (const NodeReport& r : reports) shares.push_back(r.share);
+  PlanOptions options = plan_options();
+  options.small_message_ns = kMessageNs * crowding(shares);
+  if (basis != nullptr) {
+    *basis = {*fabric, config().fabric.empty() && probed == nullptr, options.small_message_ns};
+  }
+  Result<PlanChoice> choice = plan(*fabric, kPlannedBytes, options);
   if (!choice) {
     verdict.problem = choice.status().message();
     return verdict;

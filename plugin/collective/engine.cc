@@ -229,10 +229,15 @@ void Engine::choose_program(Chunk& chunk, const Operation& operation) {
   const bool is_relaxed = operation.step != Operation::kExact && g.relaxed_steps() > 0;
   if (is_relaxed) {
     const std::uint64_t step = static_cast<std::uint64_t>(operation.step) % g.relaxed_steps();
+    chunk.lanes = nullptr;
     chunk.program = &g.relaxed_program(step, operation.lane);
     chunk.step_class = static_cast<std::uint16_t>(1 + step);
   } else {
-    chunk.program = &g.program_of(operation.collective, chunk.seq);
+    // As posted, which all nodes know alike, whoever knows how much of it is valid.
+    chunk.lanes = &g.lanes_for(operation.count * size_of(operation.type));
+    chunk.program = operation.collective == Collective::kAllReduce
+                        ? &chunk.lanes->programs[chunk.seq % chunk.lanes->programs.size()]
+                        : &g.blocks();
     chunk.step_class = 0;
   }
   send_window_.set_bytes(operation.collective == Collective::kAllReduce && !is_relaxed
@@ -253,11 +258,11 @@ void Engine::keep(Chunk& chunk) {
 // also where its sum begins, and that must not depend on what happens to be known of the length.
 void Engine::cut(Chunk& chunk, std::uint64_t posted) {
   const Operation& o = *chunk.operation;
+  const Lanes* lanes = chunk.lanes;  // of a relaxed chunk none
   const std::size_t grain_bytes =
-      chunk.step_class == 0 ? chunk.generation->grain_bytes(chunk.count * chunk.element_bytes)
-                            : kGrainBytes;
+      lanes != nullptr ? lanes->grain_bytes(chunk.count * chunk.element_bytes) : kGrainBytes;
   const std::uint64_t grain = grain_bytes / chunk.element_bytes;
-  const std::uint64_t shared = chunk.generation->has_rings() ? posted : chunk.count;
+  const std::uint64_t shared = lanes != nullptr && lanes->has_rings ? posted : chunk.count;
   for (std::size_t g = 0; g < chunk.program->groups.size(); ++g) {
     const LocalGroup& local = chunk.program->groups[g];
     GroupRun& run = chunk.runs[g];

@@ -74,6 +74,7 @@ void Epochs::start(const PlanSet& plans, const PlanBasis& basis) {
   if (!is_root() || !is_on()) return;
   rates_.emplace(basis.fabric, basis.is_nominal);
   hysteresis_.emplace(basis.fabric);
+  options_.plan.small_message_ns = basis.small_message_ns;
   // Rates that nobody measured mean nothing in Mbit/s.
   slow_.emplace(basis.is_nominal ? 0 : options_.least_kbps, mesh_->size());
   plans_ = std::make_shared<const PlanSet>(plans);

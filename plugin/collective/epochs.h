@@ -131,7 +131,7 @@ class Epochs {
   Engine* const engine_;
   TimerService* const timers_;
   Background* const background_;
-  const EpochOptions options_;
+  EpochOptions options_;
   const EpochHooks hooks_;
   bool is_started_ = false, is_over_ = false;
   std::vector<int> children_;

@@ -40,8 +40,8 @@ void add_demand(const LocalGroup& local, int from, int to, const EngineOptions& 
   }
 }
 
-bool has_rings(const PlanSet& plans) {
-  for (const GroupPlan& plan : plans.lanes) {
+bool has_rings(const std::vector<GroupPlan>& lanes) {
+  for (const GroupPlan& plan : lanes) {
     for (const Level& level : plan.levels) {
       for (const Group& g : level.groups) {
         if (g.pattern == Pattern::kRing) return true;
@@ -54,10 +54,10 @@ bool has_rings(const PlanSet& plans) {
 // The grain of small chunks. Slots are made for the shards of full chunks; half of the smallest
 // one, and half of a full chunk, keep a small chunk's shards below them. A ring's sums depend on
 // who owns what: those stay as they are.
-std::size_t small_grain(const PlanSet& plans, std::size_t chunk_bytes) {
-  if (has_rings(plans) || chunk_bytes < 2 * Generation::kSmallChunk) return kGrainBytes;
+std::size_t small_grain(const std::vector<GroupPlan>& lanes, std::size_t chunk_bytes) {
+  if (has_rings(lanes) || chunk_bytes < 2 * kSmallChunk) return kGrainBytes;
   std::uint64_t least = kShareUnits;
-  for (const GroupPlan& plan : plans.lanes) {
+  for (const GroupPlan& plan : lanes) {
     for (const Level& level : plan.levels) {
       for (const Group& g : level.groups) {
         for (std::size_t j = 0; j < g.members.size(); ++j) {
@@ -68,7 +68,7 @@ std::size_t small_grain(const PlanSet& plans, std::size_t chunk_bytes) {
     }
   }
   const std::uint64_t half = least * chunk_bytes / kShareUnits / 2;
-  return std::clamp<std::size_t>(std::bit_floor(half), kGrainBytes, Generation::kSmallGrain);
+  return std::clamp<std::size_t>(std::bit_floor(half), kGrainBytes, kSmallGrain);
 }
 
 // The window of one node: options.send_bytes for the node that sends most, less in proportion for
@@ -164,42 +164,57 @@ Result<std::unique_ptr<Generation>> Generation::make(const PlanSet& plans, std::
   g->chunk_bytes_ = plans.chunk_bytes == 0
                         ? options.chunk_bytes
                         : std::min<std::size_t>(plans.chunk_bytes, options.chunk_bytes);
-  int levels = 0;
-  for (const GroupPlan& plan : plans.lanes) {
-    if (plan.nodes != size) {
-      return invalid_argument("plan for " + std::to_string(plan.nodes) + " nodes, we are " +
-                              std::to_string(size));
-    }
-    Result<Program> program = compile(plan, rank);
-    if (!program) return program.status();
-    levels = std::max(levels, program->levels);
-    g->lanes_.push_back(std::move(*program));
+  if (Status s = g->add_lanes(plans.lanes, rank, size, g->chunk_bytes_, &g->lanes_); !s) return s;
+  g->small_bytes_ = std::min<std::size_t>(plans.small.bytes, options.chunk_bytes);
+  if (Status s = g->add_lanes(plans.small.lanes, rank, size, g->small_bytes_, &g->small_); !s) {
+    return s;
   }
   for (const GroupPlan& plan : plans.relaxed.partitions) {
     Result<Program> program = compile(plan, rank);
     if (!program) return program.status();
-    levels = std::max(levels, program->levels);
+    g->levels_ = std::max(g->levels_, program->levels);
     g->relaxed_.push_back(std::move(*program));
   }
   g->relaxed_plans_ = plans.relaxed;
   g->relaxed_plans_.partitions.clear();
-  if (levels >= kBlocksLevel) {
-    return invalid_argument("plan: " + std::to_string(levels) + " levels, accepted are at most " +
-                            std::to_string(kBlocksLevel - 1));
+  if (g->levels_ >= kBlocksLevel) {
+    return invalid_argument("plan: " + std::to_string(g->levels_) +
+                            " levels, accepted are at most " + std::to_string(kBlocksLevel - 1));
   }
-  g->has_rings_ = riffle::has_rings(plans);
-  g->small_grain_ = small_grain(plans, g->chunk_bytes_);
   g->send_bytes_ = send_window(plans, rank, options);
   g->weights_ = peer_weights(plans, rank);
-  for (const Program& lane : g->lanes_) {
-    const std::size_t frames = frames_of(lane, g->chunk_bytes_, options.piece_bytes);
-    g->most_waiting_ = std::max(g->most_waiting_, options.max_chunks * frames);
-  }
+  const auto make_room = [&](const Lanes& lanes, std::size_t chunk_bytes) {
+    for (const Program& lane : lanes.programs) {
+      const std::size_t frames = frames_of(lane, chunk_bytes, options.piece_bytes);
+      g->most_waiting_ = std::max(g->most_waiting_, options.max_chunks * frames);
+    }
+  };
+  make_room(g->lanes_, g->chunk_bytes_);
+  make_room(g->small_, g->small_bytes_);
   g->blocks_ = blocks_program(size, rank);
-  g->classes_ = levels + 1;
+  g->classes_ = g->levels_ + 1;
   if (Status s = g->make_flows(rank, size, options); !s) return s;
   g->make_runs(options);
   return g;
+}
+
+// Chunks in these lanes have at most `chunk_bytes` bytes.
+Status Generation::add_lanes(const std::vector<GroupPlan>& plans, int rank, int size,
+                             std::size_t chunk_bytes, Lanes* lanes) {
+  const int first_level = levels_;
+  for (const GroupPlan& plan : plans) {
+    if (plan.nodes != size) {
+      return invalid_argument("plan for " + std::to_string(plan.nodes) + " nodes, we are " +
+                              std::to_string(size));
+    }
+    Result<Program> program = compile(plan, rank, first_level);
+    if (!program) return program.status();
+    levels_ = std::max(levels_, program->levels);
+    lanes->programs.push_back(std::move(*program));
+  }
+  lanes->has_rings = has_rings(plans);
+  lanes->small_grain = small_grain(plans, chunk_bytes);
+  return Status::ok();
 }
 
 // Credits at the sender and slots at the receiver come from the same sums over the same plan, so
@@ -221,14 +236,14 @@ Status Generation::make_flows(int rank, int size, const EngineOptions& options) 
     const std::size_t wanted = std::max(d.fragments, std::min<std::size_t>(window, 64));
     s->slots = std::max(s->slots, std::max(static_cast<int>(wanted), kMinSlots));
   };
-  const auto add_program = [&](const Program& program) {
+  const auto add_program = [&](const Program& program, const EngineOptions& o) {
     std::vector<Demand> in_demand(flows), out_demand(flows);
     for (const LocalGroup& local : program.groups) {
       for (int m = 0; m < local.size(); ++m) {
         if (m == local.me) continue;
         const std::size_t flow = index(local.group.members[m], local.level);
-        add_demand(local, m, local.me, options, &in_demand[flow]);
-        add_demand(local, local.me, m, options, &out_demand[flow]);
+        add_demand(local, m, local.me, o, &in_demand[flow]);
+        add_demand(local, local.me, m, o, &out_demand[flow]);
       }
     }
     for (std::size_t i = 0; i < flows; ++i) {
@@ -236,8 +251,12 @@ Status Generation::make_flows(int rank, int size, const EngineOptions& options) 
       grow(&out[i], out_demand[i]);
     }
   };
-  for (const Program& lane : lanes_) add_program(lane);
-  for (const Program& lane : relaxed_) add_program(lane);
+  for (const auto* programs : {&lanes_.programs, &relaxed_}) {
+    for (const Program& program : *programs) add_program(program, options);
+  }
+  EngineOptions small = options;
+  small.chunk_bytes = small_bytes_;
+  for (const Program& program : small_.programs) add_program(program, small);
   for (int peer = 0; options.has_blocks && peer < size; ++peer) {
     if (peer == rank) continue;
     Demand whole;
@@ -270,7 +289,11 @@ Status Generation::make_flows(int rank, int size, const EngineOptions& options) 
 
 void Generation::make_runs(const EngineOptions& options) {
   std::size_t most_groups = 1;
-  for (const Program& lane : lanes_) most_groups = std::max(most_groups, lane.groups.size());
+  for (const Lanes* lanes : {&lanes_, &small_}) {
+    for (const Program& lane : lanes->programs) {
+      most_groups = std::max(most_groups, lane.groups.size());
+    }
+  }
 
   const auto reserve = [&options](GroupRun* run, const LocalGroup& local) {
     const auto fragments = [&](int member) {
@@ -291,7 +314,7 @@ void Generation::make_runs(const EngineOptions& options) {
     runs.resize(most_groups);
     // Chunk i only ever runs lanes i, i + max_chunks, ... modulo the lanes; reserving for all of
     // them keeps this simple.
-    for (const std::vector<Program>* programs : {&lanes_, &relaxed_}) {
+    for (const std::vector<Program>* programs : {&lanes_.programs, &small_.programs, &relaxed_}) {
       for (const Program& lane : *programs) {
         for (std::size_t g = 0; g < lane.groups.size(); ++g) reserve(&runs[g], lane.groups[g]);
       }

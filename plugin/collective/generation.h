@@ -45,9 +45,6 @@ struct EngineOptions {
 class Generation {
  public:
   static constexpr std::uint64_t kNotAgreed = ~0ull;
-  // Small chunks take as long as their messages are many, so their shards are few: of 4 KiB where
-  // the plan's shards are not smaller anyway.
-  static constexpr std::size_t kSmallChunk = 32 << 10, kSmallGrain = 4 << 10;
 
   // `plans` must have passed validate(). Fails if the plan does not compile for this node or there
   // is no memory.
@@ -55,19 +52,16 @@ class Generation {
                                                   int rank, int size, const EngineOptions& options);
 
   std::uint64_t number() const { return number_; }
-  std::size_t chunk_bytes() const { return chunk_bytes_; }  // of all-reduces
-  bool has_rings() const { return has_rings_; }             // in any lane of any node
-  // What limits of shards are multiples of, in bytes, in a chunk of this many.
-  std::size_t grain_bytes(std::size_t chunk) const {
-    return chunk <= kSmallChunk ? small_grain_ : kGrainBytes;
-  }
+  std::size_t chunk_bytes() const { return chunk_bytes_; }      // of all-reduces
   std::size_t send_bytes() const { return send_bytes_; }        // this node's part of them
   const std::vector<int>& weights() const { return weights_; }  // by peer (peer_weights.h)
   // Frames of all its chunks that can run at once: more of them never wait for the send window.
   std::size_t most_waiting() const { return most_waiting_; }
-  const Program& program_of(Collective collective, std::uint64_t seq) const {
-    return collective == Collective::kAllReduce ? lanes_[seq % lanes_.size()] : blocks_;
+  // Of an exact all-reduce that was posted with so many bytes.
+  const Lanes& lanes_for(std::size_t bytes) const {
+    return small_bytes_ > 0 && bytes <= small_bytes_ ? small_ : lanes_;
   }
+  const Program& blocks() const { return blocks_; }  // of the other collectives
   // The relaxed groups: how many steps there are (perhaps none), and those of one step and lane.
   std::uint32_t relaxed_steps() const { return relaxed_plans_.steps; }
   const Program& relaxed_program(std::uint64_t step, std::uint64_t lane) const {
@@ -87,18 +81,22 @@ class Generation {
 
  private:
   Generation() = default;
+  Status add_lanes(const std::vector<GroupPlan>& plans, int rank, int size, std::size_t chunk_bytes,
+                   Lanes* lanes);
   std::size_t index(int peer, int level) const;
   Status make_flows(int rank, int size, const EngineOptions& options);
   void make_runs(const EngineOptions& options);
 
   std::uint64_t number_ = 0;
   std::size_t chunk_bytes_ = 0;
-  bool has_rings_ = false;
-  std::size_t small_grain_ = kGrainBytes;
   std::size_t send_bytes_ = 0;
   std::size_t most_waiting_ = 0;
   std::vector<int> weights_;
-  std::vector<Program> lanes_;
+  // Small sums have levels of their own, behind the others': the slots and credits of large ones
+  // are what they would be without them.
+  Lanes lanes_, small_;
+  std::size_t small_bytes_ = 0;   // small sums' limit; 0: they take the lanes of all others
+  int levels_ = 0;                // of all programs, at most
   std::vector<Program> relaxed_;  // by partition
   RelaxedPlans relaxed_plans_;    // without the partitions
   Program blocks_;  // reduce-scatter and all-gather: one direct group of all nodes, cut by the call

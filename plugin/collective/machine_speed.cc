@@ -7,6 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "plugin/collective/reduce.h"
@@ -97,6 +101,30 @@ std::int64_t measure_stack() {
 
 MachineSpeed measure_machine() {
   return {.reduce_mbps = measure_reduction(), .stack_mbps = measure_stack()};
+}
+
+MachineShare share_of_machine() {
+  MachineShare share;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> share.machine;
+  share.processors = std::thread::hardware_concurrency();
+  return share;
+}
+
+std::int64_t crowding(const std::vector<MachineShare>& nodes) {
+  constexpr std::int64_t kThreadsPerNode = 2;
+  struct Machine {
+    std::int64_t nodes = 0, processors = 0;
+  };
+  std::map<std::string, Machine> machines;
+  std::int64_t most = 1;
+  for (const MachineShare& n : nodes) {
+    if (n.machine.empty() || n.processors <= 0) continue;
+    Machine& m = machines[n.machine];
+    ++m.nodes;
+    m.processors = std::max(m.processors, n.processors);
+    most = std::max(most, kThreadsPerNode * m.nodes / m.processors);
+  }
+  return most;
 }
 
 }  // namespace riffle

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace riffle {
 
@@ -17,5 +19,17 @@ struct MachineSpeed {
 };
 
 MachineSpeed measure_machine();
+
+// Which machine this is, so that nodes that share one (containers, an emulated cluster) can be told
+// from nodes that do not, and how many processors this process may use.
+struct MachineShare {
+  std::string machine;  // the kernel's boot id; empty: unknown
+  std::int64_t processors = 0;
+};
+MachineShare share_of_machine();
+
+// How many threads there are per processor, where it is worst, and at least 1, if the process of
+// each node keeps two of them busy (NCCL's progress thread and ours).
+std::int64_t crowding(const std::vector<MachineShare>& nodes);
 
 }  // namespace riffle

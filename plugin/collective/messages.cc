@@ -25,6 +25,8 @@ std::vector<std::uint8_t> encode(const std::vector<NodeReport>& reports) {
     w.number(r.knows_rate ? 1 : 0);
     w.number(static_cast<std::uint64_t>(r.speed.reduce_mbps));
     w.number(static_cast<std::uint64_t>(r.speed.stack_mbps));
+    w.blob(r.share.machine);
+    w.number(static_cast<std::uint64_t>(r.share.processors));
     w.number(r.knows_lengths ? 1 : 0);
   }
   return w.take();
@@ -45,6 +47,8 @@ Result<std::vector<NodeReport>> decode_reports(const std::vector<std::uint8_t>& 
     r.knows_rate = reader.number() != 0;
     r.speed.reduce_mbps = static_cast<std::int64_t>(reader.number());
     r.speed.stack_mbps = static_cast<std::int64_t>(reader.number());
+    r.share.machine = reader.text();
+    r.share.processors = static_cast<std::int64_t>(reader.number());
     r.knows_lengths = reader.number() != 0;
     reports.push_back(std::move(r));
   }

@@ -22,6 +22,7 @@ struct NodeReport {
   std::int64_t rate_kbps = 0;        // of its device
   bool knows_rate = false;           // rate_kbps is what hardware says, not a guess
   MachineSpeed speed;                // measured
+  MachineShare share;                // who else is on its machine
   bool knows_lengths = false;        // NCCL tells it what its calls are (plugin/policy/identity.h)
 };
 

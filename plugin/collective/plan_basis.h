@@ -1,13 +1,17 @@
 // What node 0 planned on when the communicator connected; epochs go on from there.
 #pragma once
 
+#include <cstdint>
+
 #include "topology/fabric/fabric.h"
+#include "topology/plan/planner.h"
 
 namespace riffle {
 
 struct PlanBasis {
   Fabric fabric;
   bool is_nominal = true;  // nobody measured or wrote down the rates: only their ratios mean much
+  std::int64_t small_message_ns = kMessageNs;  // PlanOptions
 };
 
 }  // namespace riffle

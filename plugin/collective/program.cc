@@ -36,11 +36,11 @@ int Program::find(int level, int index) const {
   return static_cast<int>(at - groups.begin());
 }
 
-Result<Program> compile(const GroupPlan& plan, int rank) {
+Result<Program> compile(const GroupPlan& plan, int rank, int first_level) {
   Program program;
-  program.levels = static_cast<int>(plan.levels.size());
-  for (int level = 0; level < program.levels; ++level) {
-    const auto& groups = plan.levels[level].groups;
+  program.levels = first_level + static_cast<int>(plan.levels.size());
+  for (int level = first_level; level < program.levels; ++level) {
+    const auto& groups = plan.levels[level - first_level].groups;
     for (int index = 0; index < static_cast<int>(groups.size()); ++index) {
       const Group& group = groups[index];
       const auto me = std::find(group.members.begin(), group.members.end(), rank);

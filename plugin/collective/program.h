@@ -32,15 +32,16 @@ struct LocalGroup {
 struct Program {
   std::vector<LocalGroup> groups;  // by (level, index)
   std::vector<int> root_children;
-  int levels = 0;
+  int levels = 0;  // the last one's number plus 1
 
   // The local group with this wire name, or -1.
   int find(int level, int index) const;
 };
 
-// `plan` must have passed validate(). Fails if a group's span is not inside one shard of its
-// parent, a shape that is valid on paper but that no planner of ours makes.
-Result<Program> compile(const GroupPlan& plan, int rank);
+// `plan` must have passed validate(). Its levels are numbered from `first_level` on. Fails if a
+// group's span is not inside one shard of its parent, a shape that is valid on paper but that no
+// planner of ours makes.
+Result<Program> compile(const GroupPlan& plan, int rank, int first_level = 0);
 
 // A frame's payload is one fragment: a shard cut at the multiples of the piece size, counted from
 // the chunk's start ("cells"), so that fragments of all levels nest. Bound of fragments per shard:
@@ -51,5 +52,20 @@ std::size_t max_fragment_bytes(Share begin, Share end, std::size_t chunk_bytes,
 
 // Shard limits are multiples of this many bytes (a cache line), except the end of the buffer.
 inline constexpr std::size_t kGrainBytes = 64;
+// Small chunks take as long as their messages are many, so their shards are few: of 4 KiB where the
+// plan's shards are not smaller anyway.
+inline constexpr std::size_t kSmallChunk = 32 << 10, kSmallGrain = 4 << 10;
+
+// One plan's programs, by lane.
+struct Lanes {
+  std::vector<Program> programs;
+  bool has_rings = false;  // in any lane of any node
+  std::size_t small_grain = kGrainBytes;
+
+  // What limits of shards are multiples of, in bytes, in a chunk of this many.
+  std::size_t grain_bytes(std::size_t chunk) const {
+    return chunk <= kSmallChunk ? small_grain : kGrainBytes;
+  }
+};
 
 }  // namespace riffle

@@ -92,6 +92,7 @@ Result<RecoveryOrder> decode_order(const std::vector<std::uint8_t>& bytes) {
 std::vector<std::uint8_t> encode(const PlanBasis& basis) {
   ByteWriter w;
   w.number(basis.is_nominal ? 1 : 0);
+  w.number(as_number(basis.small_message_ns));
   w.number(as_number(basis.fabric.latency_us));
   w.number(basis.fabric.racks.size());
   for (const RackLink& rack : basis.fabric.racks) {
@@ -111,6 +112,7 @@ Result<PlanBasis> decode_basis(const std::vector<std::uint8_t>& bytes, int nodes
   ByteReader reader(bytes);
   PlanBasis basis;
   basis.is_nominal = reader.number() != 0;
+  basis.small_message_ns = as_rate(reader.number());
   basis.fabric.latency_us = as_rate(reader.number());
   for (std::uint64_t n = reader.number(); n > 0 && reader.is_ok(); --n) {
     RackLink rack;
@@ -155,6 +157,7 @@ RecoveryOrder order_of(const std::vector<WorkAccount>& accounts) {
 PlanBasis restrict_to(const PlanBasis& basis, const std::vector<int>& nodes) {
   PlanBasis result;
   result.is_nominal = basis.is_nominal;
+  result.small_message_ns = basis.small_message_ns;
   result.fabric.latency_us = basis.fabric.latency_us;
   std::map<int, int> rack_of;  // new numbers
   for (const int node : nodes) {

@@ -93,8 +93,10 @@ void Survivors::plan(const Membership& next, const std::vector<Regroup::Bytes>& 
     order->digest = digest(alone);
     return planned(encode(*order));
   }
-  const auto work = [order, basis, bytes = options_.epochs.planned_bytes,
-                     options = options_.epochs.plan, relaxed = hooks_.epochs.relaxed_plans] {
+  PlanOptions options = options_.epochs.plan;
+  options.small_message_ns = basis.small_message_ns;
+  const auto work = [order, basis, options, bytes = options_.epochs.planned_bytes,
+                     relaxed = hooks_.epochs.relaxed_plans] {
     Result<PlanChoice> choice = riffle::plan(basis.fabric, bytes, options);
     if (!choice) {  // a kind of plan that was asked for and needs other numbers of nodes
       PlanOptions any = options;

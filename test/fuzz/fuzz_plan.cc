@@ -22,7 +22,8 @@ std::vector<Bytes> seeds() {
   return {
       encode(PlanSet{{alone}, "alone"}), encode(PlanSet{{ring, ring}, "ring"}),
       encode(PlanSet{{grid}, "grid"}),
-      encode(PlanSet{{grid}, "relaxed", 0, {2, 2, {pairs, three, {4, {}}}, {0, 2, 1, 0}, 4096}})};
+      encode(PlanSet{{grid}, "relaxed", 0, {2, 2, {pairs, three, {4, {}}}, {0, 2, 1, 0}, 4096}}),
+      encode(PlanSet{{ring}, "ring", 0, {}, {{ring, ring}, "small", 4096}})};
 }
 
 void try_input(std::span<const std::uint8_t> input) {

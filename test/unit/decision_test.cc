@@ -140,6 +140,17 @@ TEST_F(DecideTest, AllLevelsOfMoshpitAreAGridWhereThereIsOne) {
   unsetenv("RIFFLE_MOSHPIT_LEVELS");
 }
 
+TEST(MachineShare, CountsWhoIsOnTheSameMachine) {
+  const MachineShare own = share_of_machine();
+  EXPECT_GE(own.machine.size(), 30U) << own.machine;
+  EXPECT_GE(own.processors, 1);
+  EXPECT_EQ(crowding({}), 1);
+  EXPECT_EQ(crowding({{"a", 64}, {"b", 64}, {"c", 2}}), 1);
+  EXPECT_EQ(crowding({{"a", 2}, {"a", 2}, {"b", 64}, {"a", 2}}), 3);
+  EXPECT_EQ(crowding(std::vector<MachineShare>(8, {"a", 2})), 8);
+  EXPECT_EQ(crowding({{"", 2}, {"", 2}, {"a", 0}, {"a", 0}}), 1);  // unknown
+}
+
 TEST(MachineSpeed, IsMeasured) {
   const MachineSpeed speed = measure_machine();
   for (const std::int64_t mbps : {speed.reduce_mbps, speed.stack_mbps}) {

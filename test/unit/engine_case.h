@@ -54,17 +54,19 @@ inline std::vector<int> group_of(const GroupPlan& partial, int r) {
 // Roundings that one element may see on its way: one per direct group, one per hop of a ring.
 inline int roundings(const PlanSet& plans) {
   int worst = 0;
-  for (const GroupPlan& plan : plans.lanes) {
-    int sum = 0;
-    for (const Level& level : plan.levels) {
-      int most = 0;
-      for (const Group& g : level.groups) {
-        const int members = static_cast<int>(g.members.size());
-        most = std::max(most, g.pattern == Pattern::kRing ? members - 1 : 1);
+  for (const auto* lanes : {&plans.lanes, &plans.small.lanes}) {
+    for (const GroupPlan& plan : *lanes) {
+      int sum = 0;
+      for (const Level& level : plan.levels) {
+        int most = 0;
+        for (const Group& g : level.groups) {
+          const int members = static_cast<int>(g.members.size());
+          most = std::max(most, g.pattern == Pattern::kRing ? members - 1 : 1);
+        }
+        sum += most;
       }
-      sum += most;
+      worst = std::max(worst, sum);
     }
-    worst = std::max(worst, sum);
   }
   if (!plans.relaxed.is_empty()) worst = std::max(worst, plans.lanes[0].nodes - 1);
   return worst;

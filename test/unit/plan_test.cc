@@ -144,6 +144,41 @@ TEST(Wire, RefusesWhatIsShortLongOrChanged) {
   }
 }
 
+TEST(Small, IsAPlanOfItsOwn) {
+  const GroupPlan ring{4, {{{{Pattern::kRing, {2, 0, 1, 3}, {0, 5, 9, kHalf, kAll}}}}}};
+  PlanSet set{{ring}, "ring"};
+  set.small = {{grid(), grid()}, "grid", 64 << 10};
+  const auto bytes = encode(set);
+  const auto back = decode_plan_set(bytes.data(), bytes.size());
+  ASSERT_TRUE(back.is_ok()) << back.status().message();
+  EXPECT_EQ(*back, set);
+  EXPECT_NE(to_json(set).find(R"("small":{"name":"grid","bytes":65536,"lanes":[{"nodes":4)"),
+            std::string::npos);
+  PlanSet without = set;
+  without.small = {};
+  EXPECT_NE(digest(without), digest(set));
+
+  const auto refused = [&](auto change, const std::string& part) {
+    PlanSet bad = set;
+    change(bad.small);
+    const Status s = validate(bad);
+    ASSERT_FALSE(s.is_ok()) << part;
+    EXPECT_NE(s.message().find(part), std::string::npos) << s.message();
+  };
+  refused([](SmallPlans& s) { s.bytes = 0; }, "up to 0 bytes, accepted 1..65536");
+  refused([](SmallPlans& s) { s.bytes = (64 << 10) + 1; }, "up to 65537 bytes");
+  refused([](SmallPlans& s) { s.name.assign(256, 'x'); }, "small sums: plan set: a name of 256");
+  refused([](SmallPlans& s) { s.lanes[1].nodes = 5; }, "lane 1 has 5 nodes, lane 0 has 4");
+  refused([](SmallPlans& s) { s.lanes[0].levels.pop_back(); }, "for small sums: lane 0: ");
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    auto changed = bytes;
+    changed[i] ^= 0xff;
+    const auto other = decode_plan_set(changed.data(), changed.size());
+    if (!other.is_ok() || other->small.is_empty()) continue;
+    EXPECT_EQ(run_on_integers(other->small.lanes[0], 33, 1), "") << i;
+  }
+}
+
 PlanSet relaxed_set() {
   const GroupPlan rows{
       4,

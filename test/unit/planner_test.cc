@@ -6,6 +6,7 @@
 #include "test/sanitized.h"
 #include "test/unit/plan_executor.h"
 #include "topology/plan/candidates/candidate.h"
+#include "topology/plan/limits.h"
 #include "topology/plan/planner.h"
 
 namespace riffle {
@@ -182,6 +183,37 @@ TEST(Planner, SmallMessagesTakeFewSteps) {
     EXPECT_NE(c.plans.name, "ring");
     EXPECT_LE(c.time_us, other.time_us * 1.001);
   }
+}
+
+// A ring is best for large sums there, and slow for small ones.
+TEST(Planner, SmallSumsGetAPlanOfTheirOwn) {
+  const Fabric f = racks(3, 4, 300, 300, true);
+  const PlanChoice c = best(f, 32 << 20);
+  EXPECT_EQ(c.plans.name, "ring");
+  ASSERT_FALSE(c.plans.small.is_empty());
+  EXPECT_EQ(c.plans.small.bytes, kMostSmallBytes);
+  const PlanSet small{c.plans.small.lanes, c.plans.small.name};
+  EXPECT_GE(predict(f, c.plans, kSmallPlannedBytes).time_us,
+            kSmallGain * predict(f, small, kSmallPlannedBytes).time_us);
+  EXPECT_NE(c.reason.find("sums of up to 64 KiB go by " + c.plans.small.name), std::string::npos)
+      << c.reason;
+  for (const GroupPlan& lane : c.plans.small.lanes) EXPECT_EQ(run_on_integers(lane, 1000, 1), "");
+  EXPECT_TRUE(best(f, kMostSmallBytes).plans.small.is_empty());
+  PlanOptions forced;
+  forced.only = "ring";
+  EXPECT_TRUE(plan(f, 32 << 20, forced)->plans.small.is_empty());
+}
+
+// On a machine that nodes share, messages cost more than steps.
+TEST(Planner, CrowdedNodesSendFewMessages) {
+  const Fabric f = even_fabric(8, 400'000);
+  EXPECT_TRUE(best(f, 32 << 20).plans.small.is_empty());
+  PlanOptions crowded;
+  crowded.small_message_ns = 8 * kMessageNs;
+  const auto c = plan(f, 32 << 20, crowded);
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->plans.name, "direct");
+  EXPECT_EQ(c->plans.small.name, "grid 2x2x2");
 }
 
 TEST(Planner, OneAndTwoNodes) {

@@ -1,6 +1,6 @@
 // Random but valid group plans, wilder than any the planner makes: mixed-radix grids over permuted
 // nodes with uneven shards, empty shards, random patterns, and nodes folded away first; with and
-// without relaxed groups, any partition of the nodes.
+// without other plans for small sums, and relaxed groups, any partition of the nodes.
 #pragma once
 
 #include <algorithm>
@@ -23,6 +23,11 @@ class RandomPlans {
     set.name = "random";
     const int lanes = 1 + below(3);
     for (int i = 0; i < lanes; ++i) set.lanes.push_back(plan(nodes));
+    if (below(2) == 0) {
+      set.small.name = "random, small";
+      set.small.bytes = 1u << below(13);
+      for (int i = 1 + below(3); i > 0; --i) set.small.lanes.push_back(plan(nodes));
+    }
     if (below(4) == 0) return set;
     set.relaxed.steps = 1 + below(4);
     set.relaxed.lanes = 1 + below(3);

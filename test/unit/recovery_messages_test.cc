@@ -44,6 +44,7 @@ TEST(RecoveryMessages, ThereAndBack) {
 PlanBasis two_racks() {
   PlanBasis basis;
   basis.is_nominal = false;
+  basis.small_message_ns = 12345;
   basis.fabric = even_fabric(6, 1000);
   basis.fabric.racks = {{"a", 100, 200}, {"b", 300, 400}, {"c", 500, 600}};
   for (int n = 0; n < 6; ++n) {
@@ -58,6 +59,7 @@ TEST(RecoveryMessages, TheFabric) {
   const auto basis = decode_basis(bytes, 6);
   ASSERT_TRUE(basis) << basis.status().message();
   EXPECT_FALSE(basis->is_nominal);
+  EXPECT_EQ(basis->small_message_ns, 12345);
   EXPECT_EQ(basis->fabric.nodes[5].out_kbps, 15);
   EXPECT_EQ(basis->fabric.nodes[5].rack, 2);
   EXPECT_EQ(basis->fabric.racks[2].down_kbps, 600);
@@ -67,6 +69,7 @@ TEST(RecoveryMessages, TheFabric) {
 
 TEST(RecoveryMessages, RacksWithoutNodesAreLeftOut) {
   const PlanBasis left = restrict_to(two_racks(), {0, 4, 5});
+  EXPECT_EQ(left.small_message_ns, 12345);
   ASSERT_TRUE(validate(left.fabric));
   ASSERT_EQ(left.fabric.racks.size(), 2U);
   EXPECT_EQ(left.fabric.racks[1].up_kbps, 500);

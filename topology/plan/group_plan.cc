@@ -172,6 +172,28 @@ Status validate_partial(const GroupPlan& plan) {
 
 namespace {
 
+Status validate(const std::vector<GroupPlan>& lanes, const std::string& name, int nodes) {
+  if (lanes.size() > kMaxPlanLanes) {
+    return invalid_argument("plan set: " + std::to_string(lanes.size()) + " lanes, accepted 1.." +
+                            std::to_string(kMaxPlanLanes));
+  }
+  if (name.size() > kMaxPlanName) {
+    return invalid_argument("plan set: a name of " + std::to_string(name.size()) +
+                            " bytes, accepted at most " + std::to_string(kMaxPlanName));
+  }
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    if (lanes[i].nodes != nodes) {
+      return invalid_argument("plan set: lane " + std::to_string(i) + " has " +
+                              std::to_string(lanes[i].nodes) + " nodes, lane 0 has " +
+                              std::to_string(nodes));
+    }
+    if (Status s = validate(lanes[i]); !s) {
+      return invalid_argument("lane " + std::to_string(i) + ": " + s.message());
+    }
+  }
+  return Status::ok();
+}
+
 Status validate(const RelaxedPlans& relaxed, int nodes) {
   if (relaxed.steps > kMaxRelaxedSteps || relaxed.lanes > kMaxPlanLanes ||
       (relaxed.steps == 0) != (relaxed.lanes == 0)) {
@@ -212,26 +234,21 @@ Status validate(const RelaxedPlans& relaxed, int nodes) {
 }  // namespace
 
 Status validate(const PlanSet& plans) {
-  if (plans.lanes.empty() || plans.lanes.size() > kMaxPlanLanes) {
-    return invalid_argument("plan set: " + std::to_string(plans.lanes.size()) +
-                            " lanes, accepted 1.." + std::to_string(kMaxPlanLanes));
+  if (plans.lanes.empty()) {
+    return invalid_argument("plan set: 0 lanes, accepted 1.." + std::to_string(kMaxPlanLanes));
   }
-  if (plans.name.size() > kMaxPlanName) {
-    return invalid_argument("plan set: a name of " + std::to_string(plans.name.size()) +
-                            " bytes, accepted at most " + std::to_string(kMaxPlanName));
-  }
+  if (Status s = validate(plans.lanes, plans.name, plans.lanes[0].nodes); !s) return s;
   if (plans.chunk_bytes != 0 && plans.chunk_bytes < kLeastPlanChunk) {
     return invalid_argument("plan set: chunks of " + std::to_string(plans.chunk_bytes) +
                             " bytes, accepted at least " + std::to_string(kLeastPlanChunk));
   }
-  for (std::size_t i = 0; i < plans.lanes.size(); ++i) {
-    if (plans.lanes[i].nodes != plans.lanes[0].nodes) {
-      return invalid_argument("plan set: lane " + std::to_string(i) + " has " +
-                              std::to_string(plans.lanes[i].nodes) + " nodes, lane 0 has " +
-                              std::to_string(plans.lanes[0].nodes));
+  if (const SmallPlans& small = plans.small; !small.is_empty()) {
+    if (small.bytes < 1 || small.bytes > kMostSmallBytes) {
+      return invalid_argument("plan set: small sums of up to " + std::to_string(small.bytes) +
+                              " bytes, accepted 1.." + std::to_string(kMostSmallBytes));
     }
-    if (Status s = validate(plans.lanes[i]); !s) {
-      return invalid_argument("lane " + std::to_string(i) + ": " + s.message());
+    if (Status s = validate(small.lanes, small.name, plans.lanes[0].nodes); !s) {
+      return invalid_argument("for small sums: " + s.message());
     }
   }
   return validate(plans.relaxed, plans.lanes[0].nodes);

@@ -70,6 +70,17 @@ struct RelaxedPlans {
   bool operator==(const RelaxedPlans&) const = default;
 };
 
+// What small sums run over, if that is something else. A small sum takes as long as its messages
+// are many and its steps one after the other, a large one as long as the busiest link has to carry.
+struct SmallPlans {
+  std::vector<GroupPlan> lanes;  // as in PlanSet; none: there are no such plans
+  std::string name;
+  std::uint32_t bytes = 0;  // all-reduces of at most as many, as posted, take them
+
+  bool is_empty() const { return lanes.empty(); }
+  bool operator==(const SmallPlans&) const = default;
+};
+
 // Several shuffled variants of a plan; chunk number s of a communicator uses lanes[s %
 // lanes.size()].
 struct PlanSet {
@@ -79,6 +90,7 @@ struct PlanSet {
   // to, which is also the most it takes.
   std::uint32_t chunk_bytes = 0;
   RelaxedPlans relaxed;
+  SmallPlans small;
   bool operator==(const PlanSet&) const = default;
 };
 

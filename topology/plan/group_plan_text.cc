@@ -94,6 +94,11 @@ std::string to_json(const PlanSet& plans) {
     return "[" + list(plans_in_it, [](const GroupPlan& p) { return json_of(p); }) + "]";
   };
   text += R"(,"lanes":)" + plan_list(plans.lanes);
+  if (const SmallPlans& small = plans.small; !small.is_empty()) {
+    text += R"(,"small":{"name":)" + quoted(small.name);
+    text += R"(,"bytes":)" + std::to_string(small.bytes);
+    text += R"(,"lanes":)" + plan_list(small.lanes) + "}";
+  }
   if (const RelaxedPlans& r = plans.relaxed; !r.is_empty()) {
     text += R"(,"relaxed":{"steps":)" + std::to_string(r.steps);
     text += R"(,"lanes":)" + std::to_string(r.lanes);

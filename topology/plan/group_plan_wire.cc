@@ -4,8 +4,9 @@
 //   u32 chunk bytes
 //   per lane:  u8 levels;  per level: u32 groups
 //   per group: u8 pattern | form of cuts << 4, v members, the members, the cuts
-//   only if there are relaxed steps: u8 'R', u16 steps, u8 lanes, u32 chunk bytes, v partial plans,
-//   each as a lane above, the table's entries (v)
+//   only if small sums have a plan of their own: u8 'S', u8 lanes, u8 name bytes, name, u32 bytes
+//   of the largest of them, the lanes as above only if there are relaxed steps: u8 'R', u16 steps,
+//   u8 lanes, u32 chunk bytes, v partial plans, each as a lane above, the table's entries (v)
 //
 // where v is a number in groups of seven bits, low ones first, the top bit of a byte saying that
 // more follow. Members are differences, zigzag (0, -1, 1, -2, ...), from the one before; the first
@@ -25,6 +26,7 @@ namespace riffle {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x324c5052;  // "RPL2"
+constexpr std::uint8_t kSmallTag = 'S';
 constexpr std::uint8_t kRelaxedTag = 'R';
 
 enum CutsForm : std::uint8_t { kExplicit = 0, kEven = 1, kAsBefore = 2 };
@@ -131,6 +133,19 @@ void write_lane(const GroupPlan& plan, Writer& out) {
   }
 }
 
+void write_name(const std::string& name, Writer& out) {
+  out.put(static_cast<std::uint8_t>(name.size()));
+  for (char c : name) out.put(static_cast<std::uint8_t>(c));
+}
+
+void write_small(const SmallPlans& small, Writer& out) {
+  out.put(kSmallTag);
+  out.put(static_cast<std::uint8_t>(small.lanes.size()));
+  write_name(small.name, out);
+  out.put(small.bytes);
+  for (const GroupPlan& plan : small.lanes) write_lane(plan, out);
+}
+
 void write_relaxed(const RelaxedPlans& relaxed, Writer& out) {
   out.put(kRelaxedTag);
   out.put(static_cast<std::uint16_t>(relaxed.steps));
@@ -198,6 +213,29 @@ bool read_lane(Reader& in, GroupPlan& plan) {
   return true;
 }
 
+void read_name(Reader& in, std::string& name) {
+  const std::size_t size = in.get<std::uint8_t>();
+  for (std::size_t i = 0; i < size && !in.is_short(); ++i) {
+    name.push_back(static_cast<char>(in.get<std::uint8_t>()));
+  }
+}
+
+bool read_lanes(Reader& in, int nodes, std::vector<GroupPlan>& lanes) {
+  for (GroupPlan& plan : lanes) {
+    plan.nodes = nodes;
+    if (!read_lane(in, plan)) return false;
+  }
+  return true;
+}
+
+// False: not sound, or it ends too early.
+bool read_small(Reader& in, int nodes, SmallPlans& small) {
+  small.lanes.resize(in.get<std::uint8_t>());
+  read_name(in, small.name);
+  small.bytes = in.get<std::uint32_t>();
+  return !small.is_empty() && read_lanes(in, nodes, small.lanes);
+}
+
 // False: not sound, or it ends too early.
 bool read_relaxed(Reader& in, int nodes, RelaxedPlans& relaxed) {
   relaxed.steps = in.get<std::uint16_t>();
@@ -207,10 +245,7 @@ bool read_relaxed(Reader& in, int nodes, RelaxedPlans& relaxed) {
   const std::uint64_t entries = std::uint64_t{relaxed.steps} * relaxed.lanes;
   if (entries == 0 || !in.has(partitions) || !in.has(entries)) return false;
   relaxed.partitions.resize(partitions);
-  for (GroupPlan& plan : relaxed.partitions) {
-    plan.nodes = nodes;
-    if (!read_lane(in, plan)) return false;
-  }
+  if (!read_lanes(in, nodes, relaxed.partitions)) return false;
   if (!in.has(entries)) return false;
   relaxed.table.resize(entries);
   for (std::uint32_t& entry : relaxed.table) {
@@ -229,10 +264,10 @@ std::vector<std::uint8_t> encode(const PlanSet& plans) {
   out.put(std::uint32_t{0});
   out.put(static_cast<std::uint32_t>(plans.lanes[0].nodes));
   out.put(static_cast<std::uint8_t>(plans.lanes.size()));
-  out.put(static_cast<std::uint8_t>(plans.name.size()));
-  for (char c : plans.name) out.put(static_cast<std::uint8_t>(c));
+  write_name(plans.name, out);
   out.put(plans.chunk_bytes);
   for (const GroupPlan& plan : plans.lanes) write_lane(plan, out);
+  if (!plans.small.is_empty()) write_small(plans.small, out);
   if (!plans.relaxed.is_empty()) write_relaxed(plans.relaxed, out);
   out.patch_u32(4, out.size());
   return out.take();
@@ -253,20 +288,16 @@ Result<PlanSet> decode_plan_set(const std::uint8_t* data, std::size_t size) {
   }
   PlanSet plans;
   plans.lanes.resize(in.get<std::uint8_t>());
-  const std::size_t name_size = in.get<std::uint8_t>();
-  for (std::size_t i = 0; i < name_size && !in.is_short(); ++i) {
-    plans.name.push_back(static_cast<char>(in.get<std::uint8_t>()));
-  }
+  read_name(in, plans.name);
   plans.chunk_bytes = in.get<std::uint32_t>();
-  bool is_sound = true;
-  for (GroupPlan& plan : plans.lanes) {
-    plan.nodes = static_cast<int>(nodes);
-    is_sound = is_sound && read_lane(in, plan);
-  }
-  if (is_sound && !in.is_short() && in.left() > 0 && in.peek() == kRelaxedTag) {
+  bool is_sound = read_lanes(in, static_cast<int>(nodes), plans.lanes);
+  const auto next_is = [&](std::uint8_t tag) {
+    if (!is_sound || in.is_short() || in.left() == 0 || in.peek() != tag) return false;
     (void)in.get<std::uint8_t>();
-    is_sound = read_relaxed(in, static_cast<int>(nodes), plans.relaxed);
-  }
+    return true;
+  };
+  if (next_is(kSmallTag)) is_sound = read_small(in, static_cast<int>(nodes), plans.small);
+  if (next_is(kRelaxedTag)) is_sound = read_relaxed(in, static_cast<int>(nodes), plans.relaxed);
   if (in.is_short()) return invalid_argument("plan from the wire: it ends too early");
   if (!is_sound) return invalid_argument("plan from the wire: a group out of range");
   if (in.left() != 0) {

@@ -15,6 +15,7 @@ inline constexpr std::size_t kMaxPlanLanes = 64;
 inline constexpr std::size_t kMaxPlanName = 255;  // bytes
 inline constexpr std::size_t kMaxRelaxedSteps = 256;
 
-inline constexpr std::uint32_t kLeastPlanChunk = 4096;  // bytes
+inline constexpr std::uint32_t kLeastPlanChunk = 4096;      // bytes
+inline constexpr std::uint32_t kMostSmallBytes = 64 << 10;  // what counts as a small sum
 
 }  // namespace riffle

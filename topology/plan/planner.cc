@@ -30,6 +30,7 @@ struct Proposal {
   Blueprint blueprint;
   std::uint32_t chunk_bytes;
   Candidate cost;
+  double small_us;  // predicted for kSmallPlannedBytes
 };
 
 Status check(const PlanOptions& options) {
@@ -37,8 +38,8 @@ Status check(const PlanOptions& options) {
     return invalid_argument("planner: " + std::to_string(options.max_lanes) +
                             " lanes, accepted 1.." + std::to_string(kMaxPlanLanes));
   }
-  if (options.message_ns < 0) {
-    return invalid_argument("planner: " + std::to_string(options.message_ns) +
+  if (const auto least = std::min(options.message_ns, options.small_message_ns); least < 0) {
+    return invalid_argument("planner: " + std::to_string(least) +
                             " ns per message, accepted from 0");
   }
   std::string names;
@@ -81,6 +82,21 @@ std::string reason(const PlanChoice& choice, std::uint64_t bytes, bool forced) {
   return text;
 }
 
+// `first` takes large sums.
+void add_small(const FabricView& view, const std::vector<Proposal>& proposals,
+               const Proposal& first, const PlanOptions& options, PlanChoice* choice) {
+  const auto best =
+      std::min_element(proposals.begin(), proposals.end(),
+                       [](const auto& a, const auto& b) { return a.small_us < b.small_us; });
+  if (best->small_us * kSmallGain > first.small_us) return;
+  PlanSet plans = build(view, best->blueprint, options);
+  choice->plans.small = {std::move(plans.lanes), std::move(plans.name), kMostSmallBytes};
+  choice->reason += "; sums of up to " + std::to_string(kMostSmallBytes >> 10) + " KiB go by " +
+                    best->blueprint.name + ", " + time_text(best->small_us) + " instead of " +
+                    time_text(first.small_us) + " for " + std::to_string(kSmallPlannedBytes >> 10) +
+                    " KiB";
+}
+
 PlanChoice alone() {
   PlanChoice choice;
   choice.plans = {{GroupPlan{1, {}}}, "alone"};
@@ -103,8 +119,10 @@ Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOpt
     for (Blueprint& blueprint : family.propose(view)) {
       const PlanCost cost = cost_of(view, build(view, blueprint, options));
       Prediction p = predict(view, cost, bytes, options.message_ns);
+      const Prediction small = predict(view, cost, kSmallPlannedBytes, options.small_message_ns);
       Candidate candidate{blueprint.name, p.time_us, std::move(p.limit)};
-      proposals.push_back({std::move(blueprint), p.chunk_bytes, std::move(candidate)});
+      proposals.push_back(
+          {std::move(blueprint), p.chunk_bytes, std::move(candidate), small.time_us});
     }
   }
   if (proposals.empty() && options.only_if_it_applies) {
@@ -137,6 +155,9 @@ Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOpt
   choice.bound_us = bound_us(fabric, bytes);
   for (Proposal& p : proposals) choice.candidates.push_back(std::move(p.cost));
   choice.reason = reason(choice, bytes, !options.only.empty());
+  if (bytes > kMostSmallBytes && options.only.empty()) {
+    add_small(view, proposals, proposals.front(), options, &choice);
+  }
   if (Status s = validate(choice.plans); !s) return internal_error(s.message());
   return choice;
 }

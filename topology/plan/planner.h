@@ -19,6 +19,8 @@ struct PlanOptions {
   std::uint64_t seed = 1;  // of the shuffles
   std::string only;        // force one candidate by name ("ring", "direct", ...); empty = best
   std::int64_t message_ns = kMessageNs;
+  // The same for small sums, of which it is most of the time: more where nodes share processors.
+  std::int64_t small_message_ns = kMessageNs;
   bool only_if_it_applies = false;  // where `only` does not, the best of all instead of an error
 };
 
@@ -51,6 +53,11 @@ struct LinkTime {
 };
 std::vector<LinkTime> link_times(const Fabric& fabric, const PlanSet& plans, std::uint64_t bytes);
 
+// The fastest plan for sums of `bytes` bytes. If that is more than kMostSmallBytes, no kind of plan
+// is forced and another one is predicted to take small sums, of kSmallPlannedBytes, at least
+// kSmallGain times as fast, they get that (PlanSet::small).
+inline constexpr std::uint64_t kSmallPlannedBytes = 16 << 10;
+inline constexpr double kSmallGain = 1.1;
 Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOptions& options);
 
 }  // namespace riffle
