@@ -75,6 +75,8 @@ Result<std::unique_ptr<Communicator>> Communicator::connect(std::vector<HandleCo
   if (!known) return timeout_error("connect: the progress thread does not answer");
   if (!c->outcome_->status) return c->outcome_->status;
   if (c->outcome_->steps_aside) return std::unique_ptr<Communicator>();
+  if (c->knows_lengths_) c->told_ = known_lengths::of(comm_id);
+  if (c->told_) c->told_->store(c->size_, std::memory_order_release);
   return c;
 }
 
@@ -329,6 +331,7 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
     };
   }
   hooks.planned = [this](const Verdict& verdict) {
+    knows_lengths_ = verdict.knows_lengths;
     remember_network(verdict.network);
     if (recording_) recording_->planned(verdict, rank_ == 0 ? &basis_.fabric : nullptr);
     if (rank_ == 0) log_info("plan for " + std::to_string(size_) + " nodes: " + verdict.reason);

@@ -21,6 +21,7 @@
 #include "plugin/collective/relaxed_calls.h"
 #include "plugin/collective/session.h"
 #include "plugin/policy/call_identity.h"
+#include "plugin/policy/known_lengths.h"
 #include "plugin/transport/reactor.h"
 #include "plugin/transport/tcp_mesh.h"
 #include "topology/fabric/fabric.h"
@@ -104,11 +105,13 @@ class Communicator final : private Reactor::WakeHandler {
   std::uint64_t operations_ = 0;
   bool lingers_ = false;  // nobody else holds it: it ends itself
   bool has_failed_ = false;
+  bool knows_lengths_ = false;  // of the verdict; connect() reads it when the outcome is known
   std::unique_ptr<Session> session_;
   std::optional<Fabric> network_;  // node 0: as probed
   std::optional<Racks> racks_;     // node 0: from a topology file
   std::unique_ptr<TcpMesh> mesh_;
 
+  std::shared_ptr<known_lengths::Nodes> told_;  // the tuner, if all nodes know lengths
   // Connect's outcome, from the reactor to the waiting service thread.
   struct Outcome;
   std::shared_ptr<Outcome> outcome_;

@@ -14,6 +14,7 @@
 #include "plugin/entry/border.h"
 #include "plugin/policy/agreement.h"
 #include "plugin/policy/collective_count.h"
+#include "plugin/policy/known_lengths.h"
 #include "plugin/policy/tuner.h"
 
 namespace riffle::entry::tuner {
@@ -23,15 +24,26 @@ struct Context {
   TunerSettings settings;
   std::size_t nodes = 0;
   std::shared_ptr<agreement::Publication> publication;
+  std::shared_ptr<known_lengths::Nodes> lengths;  // null: the limit stays as it is
+
+  TunerSettings now() const {
+    TunerSettings s = settings;
+    const bool has_fallen =
+        lengths && static_cast<std::size_t>(lengths->load(std::memory_order_acquire)) == nodes;
+    if (has_fallen) s.min_bytes = 0;
+    return s;
+  }
 };
 
-void start(void** context, std::uint64_t comm_id, std::size_t nodes, abi::LogFn log) {
+void start(void** context, std::uint64_t comm_id, std::size_t ranks, std::size_t nodes,
+           abi::LogFn log) {
   *context = nullptr;
   (void)guard("TUNER init", [&] {
     set_logger(log);
     auto made = std::make_unique<Context>();
     made->settings = tuner_settings();
     made->nodes = nodes;
+    if (made->settings.falls && ranks == nodes) made->lengths = known_lengths::of(comm_id);
     // Also done by NET's init, but communicators that share another's resources have only this one.
     made->publication = agreement::publish(agreement::job_key(comm_id));
     *context = made.release();
@@ -48,14 +60,14 @@ abi::NcclResult init(std::size_t, std::size_t, abi::LogFn log) {
   return abi::kSuccess;
 }
 
-abi::NcclResult init(std::size_t, std::size_t nodes, abi::LogFn log, void** context) {
-  start(context, 0, nodes, log);
+abi::NcclResult init(std::size_t ranks, std::size_t nodes, abi::LogFn log, void** context) {
+  start(context, 0, ranks, nodes, log);
   return abi::kSuccess;
 }
 
-abi::NcclResult init(void** context, std::uint64_t comm_id, std::size_t, std::size_t nodes,
+abi::NcclResult init(void** context, std::uint64_t comm_id, std::size_t ranks, std::size_t nodes,
                      abi::LogFn log, abi::NvlDomainInfo*, abi::TunerConstants*) {
-  start(context, comm_id, nodes, log);
+  start(context, comm_id, ranks, nodes, log);
   return abi::kSuccess;
 }
 
@@ -95,7 +107,7 @@ abi::NcclResult get_coll_info(void* context, abi::NcclFunc function, std::size_t
   const Context& c = *static_cast<const Context*>(context);
   // Declared float**, but the address of a dense block.
   const CostTable table{reinterpret_cast<float*>(cost_table), algorithms, protocols};
-  const Way way = choose_way(c.settings, c.nodes, function, bytes);
+  const Way way = choose_way(c.now(), c.nodes, function, bytes);
   if (steer(way, table) && way == Way::kGroupPlan) count_collective();
   return abi::kSuccess;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plugin/config/config.h"
+#include "plugin/policy/tuner.h"
 
 namespace riffle {
 
@@ -102,7 +103,7 @@ SyncSettings sync_settings() {
   s.full_every = static_cast<std::uint64_t>(c.full_every);
   s.warmup_steps = static_cast<std::uint64_t>(c.warmup_steps);
   s.state_limit_bytes = static_cast<std::uint64_t>(c.state_limit_mb) << 20;
-  s.min_bytes = static_cast<std::uint64_t>(c.collnet_min_bytes);
+  s.min_bytes = collnet_min_bytes();
   s.shadow_steps = static_cast<std::uint64_t>(c.shadow_steps);
   s.survives_losses = c.on_loss == "continue";
   if (s.mode == SyncMode::kMoshpit && c.moshpit_levels == "all") {

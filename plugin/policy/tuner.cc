@@ -4,6 +4,7 @@
 
 #include "plugin/abi/constants.h"
 #include "plugin/config/config.h"
+#include "plugin/policy/sync_mode.h"
 
 namespace riffle {
 namespace {
@@ -55,12 +56,17 @@ bool avoid_collnet(const CostTable& table) {
 
 }  // namespace
 
+std::size_t collnet_min_bytes() {
+  const std::int64_t bytes = config().collnet_min_bytes;
+  return bytes < 0 ? kSmallCollective : static_cast<std::size_t>(bytes);
+}
+
 TunerSettings tuner_settings() {
+  // Over NET a lost node ends an all-reduce, whatever its size.
+  const bool is_to_survive = config().on_loss == "continue";
   return {.is_enabled = config().collnet != "off",
-          // Over NET a lost node ends an all-reduce, whatever its size.
-          .min_bytes = config().on_loss == "continue"
-                           ? 0
-                           : static_cast<std::size_t>(config().collnet_min_bytes)};
+          .min_bytes = is_to_survive ? 0 : collnet_min_bytes(),
+          .falls = config().collnet_min_bytes < 0 && sync_settings().mode == SyncMode::kExact};
 }
 
 Way choose_way(const TunerSettings& settings, std::size_t nodes, int function, std::size_t bytes) {

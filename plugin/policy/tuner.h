@@ -10,12 +10,20 @@
 
 namespace riffle {
 
+// Smaller sums move the more padding the smaller they are, unless their true length is known.
+inline constexpr std::size_t kSmallCollective = 64 << 10;  // bytes
+
 struct TunerSettings {
   bool is_enabled = true;     // false with RIFFLE_COLLNET=off
   std::size_t min_bytes = 0;  // RIFFLE_COLLNET_MIN_BYTES; 0 with RIFFLE_ON_LOSS=continue
+  // The limit falls to 0 where all nodes know the length of calls (known_lengths.h). Not in relaxed
+  // and sparse modes: those repeat a sequence of calls, which small sums now and then would break.
+  bool falls = false;
 };
 
 TunerSettings tuner_settings();  // from config()
+// RIFFLE_COLLNET_MIN_BYTES as all but the tuner take it.
+std::size_t collnet_min_bytes();
 
 enum class Way {
   kNccl,       // no opinion: leave everything to NCCL

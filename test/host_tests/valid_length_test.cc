@@ -3,6 +3,7 @@
 // them. Where a rank has no profiler all ranks move everything.
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <regex>
 
 #include "test/host/pattern.h"
@@ -46,8 +47,9 @@ class ValidLength : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  // `dark`: the rank without a profiler; -1: none.
-  static Status reduce(const std::vector<std::size_t>& counts, int dark) {
+  // `dark`: the rank without a profiler; -1: none. `algorithm`: none for what the tuner chooses.
+  static Status reduce(const std::vector<std::size_t>& counts, int dark,
+                       std::optional<Algorithm> algorithm = Algorithm::kCollNetChain) {
     LaunchOptions launch_options;
     launch_options.ranks = kRanks;
     launch_options.deadline_ms = 100000;
@@ -56,7 +58,7 @@ class ValidLength : public ::testing::Test {
       auto library = PluginLibrary::load(plugin_path(), {11, 11, 5, b.rank() == dark ? 0 : 5});
       if (!library) return library.status();
       Options options;
-      options.algorithm = Algorithm::kCollNetChain;
+      options.algorithm = algorithm;
       options.poison_tail = true;
       auto comm = Communicator::create(**library, b, options);
       if (!comm) return comm.status();
@@ -100,6 +102,30 @@ TEST_F(ValidLength, NothingNeedsToRepeat) {
   // Each element goes out to its owner and comes back: 2 (N - 1) times over all nodes. Headers.
   const double least = 2.0 * (kRanks - 1) * kSteps * static_cast<double>(all);
   EXPECT_LT(static_cast<double>(bytes_on_the_wire(folder_)), 1.1 * least + (1 << 20));
+}
+
+// The tuner's limit of 64 KiB: it falls when all nodes have said in connect that they know.
+TEST_F(ValidLength, SmallSumsTakeGroupPlansWhereAllKnow) {
+  RIFFLE_NEEDS_PLUGIN();
+  const Status status = reduce({1, 1000}, -1, std::nullopt);
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  EXPECT_GT(bytes_on_the_wire(folder_), 2 * (kRanks - 1) * kSteps * 1000 * sizeof(float));
+}
+
+TEST_F(ValidLength, AndNcclsRingWhereOneDoesNot) {
+  RIFFLE_NEEDS_PLUGIN();
+  const Status status = reduce({1, 1000}, 1, std::nullopt);
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  EXPECT_LT(bytes_on_the_wire(folder_), kSteps * 1000 * sizeof(float) / 4);
+}
+
+TEST_F(ValidLength, OrWhereTheLimitWasSet) {
+  RIFFLE_NEEDS_PLUGIN();
+  setenv("RIFFLE_COLLNET_MIN_BYTES", "64K", 1);
+  const Status status = reduce({1, 1000}, -1, std::nullopt);
+  unsetenv("RIFFLE_COLLNET_MIN_BYTES");
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  EXPECT_LT(bytes_on_the_wire(folder_), kSteps * 1000 * sizeof(float) / 4);
 }
 
 TEST_F(ValidLength, AllMoveEverythingWhereOneRankHasNoProfiler) {
