@@ -134,21 +134,27 @@ SparsePlan best_plan(const Fabric& fabric, int teams, double density, std::uint6
 }
 
 double measure_exchange_mbps() {
-  constexpr int kWorkers = 2, kCalls = 6;
+  // Chunks take turns, as a job's do: by the time one comes again, others have driven its gradients
+  // and residuals out of the caches.
+  constexpr std::size_t kWorkers = 2, kChunks = 12;
+  constexpr int kCalls = 4;
   constexpr std::uint64_t kElements = 1 << 18;
   const Layout layout({kWorkers, 1, kElements, 0.01});
   ExchangeOptions options;
   options.selection = Selection::kReuse;
   std::vector<Exchange> exchanges;
-  std::vector<ChunkState> states;
-  std::vector<std::vector<float>> data(kWorkers, std::vector<float>(kElements));
+  std::vector<std::vector<ChunkState>> states(kWorkers);
+  std::vector<std::vector<float>> data(kWorkers, std::vector<float>(kChunks * kElements));
   std::mt19937 random(1);
-  for (int p = 0; p < kWorkers; ++p) {
-    exchanges.emplace_back(layout, options, p);
-    states.emplace_back(layout, p, options.residual);
-    for (float& x : data[static_cast<std::size_t>(p)]) {  // a sharp peak and long tails
+  for (std::size_t p = 0; p < kWorkers; ++p) {
+    const int rank = static_cast<int>(p);
+    exchanges.emplace_back(layout, options, rank);
+    for (std::size_t c = 0; c < kChunks; ++c) {
+      states[p].emplace_back(layout, rank, options.residual);
+    }
+    for (std::size_t i = 0; i < kElements; ++i) {  // a sharp peak and long tails
       const float u = static_cast<float>(random()) * 0x1p-31F - 1;
-      x = u * u * u * u * u;
+      for (std::size_t c = 0; c < kChunks; ++c) data[p][c * kElements + i] = u * u * u * u * u;
     }
   }
   const auto cpu_us = [] {
@@ -156,22 +162,24 @@ double measure_exchange_mbps() {
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
   };
-  std::vector<float> result(kElements);
+  std::vector<float> result(kChunks * kElements);
   double began_us = 0;
   for (std::uint32_t call = 0; call < kCalls; ++call) {
     if (call == kCalls / 2) began_us = cpu_us();  // memory is there, thresholds are known
-    for (std::size_t p = 0; p < kWorkers; ++p) {
-      exchanges[p].begin(states[p], data[p].data(), Element::kFloat32, call);
+    for (std::size_t c = 0; c < kChunks; ++c) {
+      for (std::size_t p = 0; p < kWorkers; ++p) {
+        exchanges[p].begin(states[p][c], &data[p][c * kElements], Element::kFloat32, call);
+      }
+      while (!exchanges[0].is_done()) {
+        const auto a = exchanges[0].message(), b = exchanges[1].message();
+        const std::vector<std::uint8_t> first(a.begin(), a.end()), second(b.begin(), b.end());
+        if (!exchanges[0].receive(second) || !exchanges[1].receive(first)) return 0;
+      }
+      for (Exchange& e : exchanges) e.write_result(&result[c * kElements], Element::kFloat32);
     }
-    while (!exchanges[0].is_done()) {
-      const auto a = exchanges[0].message(), b = exchanges[1].message();
-      const std::vector<std::uint8_t> first(a.begin(), a.end()), second(b.begin(), b.end());
-      if (!exchanges[0].receive(second) || !exchanges[1].receive(first)) return 0;
-    }
-    for (Exchange& e : exchanges) e.write_result(result.data(), Element::kFloat32);
   }
   constexpr int kMeasured = kCalls - kCalls / 2;
-  const double bytes = 4.0 * kElements * kWorkers * kMeasured;
+  const double bytes = 4.0 * kElements * kChunks * kWorkers * kMeasured;
   return bytes / std::max(1.0, cpu_us() - began_us);
 }
 

@@ -1,6 +1,7 @@
 #include "plugin/collective/sparse_choice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 
@@ -12,8 +13,12 @@
 namespace riffle {
 namespace {
 
-// Sparse sums delay gradients; a few percent are not worth that.
-constexpr double kWorthIt = 0.9;
+// Sparse sums delay gradients, and both times are predictions: less than twice as fast is not worth
+// it.
+constexpr double kWorthIt = 0.5;
+// What a segment takes between threads and kernel whatever the network; measured on two nodes with
+// nothing to wait for ("network and waiting" and work, `riffle bench --profile fast2 --sparse`).
+constexpr double kSegmentUs = 200;
 
 std::string ms(double us) { return printed("%.3g ms", us / 1000); }
 
@@ -71,9 +76,12 @@ Result<SparseOrder> choose_sparse(const Fabric& fabric, const PlanSet& exact,
   std::map<std::uint32_t, bool> is_sparse;
   for (const auto& [number, b] : buckets) {
     const sparse::SparseTime t = sparse::predict(fabric, plan, density, b.elements, b.chunk, speed);
+    const double segments =
+        std::ceil(static_cast<double>(b.elements) / static_cast<double>(b.chunk));
+    const double sparse_time_us = t.total_us + segments * kSegmentUs;
     const double exact_time_us = exact_us(fabric, exact, b, machine.dense);
-    is_sparse[number] = !settings.sparse.is_auto || t.total_us < kWorthIt * exact_time_us;
-    sparse_us += t.total_us;
+    is_sparse[number] = !settings.sparse.is_auto || sparse_time_us < kWorthIt * exact_time_us;
+    sparse_us += sparse_time_us;
     dense_us += exact_time_us;
     parts.network_us += t.network_us;
     parts.processor_us += t.processor_us;
