@@ -10,11 +10,31 @@ namespace {
 constexpr double kNear = 1.13;     // within this factor values say the same
 constexpr double kReached = 0.90;  // an end counts as the limit
 constexpr double kClearly = 1.15;  // "can do clearly more"
+constexpr double kUnsteady = 0.5;  // confidence in what was never steady
 
 using Values = std::vector<std::vector<double>>;  // per node
 
-void collect(const Observed& o, Values* out, Values* in) {
-  std::vector<double> sent(out->size(), 0), received(sent), unsteady_out(sent), unsteady_in(sent);
+// What nodes did in all their flows of a round. On a link that is far slower than others few frames
+// arrive in a round, a full token bucket's among them, and no flow of it may ever be steady.
+struct Seen {
+  explicit Seen(std::size_t nodes) : steady(nodes), unsteady(nodes) {}
+  Values steady, unsteady;
+
+  // Of what was never seen steadily the other values must do: little is known then, but more than
+  // of a node at which nothing arrived.
+  const std::vector<double>& of(std::size_t node) const {
+    return steady[node].empty() ? unsteady[node] : steady[node];
+  }
+  Rate rate(std::size_t node, const Seen& opposite) const {
+    Rate rate = upper_end(of(node), opposite.of(node));
+    if (steady[node].empty()) rate.confidence *= kUnsteady;
+    return rate;
+  }
+};
+
+void collect(const Observed& o, Seen* out, Seen* in) {
+  std::vector<double> sent(out->steady.size(), 0), received(sent), unsteady_out(sent),
+      unsteady_in(sent);
   for (std::size_t f = 0; f < o.round.flows.size(); ++f) {
     const auto from = static_cast<std::size_t>(o.round.flows[f].from);
     const auto to = static_cast<std::size_t>(o.round.flows[f].to);
@@ -26,9 +46,12 @@ void collect(const Observed& o, Values* out, Values* in) {
       unsteady_in[to] += seen;
     }
   }
-  for (std::size_t n = 0; n < out->size(); ++n) {
-    if (2 * unsteady_out[n] < sent[n]) (*out)[n].push_back(sent[n]);
-    if (2 * unsteady_in[n] < received[n]) (*in)[n].push_back(received[n]);
+  const auto put = [](Seen* seen, std::size_t node, double sum, double unsteady) {
+    if (sum > 0) (2 * unsteady < sum ? seen->steady : seen->unsteady)[node].push_back(sum);
+  };
+  for (std::size_t n = 0; n < sent.size(); ++n) {
+    put(out, n, sent[n], unsteady_out[n]);
+    put(in, n, received[n], unsteady_in[n]);
   }
 }
 
@@ -58,12 +81,12 @@ Rate upper_end(std::vector<double> values, const std::vector<double>& others, do
 }
 
 NodeRates estimate_node_rates(int nodes, const std::vector<Observed>& all) {
-  Values out(static_cast<std::size_t>(nodes)), in(out);
+  Seen out(static_cast<std::size_t>(nodes)), in(out);
   for (const Observed& o : all) collect(o, &out, &in);
   NodeRates rates;
-  for (std::size_t n = 0; n < out.size(); ++n) {
-    rates.out.push_back(upper_end(out[n], in[n]));
-    rates.in.push_back(upper_end(in[n], out[n]));
+  for (std::size_t n = 0; n < out.steady.size(); ++n) {
+    rates.out.push_back(out.rate(n, in));
+    rates.in.push_back(in.rate(n, out));
   }
   return rates;
 }
