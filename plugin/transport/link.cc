@@ -241,9 +241,21 @@ void Link::goodbye_received(Stream&) {
 
 // ---- time ----
 
+std::uint64_t Link::tick_period_ns() const {
+  return std::min(options_.peer_timeout_ns / 8, kLongestTickNs);
+}
+
 void Link::schedule_tick() {
-  const std::uint64_t period = std::min(options_.peer_timeout_ns / 8, kLongestTickNs);
-  tick_timer_ = reactor_->call_at(Reactor::now_ns() + period, [this] { tick(); });
+  tick_due_ns_ = Reactor::now_ns() + tick_period_ns();
+  tick_timer_ = reactor_->call_at(tick_due_ns_, [this] { tick(); });
+}
+
+void Link::forgive_own_absence(std::uint64_t now_ns) {
+  const std::uint64_t late_ns = now_ns - std::min(now_ns, tick_due_ns_);
+  if (late_ns < tick_period_ns()) return;
+  for (const auto& stream : streams_) {
+    stream->last_received_ns = std::min(now_ns, stream->last_received_ns + late_ns);
+  }
 }
 
 Status Link::check_alive(Stream& stream, std::uint64_t now_ns) {
@@ -261,6 +273,7 @@ Status Link::check_alive(Stream& stream, std::uint64_t now_ns) {
 void Link::tick() {
   const std::shared_ptr<Link> self = shared_from_this();
   const std::uint64_t now = Reactor::now_ns();
+  forgive_own_absence(now);
   for (const auto& stream : streams_) {
     if (!stream->is_open()) continue;
     if (const Status alive = check_alive(*stream, now); !alive) return fail(alive);

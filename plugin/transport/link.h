@@ -3,7 +3,8 @@
 //
 // Alive: a stream that sent nothing for a quarter of the peer timeout sends a heartbeat; a peer
 // from which a stream heard nothing for the peer timeout is lost, whether it died, hangs or was
-// stopped.
+// stopped. Time in which this process did not run itself does not count: when a whole job was
+// suspended, its peers slept as well.
 //
 // End: close() sends what is queued, then GOODBYE on every stream, ends our direction and waits for
 // the peer's end, all behind the scenes; so an early closer is not mistaken for a lost peer. It
@@ -95,6 +96,8 @@ class Link final : public std::enable_shared_from_this<Link>,
   void drain_on();
   std::size_t undelivered_bytes() const;
   Status check_alive(Stream& stream, std::uint64_t now_ns);
+  std::uint64_t tick_period_ns() const;
+  void forgive_own_absence(std::uint64_t now_ns);
   void tick();
   void schedule_tick();
   void fail(const Status& why);
@@ -110,6 +113,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   TxQueue queue_;
   std::size_t goodbyes_heard_ = 0;
   std::uint64_t tick_timer_ = 0;
+  std::uint64_t tick_due_ns_ = 0;
   std::uint64_t drain_timer_ = 0;
   std::uint64_t drained_to_ = 0;  // bytes_sent() when the drain timer was set
   RateHints hints_, hints_of_peer_;

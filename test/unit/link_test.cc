@@ -6,6 +6,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <thread>
 
 #include "plugin/config/log.h"
 #include "test/unit/transport_harness.h"
@@ -399,6 +400,17 @@ TEST_F(LinkTest, CloseIsCompleteWhenAnUnprovenStreamEnds) {
 TEST_F(LinkTest, SilenceIsALostPeerAndHeartbeatsAreSent) {
   start(1, {.peer_timeout_ns = 200'000'000});
   expect_lost("no sign of life for 0.2 s");
+}
+
+// Both sides were suspended: nothing came meanwhile, and nothing can have come.
+TEST_F(LinkTest, OwnAbsenceIsNoSilenceOfThePeer) {
+  start(1, {.peer_timeout_ns = 400'000'000});
+  for (int i = 0; i < 2; ++i) {
+    reactor_->run_and_wait([] { std::this_thread::sleep_for(std::chrono::milliseconds(450)); });
+    reactor_->run_and_wait([] {});  // the turn that was late is over
+    EXPECT_EQ(sink_.error_now(), "");
+  }
+  expect_lost("no sign of life for 0.4 s");
 }
 
 TEST_F(LinkTest, AnExceptionOfTheOwnerCostsOnlyThisLink) {

@@ -280,6 +280,26 @@ TEST_F(SurvivorsTest, OneIsStoppedAndWakesUpWhenItIsTooLate) {
   std::printf("node 3 says: %s\n", shared_->error[3]);
 }
 
+// As a scheduler suspends a whole job: nobody is lost, however long it takes.
+TEST_F(SurvivorsTest, ASuspendedJobGoesOnWithAllNodes) {
+  setenv("RIFFLE_PEER_TIMEOUT", "1", 1);
+  reload_config();
+  start(false);
+  wait_for_calls(20);
+  for (const pid_t p : pids_) kill(p, SIGSTOP);
+  std::this_thread::sleep_for(1500ms);
+  for (const pid_t p : pids_) kill(p, SIGCONT);
+  wait_for_calls(kCalls);
+  for (int r = 0; r < kNodes; ++r) {
+    EXPECT_EQ(shared_->errors[r], 0) << "node " << r << ": " << shared_->error[r];
+    for (int call = 0; call < kCalls; ++call) {
+      float all = 0;
+      for (int i = 0; i < kNodes; ++i) all += input(i, call);
+      ASSERT_EQ(shared_->results[r][call], all) << "node " << r << " call " << call;
+    }
+  }
+}
+
 // Who was lost; and afterwards nodes are still called by their own numbers.
 TEST_F(SurvivorsTest, TheRecordTellsOfTheLoss) {
   namespace fs = std::filesystem;
