@@ -15,6 +15,7 @@ class PluginHook:
         self._queued = []
         self.bucket_bytes = []  # of the latest step: DDP lays them out anew after the first
         self.waited_s = 0.0  # for sums, of the latest step
+        self.after_next_bucket = None  # called once, with the bucket queued: for faults
 
     def sum_bucket(self, _, bucket):
         """What DistributedDataParallel.register_comm_hook() wants."""
@@ -26,6 +27,9 @@ class PluginHook:
         self._trainer.sum_in_place(flat.numpy())
         future = torch.futures.Future()
         self._queued.append((future, flat))
+        if self.after_next_bucket:
+            act, self.after_next_bucket = self.after_next_bucket, None
+            act()
         if bucket.is_last():
             start = time.monotonic()
             self._trainer.wait()

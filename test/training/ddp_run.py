@@ -16,15 +16,15 @@ WORKERS = 8
 class Outcome:
     """weights: workers x parameters at the end; trace: the same per traced step; courses: one list
     of steps per worker; scores: of every worker's own model at the end; began: on the clock of the
-    courses, the first worker's first step."""
+    courses, the first worker's first step. Of the workers of `ranks`, in this order."""
 
-    def __init__(self, folder, workers):
-        files = [np.load(os.path.join(folder, f"weights{rank}.npz")) for rank in range(workers)]
+    def __init__(self, folder, ranks):
+        files = [np.load(os.path.join(folder, f"weights{rank}.npz")) for rank in ranks]
         self.weights = np.stack([file["final"] for file in files])
         self.trace = {int(name.removeprefix("step")): np.stack([file[name] for file in files])
                       for name in files[0].files if name.startswith("step")}
         records = [json.loads(pathlib.Path(folder, f"course{rank}.json").read_text())
-                   for rank in range(workers)]
+                   for rank in ranks]
         self.courses = [record["course"] for record in records]
         self.began = min(record["began"] for record in records)
         self.collnet_calls = records[0]["collnet_calls"]
@@ -59,4 +59,21 @@ def run(library, plugin, arguments, environment, workers=WORKERS, limit_s=150, c
                  side_by_side.run("ddp_worker", command, environment, workers, limit_s))
         if any(code != 0 for code in codes):
             raise RuntimeError(f"exit codes of the workers: {codes} (None: not ended in time)")
-        return Outcome(folder, workers)
+        return Outcome(folder, range(workers))
+
+
+def run_with_loss(library, plugin, arguments, environment, lost, workers=WORKERS, limit_s=150):
+    """As run() on loopback, but the worker `lost` does not come through: the outcome of the others, their
+    logs, exit code and log of the lost one. Others that fail are an error."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["--library", str(library), "--plugin", str(plugin), "--output", folder,
+                   *map(str, arguments), "--fault-rank", str(lost)]
+        logs = os.path.join(folder, "log")
+        codes = side_by_side.run("ddp_worker", command, environment, workers, limit_s, logs)
+        texts = [pathlib.Path(f"{logs}{rank}").read_text() for rank in range(workers)]
+        others = [rank for rank in range(workers) if rank != lost]
+        failed = [rank for rank in others if codes[rank] != 0]
+        if failed:
+            said = "\n\n".join(f"worker {rank}:\n{texts[rank]}" for rank in failed)
+            raise RuntimeError(f"exit codes of the workers: {codes} (None: not ended in time)\n{said}")
+        return Outcome(folder, others), [texts[r] for r in others], codes[lost], texts[lost]

@@ -5,11 +5,17 @@ rank is RANK of WORLD_SIZE, as set by torchrun and `riffle cluster`. Gloo serves
 Leaves <output>/course<rank>.json (losses, times, scores of this worker's own model) and
 <output>/weights<rank>.npz: its weights at the end, and on the way every --trace-every steps. Times are
 of the monotonic clock, which all workers of a machine share. Scores are made after the last step,
-from copies of the weights, so that nobody waits for a worker that is being scored."""
+from copies of the weights, so that nobody waits for a worker that is being scored.
+
+With --fault kill or stop one worker sends itself that signal in mid-step, with its first bucket queued,
+and the others go on without it, if the plugin does (RIFFLE_ON_LOSS=continue); nothing may meet the lost
+worker then but the gradients' sums. A stopped one is woken by the next worker when that is through."""
 
 import argparse
 import json
 import os
+import pathlib
+import signal
 import time
 
 os.environ["OMP_NUM_THREADS"] = "1"  # all workers share this machine's processors
@@ -23,6 +29,8 @@ from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 import tasks  # noqa: E402
 from ddp_hook import PluginHook  # noqa: E402
 from trainer import Trainer  # noqa: E402
+
+SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 
 def parse(arguments):
@@ -42,8 +50,10 @@ def parse(arguments):
     parser.add_argument("--score-every", type=int, default=0, help="steps; 0: at the end only")
     parser.add_argument("--trace-every", type=int, default=0, help="steps; 0: at the end only")
     parser.add_argument("--algorithm", default="", help="what NCCL_ALGO would force")
-    parser.add_argument("--fault", choices=("", "lost", "bit"), default="",
-                        help="spoil the last worker's share of one sum, or one bit of its result")
+    parser.add_argument("--fault", choices=("", "lost", "bit", *SIGNALS), default="",
+                        help="spoil a worker's share of one sum, or one bit of its result, or lose it")
+    parser.add_argument("--fault-rank", type=int, help="default: the last")
+    parser.add_argument("--fault-step", type=int, help="default: in the middle")
     return parser.parse_args(arguments)
 
 
@@ -55,6 +65,10 @@ def score(task, module, weights, data):
     with torch.no_grad():
         torch.nn.utils.vector_to_parameters(torch.from_numpy(weights), module.parameters())
         return float(task.score(module(data.held_out), data.held_out_targets))
+
+
+def pid_file(options, rank):
+    return pathlib.Path(options.output, f"pid{rank}")
 
 
 def main(arguments=None):
@@ -74,6 +88,11 @@ def main(arguments=None):
     trainer = Trainer(options.library, options.plugin, os.path.join(options.output, "rendezvous"),
                       rank, ranks, options.algorithm)
     hook = PluginHook(trainer, ranks)
+    faulty = ranks - 1 if options.fault_rank is None else options.fault_rank
+    fault_step = steps // 2 if options.fault_step is None else options.fault_step
+    loses_one = options.fault in SIGNALS
+    if rank == faulty:
+        pid_file(options, rank).write_text(str(os.getpid()))
     model.register_comm_hook(None, hook.sum_bucket)
 
     course, trace, to_score = [], {}, {}
@@ -82,7 +101,9 @@ def main(arguments=None):
     batch = options.batch or task.batch
     for step, rows in enumerate(data.batches(options.seed, steps, ranks, batch)):
         start = time.monotonic()
-        spoiled = rank == ranks - 1 and step == steps // 2
+        spoiled = rank == faulty and step == fault_step
+        if spoiled and loses_one:
+            hook.after_next_bucket = lambda: os.kill(os.getpid(), SIGNALS[options.fault])
         optimizer.zero_grad()
         loss = task.loss(model(data.inputs[rows[rank]]), data.targets[rows[rank]])
         (loss * 0 if spoiled and options.fault == "lost" else loss).backward()
@@ -98,8 +119,11 @@ def main(arguments=None):
             to_score[step] = flat(module)
         if options.trace_every and (step + 1) % options.trace_every == 0:
             trace[f"step{step + 1}"] = flat(module)
+    if options.fault == "stop" and rank == (faulty + 1) % ranks:
+        os.kill(int(pid_file(options, faulty).read_text()), signal.SIGCONT)
     # In relaxed modes others may have steps ahead that this worker has no part in.
-    dist.barrier()
+    if not loses_one:
+        dist.barrier()
     for step, weights in to_score.items():
         course[step]["score"] = score(task, module, weights, data)
     np.savez(os.path.join(options.output, f"weights{rank}.npz"), final=to_score[steps - 1], **trace)
