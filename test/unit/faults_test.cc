@@ -11,6 +11,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "plugin/collective/coll_service.h"
@@ -193,6 +194,44 @@ TEST_F(FaultsTest, StoppedBeforeConnect) {
     });
   });
   EXPECT_LT(wait_for_errors(1, 2 * kLimit), kLimit);
+}
+
+// Modes do not exist yet, and there is nothing to go on with: an error, whatever is set.
+class LostInConnect : public FaultsTest,
+                      public ::testing::WithParamInterface<std::pair<const char*, const char*>> {};
+INSTANTIATE_TEST_SUITE_P(Modes, LostInConnect,
+                         ::testing::Values(std::pair("RIFFLE_SYNC", "exact"),
+                                           std::pair("RIFFLE_SYNC", "ds_sync"),
+                                           std::pair("RIFFLE_SYNC", "moshpit"),
+                                           std::pair("RIFFLE_SYNC", "shadow_sync"),
+                                           std::pair("RIFFLE_SPARSE", "0.01")));
+
+TEST_P(LostInConnect, IsAnErrorInEveryModeAlsoWhereALossIsNone) {
+  const std::vector<std::pair<const char*, const char*>> knobs = {{"RIFFLE_ON_LOSS", "continue"},
+                                                                  {"RIFFLE_OPTIMIZER", "sgd"},
+                                                                  {"RIFFLE_PEER_TIMEOUT", "1"},
+                                                                  {"RIFFLE_CONNECT_TIMEOUT", "1"},
+                                                                  GetParam()};
+  for (const auto& [name, value] : knobs) setenv(name, value, 1);
+  reload_config();
+  start([&](int r) {
+    connect(r, [&] {
+      if (r == 1) raise(SIGKILL);
+      if (r == 3) raise(SIGSTOP);
+    });
+  });
+  const auto deadline = Clock::now() + 20s;
+  const auto have_errors = [&] { return shared_->errors[0] > 0 && shared_->errors[2] > 0; };
+  while (!have_errors() && Clock::now() < deadline) std::this_thread::sleep_for(5ms);
+  for (const auto& [name, value] : knobs) unsetenv(name);
+  EXPECT_EQ(shared_->connected, 0);
+  for (const int r : {0, 2}) {
+    const std::string text = shared_->message[r];
+    EXPECT_EQ(shared_->errors[r], 1) << "node " << r;
+    // Of which node, depends on whose time is over first.
+    EXPECT_EQ(text.find("connect timed out at node "), 0u) << text;
+    EXPECT_NE(text.find(" waiting for node(s) "), text.npos) << text;
+  }
 }
 
 TEST_F(FaultsTest, KilledInsteadOfClosing) {
