@@ -179,13 +179,17 @@ class GroupStateMomentum(Relaxed):
 
 
 class ShadowAverage(Relaxed):
-    """shadow_sync, MA: rounds of `gap` steps in the background. With the result of a round the worker
-    is given its own gradient and a correction: by the mean-preserving delta rule, part * (mean of the
-    snapshots - its own snapshot); by the published interpolation, part * (mean - what it has now)."""
+    """shadow_sync, MA: every `gap` steps a round begins in the background, `takes` steps later (`gap`,
+    if nothing is said: back to back) its result is there. With it the worker is given its own
+    gradient and a correction: by the mean-preserving delta rule, part * (mean of the snapshots - its
+    own snapshot); by the published interpolation, part * (mean - what it has now)."""
 
-    def __init__(self, name, gap, part, interpolate=False, **settings):
+    def __init__(self, name, gap, part, interpolate=False, takes=None, **settings):
         super().__init__(**settings)
         self.name, self._gap, self._part, self._interpolate = name, gap, part, interpolate
+        self._takes = gap if takes is None else takes
+        if not 1 <= self._takes <= gap:
+            raise ValueError(f"a round takes {takes} steps: from 1 to {gap}, that is to the next one")
 
     def begin(self, g):
         self._y, self._snapshot = torch.zeros_like(g), None
@@ -197,15 +201,46 @@ class ShadowAverage(Relaxed):
             r, self._y, self._snapshot = mean - self._y, mean.clone(), None
             return r
         r = g
+        if self._snapshot is not None and t == self._ends:
+            r, self._snapshot = g + self.correction(g), None
+        self._y = self._y + r
         if t % self._gap == self._gap - 1:
-            if self._snapshot is not None:
-                mean = self._snapshot.mean(1, keepdim=True)
-                own = self._y + g if self._interpolate else self._snapshot
-                r = g + self._part * (mean - own)
-            self._y = self._y + r
+            self._snapshot, self._ends = self._y.clone(), t + self._takes
+        return r
+
+    def correction(self, g):
+        mean = self._snapshot.mean(1, keepdim=True)
+        own = self._y + g if self._interpolate else self._snapshot
+        return self._part * (mean - own)
+
+
+class ShadowCentre(Relaxed):
+    """shadow_sync, EASGD and BMUF: the mean of the snapshots of a round, back to back, moves a centre,
+    the same everywhere, and workers are drawn towards it: what they have then is (1 - pull) of it
+    and pull of the centre. `velocity` is what the centre goes on by: momentum * velocity + rate *
+    (mean - centre). EASGD has no momentum."""
+
+    def __init__(self, name, gap, pull, rate, momentum=0.0, **settings):
+        super().__init__(**settings)
+        self.name, self._gap, self._pull = name, gap, pull
+        self._rate, self._momentum = rate, momentum
+
+    def begin(self, g):
+        self._y, self._snapshot = torch.zeros_like(g), None
+        self._centre, self._velocity = torch.zeros_like(g[:, :1]), torch.zeros_like(g[:, :1])
+
+    def relaxed(self, g, t, full):
+        r, ends = g, full or t % self._gap == self._gap - 1
+        if ends and self._snapshot is not None:
+            away = self._snapshot.mean(1, keepdim=True) - self._centre
+            self._velocity = self._momentum * self._velocity + self._rate * away
+            self._centre, self._snapshot = self._centre + self._velocity, None
+            r = g + self._pull * (self._centre - self._y - g)
+        if full:  # what they have with the result of the round under way becomes its mean
+            r = (self._y + r).mean(1, keepdim=True) - self._y
+        self._y = self._y + r
+        if ends and not full:
             self._snapshot = self._y.clone()
-        else:
-            self._y = self._y + r
         return r
 
 

@@ -9,7 +9,7 @@ import relaxed
 WORKERS = 8
 
 
-def pull(x, step):
+def pull_of(x, step):
     """Gradients of a noisy quadratic, different for every worker, in float64."""
     noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(step), dtype=x.dtype)
     bend = torch.linspace(0.05, 1, x.shape[-1], dtype=x.dtype)
@@ -20,7 +20,7 @@ def train(rule, steps, rate=0.05, momentum=0.0):
     x = torch.ones(1, WORKERS, 16, dtype=torch.float64)
     velocity = torch.zeros_like(x)
     for step in range(steps):
-        velocity = momentum * velocity + rule.step(pull(x, step))
+        velocity = momentum * velocity + rule.step(pull_of(x, step))
         x = x - rate * velocity
     return x
 
@@ -30,8 +30,37 @@ def average_parameters(pattern, steps, rate=0.05, momentum=0.0):
     x = torch.ones(1, WORKERS, 16, dtype=torch.float64)
     velocity = torch.zeros_like(x)
     for step in range(steps):
-        velocity = momentum * velocity + pull(x, step)
+        velocity = momentum * velocity + pull_of(x, step)
         x = pattern.average(x - rate * velocity, step)
+    return x
+
+
+def draw_towards_a_centre(gap, pull, rate, block_momentum, steps, eta=0.05):
+    """ShadowEASGD and ShadowBMUF as published, on parameters, by plain SGD: rounds back to back."""
+    x = torch.ones(1, WORKERS, 16, dtype=torch.float64)
+    centre, velocity, snapshot = x[:, :1].clone(), 0, None
+    for step in range(steps):
+        x = x - eta * pull_of(x, step)
+        if step % gap == gap - 1:
+            if snapshot is not None:
+                velocity = block_momentum * velocity + rate * (snapshot.mean(1, True) - centre)
+                centre = centre + velocity
+                x = (1 - pull) * x + pull * centre
+            snapshot = x.clone()
+    return x
+
+
+def shadow_rounds(gap, takes, steps, eta=0.05):
+    """CoCoD-SGD on parameters by plain SGD: the mean of the snapshots, `takes` steps later, and what
+    the worker did itself since."""
+    x = torch.ones(1, WORKERS, 16, dtype=torch.float64)
+    snapshot, ends = None, None
+    for step in range(steps):
+        x = x - eta * pull_of(x, step)
+        if step == ends:
+            x = snapshot.mean(1, True) + (x - snapshot)
+        if step % gap == gap - 1:
+            snapshot, ends = x.clone(), step + takes
     return x
 
 
@@ -70,6 +99,23 @@ class Rules(unittest.TestCase):
         exact = train(relaxed.Exact(), 300, momentum=0.9)
         self.assertLess((got.mean(1) - exact.mean(1)).abs().max(), 1e-11)
 
+    def test_shadow_rounds_are_averaging_of_parameters_later(self):
+        for gap, takes in ((1, 1), (4, 4), (4, 1), (5, 3)):
+            got = train(relaxed.ShadowAverage("", gap, 1.0, takes=takes), 200)
+            self.assertLess((got - shadow_rounds(gap, takes, 200)).abs().max(), 1e-11)
+        other = train(relaxed.ShadowAverage("", 4, 1.0, takes=2), 200)
+        self.assertGreater((other - shadow_rounds(4, 1, 200)).abs().max(), 1e-3)
+        for takes in (0, 5):
+            with self.assertRaises(ValueError):
+                relaxed.ShadowAverage("", 4, 1.0, takes=takes)
+
+    def test_centres_are_those_of_the_parameters(self):
+        for rate, momentum in ((0.9, 0), (1, 7 / 8)):
+            got = train(relaxed.ShadowCentre("", 4, 0.5, rate, momentum), 200)
+            want = draw_towards_a_centre(4, 0.5, rate, momentum, 200)
+            self.assertLess((got - want).abs().max(), 1e-11)
+        self.assertGreater((got - draw_towards_a_centre(4, 0.5, 0.9, 0, 200)).abs().max(), 1e-3)
+
     def test_mean_of_all_workers_is_kept(self):
         rules = [relaxed.GroupState("", relaxed.grid(4, 2), warmup=3, full_every=7),
                  relaxed.GroupStateMomentum("", relaxed.grid(2, 4), 0.9, warmup=3, full_every=7),
@@ -97,6 +143,8 @@ class Rules(unittest.TestCase):
     def test_full_steps_leave_all_alike(self):
         for rule in (relaxed.GroupState("", relaxed.grid(4, 2), full_every=10),
                      relaxed.ShadowAverage("", 4, 1.0, full_every=10),
+                     relaxed.ShadowAverage("", 4, 1.0, takes=2, full_every=10),
+                     relaxed.ShadowCentre("", 4, 0.5, 1.0, 7 / 8, full_every=10),
                      relaxed.ShadowFir("", 4, full_every=10)):
             x = train(rule, 10)
             self.assertLess(relaxed.deviation(x).max(), 1e-25)

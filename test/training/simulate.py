@@ -14,6 +14,7 @@ import functools
 import json
 import os
 import pathlib
+import re
 import time
 
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -48,11 +49,18 @@ def rule(mode, options):
         return relaxed.GroupStateMomentum(mode, relaxed.grid(4, 2), tasks.MOMENTUM, **relaxing)
     if mode == "moshpit":
         return relaxed.GroupState(mode, relaxed.grid(2, 2, 2), **relaxing)
-    if mode == "shadow_sync" or mode.startswith("shadow_sync-gap"):
-        gap = int(mode.removeprefix("shadow_sync-gap")) if "-" in mode else options.gap
-        return relaxed.ShadowAverage(mode, gap, 1.0, **relaxing)
+    if mode == "shadow_sync":
+        return relaxed.ShadowAverage(mode, options.gap, 1.0, **relaxing)
+    own = re.fullmatch(r"shadow_sync-gap(\d+)(?:-takes(\d+))?", mode)
+    if own:
+        gap, takes = int(own[1]), int(own[2] or own[1])
+        return relaxed.ShadowAverage(mode, gap, 1.0, takes=takes, **relaxing)
     if mode == "shadow_sync-interpolation":
         return relaxed.ShadowAverage(mode, options.gap, 0.5, interpolate=True, **relaxing)
+    if mode == "shadow_sync-easgd":
+        return relaxed.ShadowCentre(mode, options.gap, 0.5, 0.9, **relaxing)
+    if mode == "shadow_sync-bmuf":
+        return relaxed.ShadowCentre(mode, options.gap, 0.5, 1.0, 1 - 1 / WORKERS, **relaxing)
     if mode == "shadow_sync-fir":
         return relaxed.ShadowFir(mode, options.gap, **relaxing)
     raise SystemExit(f'simulate.py: --modes "{mode}" is unknown; see rule() in this file')
