@@ -182,11 +182,13 @@ class ShadowAverage(Relaxed):
     """shadow_sync, MA: every `gap` steps a round begins in the background, `takes` steps later (`gap`,
     if nothing is said: back to back) its result is there. With it the worker is given its own
     gradient and a correction: by the mean-preserving delta rule, part * (mean of the snapshots - its
-    own snapshot); by the published interpolation, part * (mean - what it has now)."""
+    own snapshot); by the published interpolation, part * (mean - what it has now). The mean is that of
+    all workers, or of the groups of `pattern`, whose steps are rounds."""
 
-    def __init__(self, name, gap, part, interpolate=False, takes=None, **settings):
+    def __init__(self, name, gap, part, interpolate=False, takes=None, pattern=None, **settings):
         super().__init__(**settings)
         self.name, self._gap, self._part, self._interpolate = name, gap, part, interpolate
+        self._pattern = pattern
         self._takes = gap if takes is None else takes
         if not 1 <= self._takes <= gap:
             raise ValueError(f"a round takes {takes} steps: from 1 to {gap}, that is to the next one")
@@ -202,14 +204,15 @@ class ShadowAverage(Relaxed):
             return r
         r = g
         if self._snapshot is not None and t == self._ends:
-            r, self._snapshot = g + self.correction(g), None
+            r, self._snapshot = g + self.correction(g, (t - self._takes) // self._gap), None
         self._y = self._y + r
         if t % self._gap == self._gap - 1:
             self._snapshot, self._ends = self._y.clone(), t + self._takes
         return r
 
-    def correction(self, g):
-        mean = self._snapshot.mean(1, keepdim=True)
+    def correction(self, g, round_):
+        mean = (self._pattern.average(self._snapshot, round_) if self._pattern else
+                self._snapshot.mean(1, keepdim=True))
         own = self._y + g if self._interpolate else self._snapshot
         return self._part * (mean - own)
 

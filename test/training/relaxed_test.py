@@ -50,15 +50,15 @@ def draw_towards_a_centre(gap, pull, rate, block_momentum, steps, eta=0.05):
     return x
 
 
-def shadow_rounds(gap, takes, steps, eta=0.05):
+def shadow_rounds(gap, takes, steps, pattern=relaxed.grid(WORKERS), eta=0.05):
     """CoCoD-SGD on parameters by plain SGD: the mean of the snapshots, `takes` steps later, and what
     the worker did itself since."""
     x = torch.ones(1, WORKERS, 16, dtype=torch.float64)
-    snapshot, ends = None, None
+    snapshot, ends, rounds = None, None, 0
     for step in range(steps):
         x = x - eta * pull_of(x, step)
         if step == ends:
-            x = snapshot.mean(1, True) + (x - snapshot)
+            x, rounds = pattern.average(snapshot, rounds) + (x - snapshot), rounds + 1
         if step % gap == gap - 1:
             snapshot, ends = x.clone(), step + takes
     return x
@@ -103,6 +103,11 @@ class Rules(unittest.TestCase):
         for gap, takes in ((1, 1), (4, 4), (4, 1), (5, 3)):
             got = train(relaxed.ShadowAverage("", gap, 1.0, takes=takes), 200)
             self.assertLess((got - shadow_rounds(gap, takes, 200)).abs().max(), 1e-11)
+        pairs = relaxed.grid(2, 2, 2)
+        for gap, takes in ((1, 1), (3, 2)):
+            got = train(relaxed.ShadowAverage("", gap, 1.0, takes=takes, pattern=pairs), 200)
+            want = shadow_rounds(gap, takes, 200, pairs)
+            self.assertLess((got - want).abs().max(), 1e-11)
         other = train(relaxed.ShadowAverage("", 4, 1.0, takes=2), 200)
         self.assertGreater((other - shadow_rounds(4, 1, 200)).abs().max(), 1e-3)
         for takes in (0, 5):

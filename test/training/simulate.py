@@ -51,10 +51,11 @@ def rule(mode, options):
         return relaxed.GroupState(mode, relaxed.grid(2, 2, 2), **relaxing)
     if mode == "shadow_sync":
         return relaxed.ShadowAverage(mode, options.gap, 1.0, **relaxing)
-    own = re.fullmatch(r"shadow_sync-gap(\d+)(?:-takes(\d+))?", mode)
+    own = re.fullmatch(r"shadow_sync-gap(\d+)(?:-takes(\d+))?(?:-grid(\d+(?:x\d+)*))?", mode)
     if own:
         gap, takes = int(own[1]), int(own[2] or own[1])
-        return relaxed.ShadowAverage(mode, gap, 1.0, takes=takes, **relaxing)
+        pattern = relaxed.grid(*map(int, own[3].split("x"))) if own[3] else None
+        return relaxed.ShadowAverage(mode, gap, 1.0, takes=takes, pattern=pattern, **relaxing)
     if mode == "shadow_sync-interpolation":
         return relaxed.ShadowAverage(mode, options.gap, 0.5, interpolate=True, **relaxing)
     if mode == "shadow_sync-easgd":
