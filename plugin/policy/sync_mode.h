@@ -51,7 +51,7 @@ struct SyncSettings {
   // sum, and plans are grids where the nodes fill one.
   bool all_levels = false;
   double momentum = 0;             // of the job, where it is known
-  std::uint64_t shadow_steps = 8;  // from one background round to the next
+  std::uint64_t shadow_steps = 1;  // from one background round to the next
   ShadowSettings shadow;           // what such a round does
   std::string note;                // about a knob that cannot be taken as it is; empty: nothing
   std::string refusal;             // why more is asked for than may be; empty: it is not

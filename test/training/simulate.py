@@ -206,6 +206,8 @@ def added(record, file):
     if {(r["seed"], r["fold"]) for r in old["runs"]} & {(r["seed"], r["fold"])
                                                        for r in record["runs"]}:
         raise SystemExit(f"simulate.py: {file} has some of these --seeds already")
+    if [point["step"] for point in old["curve"]] != [point["step"] for point in record["curve"]]:
+        raise SystemExit(f"simulate.py: {file} was scored at other steps; choose its --score-every")
     curve = merged([old["curve"], record["curve"]], [len(old["runs"]), len(record["runs"])])
     return dict(record, curve=curve, runs=old["runs"] + record["runs"])
 

@@ -61,6 +61,8 @@ class Simulate(unittest.TestCase):
                 simulate.added(record, file)
             with self.assertRaises(SystemExit):
                 simulate.added(dict(more, mode="y"), file)
+            with self.assertRaisesRegex(SystemExit, "--score-every"):
+                simulate.added(dict(more, curve=[{"step": 2, "loss": 4.0}]), file)
 
 
 class Statistics(unittest.TestCase):
