@@ -15,7 +15,8 @@ import numpy as np
 from scipy import stats
 
 COLOURS = {"exact": "#444444", "ds_sync": "#2a78d6", "moshpit": "#c9892b", "shadow_sync": "#3a9a5b"}
-OTHERS = ("#8a4fb8", "#b8434f", "#4fa3a8", "#8a8f98")
+OTHERS = ("#8a4fb8", "#b8434f", "#4fa3a8", "#8a8f98", "#b0a030")
+IN_A_ROW = 6  # names under a picture
 SOURCES = {"simulation": "simulation in one process", "plugin": "through the plugin",
            "sparse simulation": "sums of the sparse library, simulated in one process"}
 NEAR = 0.5  # points of accuracy, per cent of a loss
@@ -163,13 +164,15 @@ def curves(group, folder):
         body.append(panel(880, 64, "deviation of the weights, squared (logarithmic)",
                           series("deviation", ("exact",)), logarithmic=True))
     for i, record in enumerate(group):
-        x = 60 + 170 * i
-        body.append(f'<rect x="{x}" y="282" width="18" height="4" fill="{colour[record["mode"]]}"/>')
-        body.append(label(x + 24, 288, record["mode"]))
+        x, y = 60 + 190 * (i % IN_A_ROW), 282 + 16 * (i // IN_A_ROW)
+        body.append(f'<rect x="{x}" y="{y}" width="18" height="4" fill="{colour[record["mode"]]}"/>')
+        body.append(label(x + 24, y + 6, record["mode"]))
+    height = 300 + 16 * ((len(group) - 1) // IN_A_ROW)
     name = f"training-{first['task']}-{first['optimizer']}-{first['source'].replace(' ', '-')}.svg"
     (folder / name).write_text(
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1230 300" font-family="sans-serif" '
-        f'font-size="11"><title>{title}</title><rect width="1230" height="300" fill="white"/>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1230 {height}" '
+        f'font-family="sans-serif" font-size="11"><title>{title}</title>'
+        f'<rect width="1230" height="{height}" fill="white"/>'
         + "".join(body) + "</svg>\n")
 
 
