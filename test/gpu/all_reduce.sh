@@ -55,8 +55,9 @@ EXPECT='via COLLNET/' perf "loaded by path" COLLNET "${collnet[@]}" NCCL_NET_PLU
 EXPECT='via NET/Socket' perf "a plugin that is not there" - "${collnet[@]}" NCCL_NET_PLUGIN=riffel NCCL_TUNER_PLUGIN=riffel \
   NCCL_PROFILER_PLUGIN=riffel -- all_reduce_perf -b 1M -e 1M
 perf "tuner above its threshold" COLLNET "${collnet[@]}" -- all_reduce_perf -b 64K -e 4M -f 4
-perf "tuner below its threshold, ring allowed only" RING "${collnet[@]}" NCCL_ALGO=^tree -- all_reduce_perf -b 1K -e 32K -f 4
+perf "tuner below a threshold that is set, ring allowed only" RING "${collnet[@]}" RIFFLE_COLLNET_MIN_BYTES=64K NCCL_ALGO=^tree -- all_reduce_perf -b 1K -e 32K -f 4
 perf "tuner's threshold set to 0" COLLNET "${collnet[@]}" RIFFLE_COLLNET_MIN_BYTES=0 -- all_reduce_perf -b 8 -e 8
+perf "lengths are known: no threshold (NCCL 2.28 and later, one rank per node)" COLLNET "${collnet[@]}" NCCL_ALGO=^tree -- all_reduce_perf -b 1K -e 32K -f 4
 perf "RIFFLE_COLLNET=auto" - "${collnet[@]}" RIFFLE_COLLNET=auto -- all_reduce_perf -b 1M -e 4M -f 4
 perf "RIFFLE_COLLNET=off" RING "${collnet[@]}" RIFFLE_COLLNET=off NCCL_ALGO=^tree -- all_reduce_perf -b 1M -e 4M -f 4
 for algorithm in RING TREE; do
