@@ -6,8 +6,8 @@
 namespace riffle::host {
 namespace {
 
-// Passes without movement before the thread begins to sleep: some microseconds, as long as a
-// request on a fast link takes.
+// Passes without movement, at least, before the thread begins to sleep: some microseconds, as long
+// as a request on a fast link takes.
 constexpr int kYields = 16;
 // The sleep doubles while nothing moves, up to this many times the first: on a slow network, where
 // a request takes milliseconds, polling would else cost the ranks of an emulated cluster 15 % of
@@ -16,9 +16,11 @@ constexpr int kLongestSleep = 16;
 
 }  // namespace
 
-ProgressThread::ProgressThread(CollNetLink* collnet, ProfilerFeed& profiler, int idle_sleep_us)
+ProgressThread::ProgressThread(CollNetLink* collnet, ProfilerFeed& profiler, int spin_us,
+                               int idle_sleep_us)
     : collnet_(collnet),
       profiler_(profiler),
+      spin_(spin_us),
       idle_sleep_us_(idle_sleep_us),
       thread_([this] { run(); }) {}
 
@@ -76,7 +78,9 @@ bool ProgressThread::step() {
 }
 
 void ProgressThread::run() {
+  using Clock = std::chrono::steady_clock;
   int still = 0;
+  Clock::time_point launched{};
   int sleeps = 1;  // in units of idle_sleep_us_
   for (;;) {
     const bool work = has_work();
@@ -91,6 +95,7 @@ void ProgressThread::run() {
       }
       if (stop_requested_) return;
       std::vector<Launch> fresh = std::exchange(submitted_, {});
+      if (!fresh.empty()) launched = Clock::now();
       attention_ = false;
       lock.unlock();
       for (Launch& launch : fresh) accept(std::move(launch));
@@ -98,7 +103,7 @@ void ProgressThread::run() {
     if (step()) {
       still = 0;
       sleeps = 1;
-    } else if (++still < kYields || idle_sleep_us_ == 0) {
+    } else if (++still < kYields || idle_sleep_us_ == 0 || Clock::now() < launched + spin_) {
       std::this_thread::yield();
     } else {
       std::this_thread::sleep_for(std::chrono::microseconds(idle_sleep_us_ * sleeps));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -26,7 +27,7 @@ struct Launch {
 class ProgressThread {
  public:
   // collnet may be null. The links and the feed must outlive stop().
-  ProgressThread(CollNetLink* collnet, ProfilerFeed& profiler, int idle_sleep_us);
+  ProgressThread(CollNetLink* collnet, ProfilerFeed& profiler, int spin_us, int idle_sleep_us);
   ~ProgressThread() { stop(); }
 
   void submit(Launch launch);
@@ -46,7 +47,8 @@ class ProgressThread {
 
   CollNetLink* collnet_;
   ProfilerFeed& profiler_;
-  int idle_sleep_us_;
+  const std::chrono::microseconds spin_;
+  const int idle_sleep_us_;
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   std::vector<Launch> submitted_;  // guarded by mutex_, as the counters
