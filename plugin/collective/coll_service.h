@@ -2,7 +2,8 @@
 // table version into these calls; collective/ implements them.
 //
 // Threads: listen, connect, fence and close come from NCCL's proxy service thread, the operations
-// and test from its progress thread, both possibly at once on one object. No call but connect waits
+// and test from its progress thread, both possibly at once on one object. Posting and testing small
+// requests does part of the library's own work (Reactor::poll). No call but connect waits
 // for the network; fence waits at most 100 ms for the library's own thread.
 #pragma once
 

@@ -36,6 +36,11 @@ std::uint64_t connect_timeout_ns() {
          kSecond;
 }
 
+// Requests of up to this many bytes, as posted, NCCL's progress thread works on itself while it
+// asks whether they are done (reactor.h). Their sums take it no longer than the messages do; longer
+// ones would keep it from its other work.
+constexpr std::size_t kPolledBytes = 64 << 10;
+
 bool overlaps(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) {
   return a < b + b_bytes && b < a + a_bytes;
 }
@@ -96,6 +101,9 @@ void Communicator::close(std::unique_ptr<Communicator> communicator) {
 }
 
 Communicator::~Communicator() {
+  for (Request& r : requests_) {
+    if (r.is_large) reactor_->keep_thread(-1);  // NCCL aborts
+  }
   reactor_->run_and_wait([this] { stop(); });
   if (recording_ && !lingers_) recording_->flush();
 }
@@ -161,8 +169,21 @@ void Communicator::give_back_kept(Request* request) {
 }
 
 void Communicator::post(Request* request) {
-  request->operation.state.store(Operation::State::kRunning, std::memory_order_relaxed);
+  runs(request, request->bytes > kPolledBytes);
   post(&request->operation);
+  if (!request->is_large) reactor_->poll();
+}
+
+void Communicator::runs(Request* request, bool is_large) {
+  request->operation.state.store(Operation::State::kRunning, std::memory_order_relaxed);
+  request->is_large = is_large;
+  if (is_large) reactor_->keep_thread(1);
+}
+
+void Communicator::is_over(Request* request) {
+  if (std::exchange(request->is_large, false)) reactor_->keep_thread(-1);
+  give_back_kept(request);
+  request->operation.state.store(Operation::State::kFree, std::memory_order_relaxed);
 }
 
 const CallIdentity& Communicator::identify(const CallShape& shape) {
@@ -187,7 +208,7 @@ bool Communicator::post_all_reduce(Request* request, const CallShape& shape) {
   if (answer == RelaxedCalls::Answer::kBusy) give_back_kept(request);
   request->is_staged = answer == RelaxedCalls::Answer::kStaged;
   if (request->is_staged) {
-    request->operation.state.store(Operation::State::kRunning, std::memory_order_relaxed);
+    runs(request, true);
   } else if (answer == RelaxedCalls::Answer::kExact) {
     if (!request->staged.input.empty()) request->operation.send = request->staged.input.data();
     post_exact(request);
@@ -211,10 +232,13 @@ Result<bool> Communicator::test(Request* request, int* bytes) {
     o.state.store(finished ? Operation::State::kDone : Operation::State::kFailed,
                   std::memory_order_relaxed);
   }
-  const Operation::State state = o.state.load(std::memory_order_acquire);
+  Operation::State state = o.state.load(std::memory_order_acquire);
+  if (state == Operation::State::kRunning && !request->is_large) {
+    reactor_->poll();
+    state = o.state.load(std::memory_order_acquire);
+  }
   if (state == Operation::State::kRunning) return false;
-  give_back_kept(request);
-  o.state.store(Operation::State::kFree, std::memory_order_relaxed);
+  is_over(request);
   if (state == Operation::State::kFailed) {
     const std::lock_guard lock(error_mutex_);
     return remote_error(error_);

@@ -2,8 +2,9 @@
 // mesh together on a reactor thread, and hands operations across from NCCL's threads.
 //
 // Threads: post() and test() from NCCL's progress thread; connect(), fence() and the destructor
-// from its service thread; everything marked "reactor" on the reactor thread. Operations cross by
-// their atomic state and a lock-free ring; nothing on that way waits or allocates.
+// from its service thread; everything marked "reactor" on the reactor thread, which for small
+// requests is whoever posts and tests them (Reactor::poll). Operations cross by their atomic state
+// and a lock-free ring; nothing on that way waits or allocates.
 #pragma once
 
 #include <array>
@@ -35,7 +36,8 @@ class Request {
  public:
   Operation operation;  // of a staged call only the state
   StagedCall staged;
-  bool is_staged = false;  // NCCL's progress thread only
+  bool is_staged = false;  // NCCL's progress thread only, as the next
+  bool is_large = false;
   Communicator* owner = nullptr;
   std::size_t bytes = 0;
   const std::byte* send_begin = nullptr;  // what fence() compares
@@ -80,6 +82,8 @@ class Communicator final : private Reactor::WakeHandler {
   // NCCL's progress thread.
   const CallIdentity& identify(const CallShape& shape);
   void give_back_kept(Request* request);
+  void runs(Request* request, bool is_large);
+  void is_over(Request* request);
   void post_exact(Request* request);  // the call that was looked up last
 
   // Reactor thread.
@@ -121,6 +125,7 @@ class Communicator final : private Reactor::WakeHandler {
   std::array<Operation*, kMaxOperations> posted_{};
   std::atomic<std::uint64_t> posted_head_{0}, posted_tail_{0};
   std::size_t next_request_ = 0;
+  int large_running_ = 0;             // requests that the thread works on; NCCL's progress thread
   CallIdentity identity_;             // of the last call looked up; NCCL's progress thread
   std::unique_ptr<KeptInputs> kept_;  // null unless RIFFLE_ON_LOSS=continue; NCCL's progress thread
   bool said_too_large_ = false;

@@ -1,5 +1,9 @@
 // Reactor: the library's progress thread: epoll, timers and wake-ups. It sleeps when idle.
 //
+// A caller that waits for something short may do the thread's work itself, with poll(): no thread
+// has to be woken then, which costs as much as sending a small message. "Reactor thread" means,
+// here and everywhere, whoever does that work at the moment; there is never more than one.
+//
 // One per RIFFLE_THREADS, shared by all communicators of the process; an object is bound to one
 // reactor for life. The thread starts with the first object and ends when the last is gone and
 // nothing is draining; whoever calls from another thread holds a reference during the call. No
@@ -47,6 +51,14 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
 
   // Any thread. Cheap; several wakes before the handler runs count as one. No allocation.
   virtual void wake(WakeHandler* handler) = 0;
+  // Any thread that calls again soon, until what it waits for has happened: one turn of the work,
+  // if there is any and nobody is at it. Meanwhile the thread stands aside, and comes back within
+  // kAsideNs of the last call. The caller holds the reactor.
+  static constexpr std::uint64_t kAsideNs = 1'000'000;
+  virtual void poll() = 0;
+  // Any thread: `more` more pieces of work under way that would keep a caller too long. While there
+  // are any, poll() does nothing.
+  virtual void keep_thread(int more) = 0;
   // Any thread: runs `f` on the reactor thread; run_and_wait returns after it ran (at once when
   // called on the reactor thread). Set-up and teardown only: it allocates. In a forked child `f`
   // does not run.

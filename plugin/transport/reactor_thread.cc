@@ -7,8 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <exception>
 #include <future>
 #include <system_error>
@@ -24,6 +26,7 @@ namespace {
 constexpr std::size_t kEventsPerTurn = 64;
 constexpr std::size_t kExpectedHandlers = 256;  // room made at the start; more only allocate once
 constexpr int kLongestSleepMs = 60'000;
+constexpr std::uint64_t kWakeTag = ~std::uint64_t{0};
 
 // Runs `f`; an exception becomes a Status for `failed`.
 template <class F, class Failed>
@@ -69,8 +72,9 @@ ReactorThread::ReactorThread(CpuList cpus)
   pending_.reserve(kExpectedHandlers);
   woken_.reserve(kExpectedHandlers);
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLET;  // edges: nobody needs to read the counter back
-  event.data.u64 = ~std::uint64_t{0};
+  // Until the thread has read it, whoever polls and sees it too: an edge could be lost to them.
+  event.events = EPOLLIN;
+  event.data.u64 = kWakeTag;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_event_.get(), &event);
   // The thread inherits a mask without any signal: the application's handlers run on its own.
   sigset_t all, before;
@@ -93,7 +97,8 @@ bool ReactorThread::is_of_this_process() const {
 void ReactorThread::retire(ReactorThread* reactor) {
   // In a forked child there is no thread to end, and its locks may be held for ever: leave it be.
   if (!reactor->is_of_this_process()) return;
-  const bool on_thread = reactor->on_thread();
+  // (Who polls holds it, so it is never given up by another thread within a turn.)
+  const bool on_thread = std::this_thread::get_id() == reactor->thread_.get_id();
   {
     std::unique_lock lock(reactor->mutex_);
     reactor->must_stop_ = true;
@@ -108,14 +113,42 @@ void ReactorThread::retire(ReactorThread* reactor) {
   }
 }
 
-bool ReactorThread::on_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
+bool ReactorThread::does_the_work() const {
+  return worker_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+}
 
+// (An awake thread looks at the lists before it sleeps.)
 void ReactorThread::wake_thread(std::unique_lock<std::mutex>& lock) {
-  const bool was_asleep = std::exchange(is_asleep_, false);
+  const Sleep slept = std::exchange(sleep_, Sleep::kAwake);
   lock.unlock();
-  if (!was_asleep) return;  // it looks at the lists before it sleeps
+  if (slept == Sleep::kAside) called_back_.notify_one();
+  if (slept != Sleep::kInEpoll) return;
   const std::uint64_t one = 1;
   (void)!::write(wake_event_.get(), &one, sizeof one);
+}
+
+void ReactorThread::keep_thread(int more) {
+  if (large_work_.fetch_add(more, std::memory_order_relaxed) > 0 || more < 0) return;
+  if (!is_of_this_process()) return;
+  polled_ns_.store(0, std::memory_order_relaxed);
+  std::unique_lock lock(mutex_);
+  if (sleep_ == Sleep::kAside) wake_thread(lock);
+}
+
+void ReactorThread::poll() {
+  if (large_work_.load(std::memory_order_relaxed) > 0 || !is_of_this_process()) return;
+  polled_ns_.store(now_ns(), std::memory_order_relaxed);
+  const std::unique_lock turn_lock(turn_, std::try_to_lock);
+  if (!turn_lock.owns_lock()) return;
+  {
+    std::unique_lock lock(mutex_);
+    poller_ = std::this_thread::get_id();
+    // In epoll_wait it would be woken by everything that arrives.
+    if (sleep_ == Sleep::kInEpoll) wake_thread(lock);
+  }
+  std::array<epoll_event, kEventsPerTurn> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), 0);
+  turn(std::span(events.data(), static_cast<std::size_t>(std::max(count, 0))));
 }
 
 void ReactorThread::wake(WakeHandler* handler) {
@@ -123,6 +156,8 @@ void ReactorThread::wake(WakeHandler* handler) {
   if (!is_of_this_process()) return;
   std::unique_lock lock(mutex_);
   pending_.push_back(handler);
+  // Whoever polls does it in its next call, and the thread stands aside for that.
+  if (sleep_ == Sleep::kAside && poller_ == std::this_thread::get_id()) return;
   wake_thread(lock);
 }
 
@@ -145,7 +180,7 @@ void ReactorThread::run(std::function<void()> f) {
 
 void ReactorThread::run_and_wait(std::function<void()> f) {
   if (!is_of_this_process()) return;
-  if (on_thread()) {
+  if (does_the_work()) {
     guarded(f);
     return;
   }
@@ -205,36 +240,60 @@ int ReactorThread::sleep_limit_ms() {
     limit = static_cast<int>(std::min<std::uint64_t>(wait_ms, kLongestSleepMs));
   }
   const std::lock_guard lock(mutex_);
-  if (!pending_.empty() || !posted_.empty() || must_stop_) return 0;
-  is_asleep_ = true;
+  if (has_work()) return 0;
+  sleep_ = Sleep::kInEpoll;
   return limit;
+}
+
+// While somebody polls: sleeps where what arrives does not wake it.
+void ReactorThread::stand_aside() {
+  std::unique_lock lock(mutex_);
+  while (!has_work()) {
+    const std::uint64_t now = now_ns();
+    const std::uint64_t until = polled_ns_.load(std::memory_order_relaxed) + kAsideNs;
+    if (now >= until) return;
+    sleep_ = Sleep::kAside;
+    called_back_.wait_for(lock, std::chrono::nanoseconds(until - now));
+    sleep_ = Sleep::kAwake;
+  }
 }
 
 void ReactorThread::loop() {
   guarded([this] { placement::move_this_thread(cpus_); });
   std::array<epoll_event, kEventsPerTurn> events;
   while (true) {
+    stand_aside();
     const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), sleep_limit_ms());
-    bool stops = false;
     {
       const std::lock_guard lock(mutex_);
-      is_asleep_ = false;
-      stops = must_stop_;
+      sleep_ = Sleep::kAwake;
+      if (must_stop_) break;
     }
-    if (stops) break;
-    // What the network brought comes before timers: after a long pause of the whole process the
-    // peers' signs of life are read before anybody counts as silent.
-    for (int i = 0; i < count; ++i) {
-      const std::uint64_t tag = events[static_cast<std::size_t>(i)].data.u64;
-      if (tag == ~std::uint64_t{0}) continue;
-      dispatch(static_cast<int>(tag & 0xffffffff), static_cast<std::uint32_t>(tag >> 32),
-               events[static_cast<std::size_t>(i)].events);
+    const std::span ready(events.data(), static_cast<std::size_t>(std::max(count, 0)));
+    std::uint64_t wakes = 0;
+    for (const epoll_event& event : ready) {
+      if (event.data.u64 == kWakeTag) (void)!::read(wake_event_.get(), &wakes, sizeof wakes);
     }
-    run_posted();
-    run_woken();
-    run_timers();
+    const std::lock_guard turn_lock(turn_);
+    turn(ready);
   }
   if (deletes_itself_) delete this;
+}
+
+// What the network brought comes before timers: after a long pause of the whole process the peers'
+// signs of life are read before anybody counts as silent.
+void ReactorThread::turn(std::span<const epoll_event> events) {
+  worker_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  for (const epoll_event& event : events) {
+    const std::uint64_t tag = event.data.u64;
+    if (tag == kWakeTag) continue;
+    dispatch(static_cast<int>(tag & 0xffffffff), static_cast<std::uint32_t>(tag >> 32),
+             event.events);
+  }
+  run_posted();
+  run_woken();
+  run_timers();
+  worker_.store(std::thread::id(), std::memory_order_relaxed);
 }
 
 void ReactorThread::dispatch(int fd, std::uint32_t age, std::uint32_t events) {

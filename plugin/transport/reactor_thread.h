@@ -1,8 +1,12 @@
-// The reactor behind Reactor::acquire(): one epoll loop on one thread.
+// The reactor behind Reactor::acquire(): one epoll loop on one thread, or on whoever polls.
 #pragma once
 
+#include <sys/epoll.h>
+
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -18,6 +22,8 @@ class ReactorThread final : public Reactor {
   explicit ReactorThread(CpuList cpus);  // where it runs; empty: wherever
 
   void wake(WakeHandler* handler) override;
+  void poll() override;
+  void keep_thread(int more) override;
   void run(std::function<void()> f) override;
   void run_and_wait(std::function<void()> f) override;
   void add(int fd, std::uint32_t epoll_events, FdHandler* handler) override;
@@ -40,9 +46,14 @@ class ReactorThread final : public Reactor {
     std::uint32_t age = 0;
   };
 
+  enum class Sleep { kAwake, kInEpoll, kAside };
+
   void loop();
-  bool on_thread() const;
+  bool does_the_work() const;
   int sleep_limit_ms();
+  void stand_aside();
+  bool has_work() const { return !pending_.empty() || !posted_.empty() || must_stop_; }
+  void turn(std::span<const epoll_event> events);
   void wake_thread(std::unique_lock<std::mutex>& lock);
   void dispatch(int fd, std::uint32_t age, std::uint32_t events);
   void run_woken();
@@ -57,10 +68,17 @@ class ReactorThread final : public Reactor {
   Timers timers_;
   std::vector<WakeHandler*> woken_;  // the batch being served; forget() leaves null
 
+  std::mutex turn_;                          // held by whoever does the work; taken before mutex_
+  std::atomic<std::thread::id> worker_{};    // who that is
+  std::atomic<std::uint64_t> polled_ns_{0};  // the last poll()
+  std::atomic<int> large_work_{0};
+
   std::mutex mutex_;
+  std::condition_variable called_back_;
   std::vector<WakeHandler*> pending_;          // guarded by mutex_
   std::vector<std::function<void()>> posted_;  // guarded by mutex_
-  bool is_asleep_ = false;                     // guarded by mutex_
+  Sleep sleep_ = Sleep::kAwake;                // the thread's; guarded by mutex_
+  std::thread::id poller_;                     // the last one; guarded by mutex_
   bool must_stop_ = false;                     // guarded by mutex_
   bool deletes_itself_ = false;                // guarded by mutex_
   std::thread thread_;

@@ -130,6 +130,125 @@ TEST(Reactor, NoSignalIsHandledOnItsThread) {
   }
 }
 
+struct ThreadOfWake : Reactor::WakeHandler {
+  void on_wake() override {
+    thread = std::this_thread::get_id();
+    ++wakes;
+  }
+  std::atomic<std::thread::id> thread{};
+  std::atomic<int> wakes{0};
+};
+
+std::thread::id thread_of(Reactor& reactor) {
+  std::thread::id id;
+  reactor.run_and_wait([&] { id = std::this_thread::get_id(); });
+  return id;
+}
+
+TEST(Reactor, WhoPollsDoesTheWorkAndTheThreadComesBack) {
+  const auto reactor = Reactor::acquire();
+  const std::thread::id thread = thread_of(*reactor);
+  // Within a run of polls the thread stands aside. On a busy machine any poll may come too late for
+  // that, but not each of a thousand.
+  ThreadOfWake handler;
+  int here = 0;
+  for (int i = 1; i <= 1000; ++i) {
+    reactor->poll();
+    reactor->wake(&handler);
+    reactor->poll();
+    ASSERT_TRUE(eventually([&] { return handler.wakes.load() == i; }));
+    here += handler.thread.load() == std::this_thread::get_id();
+  }
+  EXPECT_GT(here, 500);
+  // Nobody polls any more: a wake, a call, a timer and a descriptor find the thread.
+  for (int i = 1; i <= 20; ++i) {
+    reactor->poll();
+    reactor->wake(&handler);
+    ASSERT_TRUE(eventually([&] { return handler.wakes.load() == 1000 + i; }));
+    EXPECT_EQ(handler.thread.load(), thread);
+    reactor->poll();
+    EXPECT_EQ(thread_of(*reactor), thread);
+  }
+  std::atomic<bool> rang{false};
+  reactor->run_and_wait(
+      [&] { reactor->call_at(Reactor::now_ns() + 3'000'000, [&] { rang = true; }); });
+  reactor->poll();
+  EXPECT_TRUE(eventually([&] { return rang.load(); }));
+  reactor->run_and_wait([&] { reactor->forget(&handler); });
+}
+
+TEST(Reactor, PollsBesideEachOtherAndTheThreadLoseNothingAndNeverMeet) {
+  const auto reactor = Reactor::acquire();
+  struct Consumer : Reactor::WakeHandler {
+    void on_wake() override {
+      if (inside.exchange(true)) has_met = true;
+      seen = source->load();
+      inside = false;
+    }
+    std::atomic<std::uint64_t>* source;
+    std::atomic<std::uint64_t> seen{0};
+    std::atomic<bool> inside{false}, has_met{false};
+  };
+  std::atomic<std::uint64_t> produced{0};
+  Consumer consumer;
+  consumer.source = &produced;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, polls = t % 2 == 0] {
+      for (int i = 0; i < 5'000; ++i) {
+        const std::uint64_t mine = produced.fetch_add(1) + 1;
+        reactor->wake(&consumer);
+        if (polls) {
+          while (consumer.seen.load() < mine) reactor->poll();
+        } else if (i % 64 == 0) {
+          reactor->run_and_wait([] {});
+        }
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_TRUE(eventually([&] { return consumer.seen.load() == 20'000; }));
+  EXPECT_FALSE(consumer.has_met);
+  reactor->run_and_wait([&] { reactor->forget(&consumer); });
+}
+
+TEST(Reactor, LargeWorkStaysWithTheThread) {
+  const auto reactor = Reactor::acquire();
+  const std::thread::id thread = thread_of(*reactor);
+  ThreadOfWake handler;
+  for (int i = 1; i <= 50; ++i) {
+    for (int polls = 0; polls < 10; ++polls) reactor->poll();  // it stands aside
+    const auto begin = std::chrono::steady_clock::now();
+    reactor->keep_thread(1);
+    reactor->wake(&handler);
+    while (handler.wakes.load() < i) {
+      reactor->poll();
+      ASSERT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+    }
+    EXPECT_EQ(handler.thread.load(), thread);
+    reactor->keep_thread(-1);
+  }
+  reactor->run_and_wait([&] { reactor->forget(&handler); });
+}
+
+TEST(Reactor, WhoPollsMayWaitForACallOfItsOwn) {
+  const auto reactor = Reactor::acquire();
+  struct Nested : Reactor::WakeHandler {
+    void on_wake() override {
+      reactor->run_and_wait([this] { ++calls; });
+    }
+    Reactor* reactor;
+    std::atomic<int> calls{0};
+  } handler;
+  handler.reactor = reactor.get();
+  for (int i = 1; i <= 100; ++i) {
+    reactor->wake(&handler);
+    while (handler.calls.load() < i) reactor->poll();
+    reactor->run_and_wait([] {});  // out of turn: the thread runs it
+  }
+  reactor->run_and_wait([&] { reactor->forget(&handler); });
+}
+
 TEST(Reactor, AThousandLivesLeaveNothingBehind) {
   Reactor::acquire().reset();
   ASSERT_TRUE(eventually([] { return reactor_threads() == 0; }));
@@ -138,6 +257,7 @@ TEST(Reactor, AThousandLivesLeaveNothingBehind) {
     auto reactor = Reactor::acquire();
     if (i % 2 == 0) {
       reactor->run([] {});
+      if (i % 4 == 0) reactor->poll();
       continue;
     }
     // The last holder may be the thread itself: it ends once its turn is over.
