@@ -3,10 +3,11 @@
 // nothing to the traffic that is measured.
 //
 //   worker: hello <rank>
-//   hub:    op <bytes> <type> <op> <repeats> <salt>     worker: ready
-//   hub:    go                                          worker: done <start_ns> <end_ns> <cpu_us>
-//   <wrong> hub:    quit worker: error <message>                             at any time; it then
-//   ends
+//   hub:    op <bytes> <type> <op> <repeats> <salt> <sums>     worker: ready
+//   hub:    go                                                 worker: ran
+//   hub:    check                           worker: done <start_ns> <end_ns> <cpu_us> <wrong> ...
+//   hub:    quit
+//   worker: error <message>                                    at any time; it then ends
 //
 // Every wait has a deadline. One thread per object.
 #pragma once

@@ -121,9 +121,11 @@ class Measurement {
     if (!before) return before.status();
     cpu_.start();
     if (Status s = hub_.tell_all("go"); !s) return s;
+    if (auto ran = hub_.hear_all(kAnswerMs); !ran) return ran.status();
+    if (counts) cpu_.stop();
+    if (Status s = hub_.tell_all("check"); !s) return s;
     const auto answers = hub_.hear_all(kAnswerMs);
     if (!answers) return answers.status();
-    if (counts) cpu_.stop();
     const auto sample = evaluate(answers.value(), repeats_, question_);
     if (!sample) return sample.status();
     const auto after = read_wire(site_);

@@ -110,20 +110,27 @@ Result<Loss> Session::lose(const Question& question, const std::string& kind) {
   Loss loss;
   loss.kind = kind;
   const int deadline_ms = (site_.peer_timeout_s + 20) * 1000;
+  std::vector<int> ran;
   for (int rank = 0; rank < site_.ranks; ++rank) {
     if (rank == victim) continue;
     ++loss.survivors;
     const int left_ms = deadline_ms - static_cast<int>(seconds_since(start) * 1000);
     const auto answer = hub_.hear(rank, std::max(left_ms, 0));
-    if (answer && answer->rfind("done ", 0) == 0) {
-      ++loss.with_result;
+    if (answer && *answer == "ran") {
+      ran.push_back(rank);
       loss.last_result_s = seconds_since(start);
-      loss.wrong += wrong_in(*answer);
     }
     if (!answer || answer->rfind("error ", 0) != 0) continue;
     ++loss.with_error;
     loss.last_error_s = seconds_since(start);
     if (loss.first_message.empty()) loss.first_message = answer->substr(6);
+  }
+  for (const int rank : ran) {
+    if (Status s = hub_.tell(rank, "check"); !s) return explain(s);
+    const auto answer = hub_.hear(rank, kStartDeadlineMs);
+    if (!answer || answer->rfind("done ", 0) != 0) continue;
+    ++loss.with_result;
+    loss.wrong += wrong_in(*answer);
   }
   if (loss.with_result == loss.survivors) {
     const auto next = go_on(question, loss);
@@ -139,12 +146,11 @@ Result<double> Session::go_on(const Question& question, Loss& loss) {
   for (int rank = 0; rank < site_.ranks; ++rank) {
     if (rank != profile_.fault.node) left.push_back(rank);
   }
-  Clock::time_point start;
-  for (const char* step : {"op", "go"}) {
-    start = Clock::now();
+  double seconds = 0;
+  for (const std::string& step : {order(question, 2), std::string("go"), std::string("check")}) {
+    const auto start = Clock::now();
     for (const int rank : left) {
-      const Status s = hub_.tell(rank, *step == 'o' ? order(question, 2) : "go");
-      if (!s) return s;
+      if (const Status s = hub_.tell(rank, step); !s) return s;
     }
     for (const int rank : left) {
       const auto answer = hub_.hear(rank, kStartDeadlineMs);
@@ -152,10 +158,11 @@ Result<double> Session::go_on(const Question& question, Loss& loss) {
       if (answer->rfind("error ", 0) == 0 || answer->empty()) {
         return remote_error("node " + std::to_string(rank) + " does not go on: " + *answer);
       }
-      if (*step == 'g') loss.wrong += wrong_in(*answer);
+      if (step == "check") loss.wrong += wrong_in(*answer);
     }
+    if (step == "go") seconds = seconds_since(start);
   }
-  return seconds_since(start);
+  return seconds;
 }
 
 std::vector<std::string> Session::new_plan_changes() {
