@@ -9,12 +9,14 @@ namespace riffle::net {
 namespace {
 
 constexpr std::size_t kMaxFaultBytes = 1024;
+// What the caller's thread moves itself while it asks (Reactor::poll). More would keep it too long.
+constexpr std::size_t kPolledBytes = 64 << 10;
 using State = Request::State;
 
 }  // namespace
 
-Connection::Connection(Reactor& reactor)
-    : reactor_(reactor.shared_from_this()), generation_(fork_registry::generation()) {
+Connection::Connection(Reactor& reactor, Way way)
+    : reactor_(reactor.shared_from_this()), generation_(fork_registry::generation()), way_(way) {
   for (int i = 0; i < kMaxRequests; ++i) {
     requests_[static_cast<std::size_t>(i)].connection = this;
     requests_[static_cast<std::size_t>(i)].index = i;
@@ -58,30 +60,56 @@ Result<Request*> Connection::claim(int count) {
   return &*free;
 }
 
+// A receive only says how much it has room for: the last one tells what to expect.
+bool Connection::is_large(const Request& request) const {
+  std::size_t bytes = 0;
+  for (int i = 0; i < request.count; ++i) {
+    bytes += request.messages[static_cast<std::size_t>(i)].size;
+  }
+  return (way_ == Way::kSends ? bytes : std::min(bytes, last_bytes_)) > kPolledBytes;
+}
+
+void Connection::is_over(Request* request) {
+  if (std::exchange(request->is_large, false)) reactor_->keep_thread(-1);
+}
+
 void Connection::submit(Request* request) {
+  request->is_large = is_large(*request);
+  if (request->is_large) reactor_->keep_thread(1);
   {
     const std::lock_guard lock(mutex_);
     submitted_[static_cast<std::size_t>(submitted_count_++)] = request;
   }
   reactor_->wake(this);
+  if (!request->is_large) reactor_->poll();
 }
 
 Result<bool> Connection::test(Request* request, int* sizes) {
-  switch (request->state.load(std::memory_order_acquire)) {
+  State state = request->state.load(std::memory_order_acquire);
+  if (state == State::kRunning && !request->is_large) {
+    reactor_->poll();
+    state = request->state.load(std::memory_order_acquire);
+  }
+  switch (state) {
     case State::kRunning:
       if (!is_of_this_process()) {
         return system_error("this connection belongs to the parent of this forked process");
       }
       return false;
     case State::kFailed:
+      is_over(request);
       return failure_of_a_call();
     case State::kFree:
       return internal_error("test of a request that is not in use");
     case State::kDone:
       break;
   }
-  for (int i = 0; sizes != nullptr && i < request->count; ++i) {
-    sizes[i] = static_cast<int>(request->messages[static_cast<std::size_t>(i)].done);
+  is_over(request);
+  last_bytes_ = 0;
+  for (int i = 0; i < request->count; ++i) {
+    const std::size_t bytes = request->messages[static_cast<std::size_t>(i)].done;
+    last_bytes_ += bytes;
+    if (sizes != nullptr) sizes[i] = static_cast<int>(bytes);
   }
   request->state.store(State::kFree, std::memory_order_relaxed);
   return true;
@@ -104,6 +132,7 @@ void Connection::close(Connection* connection) {
     }
     connection->reactor_->forget(connection);
   });
+  for (Request& r : connection->requests_) connection->is_over(&r);
   delete connection;
 }
 

@@ -18,7 +18,8 @@ namespace riffle::net {
 
 class Connection : protected LinkSink, private Reactor::WakeHandler {
  public:
-  explicit Connection(Reactor& reactor);
+  enum class Way { kSends, kReceives };
+  Connection(Reactor& reactor, Way way);
   ~Connection() override = default;
 
   // Reactor thread, once, right after the constructor.
@@ -64,16 +65,21 @@ class Connection : protected LinkSink, private Reactor::WakeHandler {
   bool has_running() const;
   bool touches(const Request& request, const std::byte* base, std::size_t size) const;
   bool is_of_this_process() const;
+  bool is_large(const Request& request) const;
+  void is_over(Request* request);
   Status failure() const;
   Status failure_of_a_call();
 
   const std::shared_ptr<Reactor> reactor_;
   const std::uint32_t generation_;
+  const Way way_;
   std::shared_ptr<Link> link_;  // null once failed
   std::string peer_;
   std::array<Request, kMaxRequests> requests_;
-  std::uint64_t next_order_ = 0;  // caller's thread
-  std::string fault_text_;        // a kFault's payload, coming or going
+  // The caller's thread:
+  std::uint64_t next_order_ = 0;
+  std::size_t last_bytes_ = ~std::size_t{0};  // of the request that was done last
+  std::string fault_text_;                    // a kFault's payload, coming or going
 
   mutable std::mutex mutex_;
   std::array<Request*, kMaxRequests> submitted_{};  // guarded by mutex_

@@ -9,7 +9,8 @@ std::byte nowhere;  // the place of frames without payload
 
 }  // namespace
 
-RecvConnection::RecvConnection(Reactor& reactor) : Connection(reactor), posted_(kMaxPosted) {
+RecvConnection::RecvConnection(Reactor& reactor)
+    : Connection(reactor, Way::kReceives), posted_(kMaxPosted) {
   unannounced_.reserve(kMaxRequests);
 }
 

@@ -36,6 +36,7 @@ class Request {
   int count = 1;            // of messages
   int pending = 1;          // messages that are not complete; reactor thread
   bool is_started = false;  // the reactor works on it; reactor thread
+  bool is_large = false;    // the caller's thread
   std::atomic<State> state{State::kFree};
 };
 

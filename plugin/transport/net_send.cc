@@ -13,7 +13,7 @@ std::byte no_payload;  // the place of frames without payload
 }  // namespace
 
 SendConnection::SendConnection(Reactor& reactor, int streams)
-    : Connection(reactor),
+    : Connection(reactor, Way::kSends),
       max_frames_in_link_(static_cast<std::size_t>(streams) * 2 + 16),
       streams_(static_cast<std::size_t>(streams)),
       early_(kMaxPosted) {

@@ -7,7 +7,8 @@
 // of equal tag match in posting order. Data is received in place: a send waits for its receive.
 //
 // Threads: listen/connect/accept/close from any one thread at a time per object; isend/irecv/test
-// from one thread per object; all progress happens on the library's own thread.
+// from one thread per object. Progress happens on the library's own thread, and for messages of up
+// to 64 KiB also in isend, irecv and test (Reactor::poll).
 #pragma once
 
 #include <cstddef>
