@@ -230,8 +230,9 @@ std::uint64_t ReactorThread::call_at(std::uint64_t when_ns, std::function<void()
 void ReactorThread::cancel(std::uint64_t timer) { timers_.cancel(timer); }
 
 // Milliseconds to sleep, 0 if there is work. Declares the thread asleep, so that from here on
-// whoever brings work writes to the event descriptor.
+// whoever brings work writes to the event descriptor; who polls does, and may set an earlier timer.
 int ReactorThread::sleep_limit_ms() {
+  const std::lock_guard turn_lock(turn_);
   const std::uint64_t next = timers_.next_ns();
   int limit = kLongestSleepMs;
   if (next != Timers::kNever) {

@@ -64,7 +64,8 @@ class ReactorThread final : public Reactor {
   const std::uint32_t generation_;
   Fd epoll_;
   Fd wake_event_;
-  std::vector<Registration> registrations_;  // by descriptor; reactor thread only
+  // Guarded by turn_, as "reactor thread only" is everywhere:
+  std::vector<Registration> registrations_;  // by descriptor
   Timers timers_;
   std::vector<WakeHandler*> woken_;  // the batch being served; forget() leaves null
 
