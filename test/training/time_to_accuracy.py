@@ -25,6 +25,9 @@ import report
 import simulate
 
 
+RING = "ring"  # NCCL's own all-reduce over the plugin's NET
+
+
 def compute_s(outcome):
     """What a step takes but for waiting for sums: of the worker for which it takes longest, the median
     over the steps. The workers share this machine's processors and disturb each other: no less than
@@ -35,11 +38,12 @@ def compute_s(outcome):
 
 def train(mode, seed, options):
     arguments = ["--task", options.task, "--seed", seed, "--steps", options.steps, "--bucket-bytes",
-                 options.bucket_bytes, "--algorithm", "collnet", "--score-every", options.score_every]
+                 options.bucket_bytes, "--algorithm", "ring" if mode == RING else "collnet",
+                 "--score-every", options.score_every]
     for name in ("batch", "rate"):
         if getattr(options, name) is not None:
             arguments += [f"--{name}", getattr(options, name)]
-    environment = ddp_compare.environment_of(mode, options)
+    environment = {} if mode == RING else ddp_compare.environment_of(mode, options)
     outcome = ddp_run.run(options.library, options.plugin, arguments, environment, options.workers,
                           options.limit_s, (options.riffle, options.profile, *options.cluster))
     scored = [i for i, entry in enumerate(outcome.courses[0]) if "score" in entry]
@@ -130,7 +134,7 @@ def parse():
     parser.add_argument("--riffle", help="the program, for `riffle cluster`")
     parser.add_argument("--profile", default="racks8")
     parser.add_argument("--workers", type=int, default=ddp_run.WORKERS, help="nodes of the profile")
-    parser.add_argument("--modes", default="exact", help="as of ddp_compare.py")
+    parser.add_argument("--modes", default="exact", help=f"as of ddp_compare.py, or {RING}")
     parser.add_argument("--seeds", type=simulate.seeds, default=range(1), metavar="FIRST-LAST")
     parser.add_argument("--task", default="digits-wide")
     parser.add_argument("--steps", type=int, default=100)
