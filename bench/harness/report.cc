@@ -28,7 +28,8 @@ std::string table_head(const cluster::Profile& profile, bool emulated) {
       "busiest\n"
       "# node put on the wire per byte of the buffer. cpu/GB: CPU seconds per GB of buffer and "
       "node,\n"
-      "# of the whole process; for riffle and nccl-ring of the plugin's own threads.\n#\n";
+      "# of the whole process; for riffle and nccl-ring of the plugin's own threads, on which\n"
+      "# there is next to nothing for small sums (docs/engine.md).\n#\n";
   text += printed(kHead, "peer", "size", "count", "type", "redop", "root", "time", "algbw", "busbw",
                   "#wrong", "bound", "x bound", "cpu", "tx/S", "cpu/GB");
   return text + printed(kHead, "", "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "",
