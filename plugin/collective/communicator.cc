@@ -6,16 +6,11 @@
 #include <utility>
 
 #include "plugin/collective/decision.h"
-#include "plugin/collective/live_network.h"
-#include "plugin/collective/sparse_choice.h"
 #include "plugin/config/config.h"
 #include "plugin/config/fault_log.h"
 #include "plugin/config/log.h"
 #include "plugin/policy/agreement.h"
-#include "plugin/policy/collective_count.h"
 #include "plugin/policy/identity.h"
-#include "plugin/policy/node_lock.h"
-#include "plugin/transport/stream_set.h"
 #include "topology/base/check.h"
 #include "topology/base/time.h"
 
@@ -35,11 +30,6 @@ std::uint64_t connect_timeout_ns() {
   return static_cast<std::uint64_t>(std::min(config().connect_timeout_s, config().peer_timeout_s)) *
          kSecond;
 }
-
-// Requests of up to this many bytes, as posted, NCCL's progress thread works on itself while it
-// asks whether they are done (reactor.h). Their sums take it no longer than the messages do; longer
-// ones would keep it from its other work.
-constexpr std::size_t kPolledBytes = 64 << 10;
 
 bool overlaps(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) {
   return a < b + b_bytes && b < a + a_bytes;
@@ -169,7 +159,7 @@ void Communicator::give_back_kept(Request* request) {
 }
 
 void Communicator::post(Request* request) {
-  runs(request, request->bytes > kPolledBytes);
+  runs(request, request->bytes > Reactor::kPolledBytes);
   post(&request->operation);
   if (!request->is_large) reactor_->poll();
 }
@@ -249,135 +239,6 @@ Result<bool> Communicator::test(Request* request, int* bytes) {
 }
 
 // --------------------------------------------------------------------------------- reactor thread
-
-void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
-                         std::unique_ptr<TcpListener> listener, int device,
-                         std::uint64_t timeout_ns) {
-  recording_ = Recording::begin(reactor_.get(), handles.front().communicator, rank_, size_);
-  SessionOptions options;
-  if (recording_) options.engine.counters = recording_->counters();
-  options.engine.chunk_bytes = static_cast<std::size_t>(config().chunk_bytes);
-  options.engine.piece_bytes = static_cast<std::size_t>(config().piece_bytes);
-  SyncSettings sync = sync_settings();
-  for (const std::string& line : {sync.refusal, sync.note}) {
-    if (!line.empty() && rank_ == 0) log_warn(line);
-  }
-  if (sync.mode == SyncMode::kSparse && sync.sparse.teams > 0 &&
-      size_ % static_cast<int>(sync.sparse.teams) != 0) {
-    if (rank_ == 0) {
-      log_warn("RIFFLE_SPARSE_TEAMS=" + std::to_string(sync.sparse.teams) +
-               " does not divide the " + std::to_string(size_) +
-               " nodes: accepted are its divisors, or 0; sums are exact");
-    }
-    sync.mode = SyncMode::kExact;
-  }
-  options.engine.max_operations =
-      sync.mode == SyncMode::kExact ? kMaxRequests : static_cast<int>(kMaxOperations);
-  options.connect_timeout_ns = timeout_ns;
-  options.peer_timeout_ns = static_cast<std::uint64_t>(config().peer_timeout_s) * kSecond;
-  options.epochs.collectives =
-      config().deterministic ? 0 : static_cast<std::uint64_t>(config().epoch);
-  options.epochs.planned_bytes = kPlannedBytes;
-  options.epochs.plan = plan_options();
-  options.survivors.is_on = config().on_loss == "continue";
-  options.survivors.rescales = config().rescale;
-  options.epochs.least_kbps = static_cast<std::int64_t>(config().min_rate) * 1000;
-  if (config().min_rate > 0 && rank_ == 0 &&
-      (!options.survivors.is_on || options.epochs.collectives == 0)) {
-    log_warn(
-        "RIFFLE_MIN_RATE has no effect without RIFFLE_ON_LOSS=continue and epochs (RIFFLE_EPOCH "
-        "above 0, RIFFLE_DETERMINISTIC=0)");
-  }
-  options.epochs.mode = sync.mode;
-  options.epochs.warmup_steps = sync.warmup_steps;
-  if (sync.mode != SyncMode::kExact) {
-    relaxed_ = std::make_unique<RelaxedCalls>(
-        RelaxedOptions{.settings = sync,
-                       .rank = rank_,
-                       .size = size_,
-                       .chunk_bytes = options.engine.chunk_bytes},
-        RelaxedCalls::Hooks{.identify = [this](const CallShape& shape) { return identify(shape); },
-                            .post = [this](Operation* operation) { post(operation); }});
-    if (recording_) recording_->watch([this] { return relaxed_->totals(); });
-    if (sync.mode == SyncMode::kSparse) {
-      options.sparse = SparseRunner::Options{
-          .most_elements = SparseRun::most_elements(options.engine.chunk_bytes / sizeof(float)),
-          .counters = options.engine.counters,
-          .work = relaxed_->sparse_work()};
-    }
-  }
-  background_ = std::make_unique<BackgroundThread>(reactor_);
-  options.background = background_.get();
-  SessionHooks hooks;
-  hooks.wants_probe = [this](const std::vector<NodeReport>& reports, std::vector<int>* racks) {
-    racks_ = racks_from_file(reports);
-    if (racks_) *racks = racks_->rack_of;
-    if (!riffle::wants_probe(reports)) return false;
-    network_ = remembered_network(reports);
-    return !network_.has_value();
-  };
-  hooks.probe_turn = [number = handles.front().communicator] { return try_node_lock(number); };
-  hooks.knows_network = [](const std::vector<NodeReport>& reports) {
-    return remembered_network(reports).has_value();
-  };
-  hooks.probed = [this, device](const std::vector<NodeReport>& reports,
-                                const ProbeOutcome& outcome) {
-    if (outcome.findings.rounds == 0) network_ = remembered_network(reports);
-    if (network_) return;
-    network_ = probed_network(outcome, reports, device, racks_ ? &*racks_ : nullptr);
-    // Also if NCCL's ring turns out to be better: then no verdict brings it.
-    if (network_) remember_network(network_text(*network_));
-  };
-  hooks.decide = [this](const std::vector<NodeReport>& reports) {
-    return riffle::decide(reports, network_ ? &*network_ : nullptr, racks_ ? &*racks_ : nullptr,
-                          &basis_);
-  };
-  hooks.basis = [this] { return basis_; };
-  // Without our tuner nobody counts collectives, but operations are there to count.
-  hooks.epochs.count = [this] {
-    const std::uint64_t collectives = counted_collectives();
-    return collectives > 0 ? collectives : operations_;
-  };
-  hooks.epochs.observer = recording_.get();
-  hooks.epochs.party = relaxed_.get();
-  hooks.epochs.relaxed_plans = [mode = sync.mode](const Fabric& fabric) {
-    return relaxed_plans(fabric, mode);
-  };
-  // (After losses any node may be the lowest that is left.)
-  if (sync.mode == SyncMode::kSparse && (rank_ == 0 || options.survivors.is_on)) {
-    hooks.epochs.sparse_order =
-        [this, sync, speed = report.speed, chunk = options.engine.chunk_bytes / sizeof(float),
-         mbps = sparse::measure_exchange_mbps()](const Fabric& fabric,
-                                                 const PlanSet& exact) -> Result<SparseOrder> {
-      const std::shared_ptr<const KnownCalls> known = relaxed_->known();
-      if (known == nullptr) return invalid_argument("the calls do not repeat");
-      return choose_sparse(fabric, exact, known->pieces, sync, chunk, {speed, mbps});
-    };
-  }
-  hooks.planned = [this](const Verdict& verdict) {
-    knows_lengths_ = verdict.knows_lengths;
-    remember_network(verdict.network);
-    if (recording_) recording_->planned(verdict, rank_ == 0 ? &basis_.fabric : nullptr);
-    if (rank_ == 0) log_info("plan for " + std::to_string(size_) + " nodes: " + verdict.reason);
-  };
-  hooks.connected = [this](Status outcome, const std::string& aside) {
-    connect_is_over(std::move(outcome), aside);
-  };
-  hooks.failed = [this](const std::string& why) { failed(why); };
-  hooks.went_on = [this](const LossRecord& loss, const std::string& what) {
-    if (recording_) recording_->survived(loss);
-    log_warn("rank " + std::to_string(rank_) + " of " + std::to_string(size_) + ": " + what);
-  };
-  session_ = std::make_unique<Session>(rank_, size_, options, reactor_.get(), std::move(hooks));
-
-  TcpMeshOptions mesh_options;
-  mesh_options.streams = streams_to_each_of(size_ - 1);
-  mesh_options.peer_timeout_ns = options.peer_timeout_ns;
-  mesh_options.connect_timeout_ns = timeout_ns;
-  mesh_ = make_tcp_mesh(*reactor_, std::move(listener), std::move(handles), rank_, mesh_options,
-                        session_->sink());
-  session_->start(mesh_.get(), std::move(report));
-}
 
 void Communicator::connect_is_over(Status outcome, const std::string& aside) {
   if (recording_ && aside.empty()) recording_->connected(outcome, mesh_.get());

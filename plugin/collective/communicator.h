@@ -91,6 +91,9 @@ class Communicator final : private Reactor::WakeHandler {
   void post(Operation* operation);
   void start(std::vector<HandleContent> handles, NodeReport report,
              std::unique_ptr<TcpListener> listener, int device, std::uint64_t timeout_ns);
+  SessionOptions session_options(const SyncSettings& sync, std::uint64_t timeout_ns);
+  SessionHooks session_hooks(const SyncSettings& sync, const SessionOptions& options,
+                             const NodeReport& report, int device, std::uint64_t number);
   void connect_is_over(Status outcome, const std::string& aside);
   void failed(const std::string& why);
   bool linger();

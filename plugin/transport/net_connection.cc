@@ -9,8 +9,6 @@ namespace riffle::net {
 namespace {
 
 constexpr std::size_t kMaxFaultBytes = 1024;
-// What the caller's thread moves itself while it asks (Reactor::poll). More would keep it too long.
-constexpr std::size_t kPolledBytes = 64 << 10;
 using State = Request::State;
 
 }  // namespace
@@ -66,7 +64,7 @@ bool Connection::is_large(const Request& request) const {
   for (int i = 0; i < request.count; ++i) {
     bytes += request.messages[static_cast<std::size_t>(i)].size;
   }
-  return (way_ == Way::kSends ? bytes : std::min(bytes, last_bytes_)) > kPolledBytes;
+  return (way_ == Way::kSends ? bytes : std::min(bytes, last_bytes_)) > Reactor::kPolledBytes;
 }
 
 void Connection::is_over(Request* request) {

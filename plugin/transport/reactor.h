@@ -15,6 +15,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,8 +57,9 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
   // kAsideNs of the last call. The caller holds the reactor.
   static constexpr std::uint64_t kAsideNs = 1'000'000;
   virtual void poll() = 0;
-  // Any thread: `more` more pieces of work under way that would keep a caller too long. While there
-  // are any, poll() does nothing.
+  // Any thread: `more` more pieces of work under way that would keep a caller too long, which is
+  // what moves more than kPolledBytes. While there are any, poll() does nothing.
+  static constexpr std::size_t kPolledBytes = 64 << 10;
   virtual void keep_thread(int more) = 0;
   // Any thread: runs `f` on the reactor thread; run_and_wait returns after it ran (at once when
   // called on the reactor thread). Set-up and teardown only: it allocates. In a forked child `f`
