@@ -6,7 +6,11 @@
 namespace riffle {
 
 Bootstrap::Bootstrap(Mesh* mesh, NodeReport own, BootstrapSteps steps)
-    : mesh_(mesh), steps_(std::move(steps)), link_is_open_(mesh->size(), false) {
+    : mesh_(mesh),
+      steps_(std::move(steps)),
+      link_is_open_(mesh->size(), false),
+      gone_(mesh->size(), false),
+      here_(mesh->size(), false) {
   reports_.push_back(std::move(own));
   for (const int child : {2 * mesh->rank() + 1, 2 * mesh->rank() + 2}) {
     if (child < mesh->size()) children_.push_back(child);
@@ -31,7 +35,9 @@ void Bootstrap::opened(int peer) {
 }
 
 void Bootstrap::received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
+  if (kind == kAsk) return asked(peer, message);
   if (is_over()) return;
+  if (kind == kHere || kind == kOutcome) return answered(peer, static_cast<Kind>(kind), message);
   const bool from_parent = !is_root() && peer == parent();
   const auto child = std::find(children_.begin(), children_.end(), peer);
   const std::size_t index = child - children_.begin();
@@ -50,7 +56,8 @@ void Bootstrap::received(int peer, std::uint32_t kind, const std::vector<std::ui
     check_agreement();
   } else if (kind == kDown && from_parent) {
     const Result<Agreement> agreement = decode_agreement(message);
-    finish(agreement ? agreement->problem : agreement.status().message());
+    const std::string problem = agreement ? agreement->problem : agreement.status().message();
+    if (!problem.empty() || doubt_.empty()) finish(problem);  // see Doubt
   } else {
     fail("unexpected connect message " + std::to_string(kind) + " from node " +
          std::to_string(peer));
@@ -104,6 +111,7 @@ void Bootstrap::take_verdict(const std::vector<std::uint8_t>& message) {
   } else if (!verdict->aside.empty()) {
     // They all know from the verdict, too.
     phase_ = Phase::kOver;
+    is_aside_ = true;
     return steps_.finished(Status::ok(), verdict->aside);
   } else {
     const Result<PlanSet> plans = decode_plan_set(verdict->plans.data(), verdict->plans.size());
@@ -135,6 +143,7 @@ void Bootstrap::check_links() {
 void Bootstrap::check_agreement() {
   if (phase_ == Phase::kLinks) return check_links();  // a child's problem ends our waiting too
   if (phase_ != Phase::kAgreement) return;
+  if (closed_links_ > 0 && problem_.empty()) return;  // one broke meanwhile
   if (std::count(child_agreed_.begin(), child_agreed_.end(), false) > 0 && problem_.empty()) {
     return;
   }
@@ -144,22 +153,109 @@ void Bootstrap::check_agreement() {
 }
 
 void Bootstrap::fail(const std::string& problem) {
-  if (is_over()) return;
+  if (is_over() || !doubt_.empty()) return;
+  if (!has_agreed()) return fail_for_good(problem);
+  doubt_ = problem;
+  std::fill(here_.begin(), here_.end(), false);
+  to_all(kAsk, problem);
+  check_answers();
+}
+
+void Bootstrap::fail_for_good(const std::string& problem) {
   failed_after_agreeing_ = has_agreed();
   if (problem_.empty()) problem_ = problem;
-  if (!is_root() && phase_ != Phase::kDecision && link_is_open_[parent()]) {
-    channel_->send(parent(), FrameType::kControl, kUp, encode(Agreement{problem_}));
-  }
+  if (!is_root() && phase_ != Phase::kDecision) send(parent(), kUp, problem_);
   finish(problem_);
 }
 
-bool Bootstrap::may_have_left(int peer) const {
-  if (phase_ != Phase::kVerdict) return has_agreed();
-  return peer != parent() && std::count(children_.begin(), children_.end(), peer) == 0;
+void Bootstrap::gone(int peer) {
+  if (is_over()) return;
+  gone_[peer] = true;
+  if (link_is_open_[peer]) ++closed_links_;
+  link_is_open_[peer] = false;
+  check_answers();
+}
+
+// ------------------------------------------------------------------------------- silence and doubt
+
+void Bootstrap::call_roll() {
+  if (is_over() || !doubt_.empty()) return;
+  for (const int peer : neighbours()) {
+    here_[peer] = false;
+    send(peer, kAsk, "");
+  }
 }
 
 void Bootstrap::expire() {
-  if (!is_over()) fail(missing());
+  if (is_over()) return;
+  const std::string problem = silence();
+  if (!problem.empty()) return fail(problem);
+  call_roll();  // they may have been lost since
+}
+
+void Bootstrap::give_up() {
+  if (is_over()) return;
+  std::string problem = doubt_.empty() ? silence() : doubt_;
+  if (problem.empty()) problem = missing();
+  fail_for_good(problem);
+}
+
+void Bootstrap::asked(int peer, const std::vector<std::uint8_t>& message) {
+  const Result<Agreement> agreement = decode_agreement(message);
+  const std::string problem = agreement ? agreement->problem : agreement.status().message();
+  if (is_over()) {
+    is_aside_ ? send(peer, kHere, "") : send(peer, kOutcome, problem_);
+  } else if (problem.empty() || has_agreed()) {
+    send(peer, kHere, problem);
+    if (!problem.empty()) fail(problem);
+  } else {
+    if (problem_.empty()) problem_ = problem;
+    send(peer, kOutcome, problem_);
+    fail(problem_);
+  }
+}
+
+void Bootstrap::answered(int peer, Kind kind, const std::vector<std::uint8_t>& message) {
+  const Result<Agreement> outcome = decode_agreement(message);
+  const std::string problem = outcome ? outcome->problem : outcome.status().message();
+  if (kind == kHere) {
+    // An answer to the roll call says nothing of what the peer will take for the decision.
+    if (doubt_.empty() || !problem.empty()) here_[peer] = true;
+    return check_answers();
+  }
+  if (!problem.empty() || has_agreed()) return finish(problem);
+  fail("node " + std::to_string(peer) + " is connected, but this node has not agreed");
+}
+
+// Does nobody know?
+void Bootstrap::check_answers() {
+  if (is_over() || doubt_.empty()) return;
+  for (int peer = 0; peer < mesh_->size(); ++peer) {
+    if (peer != mesh_->rank() && !here_[peer] && !gone_[peer]) return;
+  }
+  fail_for_good(doubt_);
+}
+
+bool Bootstrap::is_neighbour(int peer) const {
+  return (!is_root() && peer == parent()) ||
+         std::find(children_.begin(), children_.end(), peer) != children_.end();
+}
+
+std::vector<int> Bootstrap::neighbours() const {
+  std::vector<int> nodes = children_;
+  if (!is_root()) nodes.push_back(parent());
+  return nodes;
+}
+
+std::string Bootstrap::silence() const {
+  std::string who;
+  for (const int peer : neighbours()) {
+    if (!here_[peer] && !gone_[peer]) who += (who.empty() ? "" : ", ") + std::to_string(peer);
+  }
+  if (who.empty()) return "";
+  return "connect timed out: node " + std::to_string(mesh_->rank()) +
+         " has no sign of life from node(s) " + who +
+         " (RIFFLE_CONNECT_TIMEOUT, RIFFLE_PEER_TIMEOUT)";
 }
 
 std::string Bootstrap::missing() const {
@@ -176,6 +272,18 @@ std::string Bootstrap::missing() const {
          who + " (RIFFLE_CONNECT_TIMEOUT, RIFFLE_PEER_TIMEOUT)";
 }
 
+void Bootstrap::send(int peer, Kind kind, const std::string& problem) {
+  if (link_is_open_[peer]) {
+    channel_->send(peer, FrameType::kControl, kind, encode(Agreement{problem}));
+  }
+}
+
+void Bootstrap::to_all(Kind kind, const std::string& problem) {
+  for (int peer = 0; peer < mesh_->size(); ++peer) {
+    if (peer != mesh_->rank()) send(peer, kind, problem);
+  }
+}
+
 void Bootstrap::to_children(Kind kind, const std::vector<std::uint8_t>& message) {
   for (const int child : children_) {
     if (link_is_open_[child]) channel_->send(child, FrameType::kControl, kind, message);
@@ -184,8 +292,14 @@ void Bootstrap::to_children(Kind kind, const std::vector<std::uint8_t>& message)
 
 void Bootstrap::finish(const std::string& problem) {
   if (is_over()) return;
-  to_children(kDown, encode(Agreement{problem}));  // who knows already ignores it
+  // Who knows already ignores it.
+  if (doubt_.empty()) {
+    to_children(kDown, encode(Agreement{problem}));
+  } else {
+    to_all(kOutcome, problem);
+  }
   phase_ = Phase::kOver;
+  problem_ = problem;
   steps_.finished(problem.empty() ? Status::ok() : remote_error(problem), "");
 }
 

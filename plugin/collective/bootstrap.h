@@ -3,10 +3,25 @@
 // Along a binary tree (parent of r: (r-1)/2): reports go up, node 0 decides, its verdict goes down;
 // every node installs the plan and opens a link to every other; agreements go up, the final one
 // down. O(log N) steps. A problem anywhere travels the same way, so everybody returns the same
-// sentence, naming its cause. A node that is silent past the deadline is the problem of its parent,
-// and a node cut off from its parent fails by its own, later, deadline.
+// sentence, naming its cause.
 //
-// Threads: the mesh's owner. The caller owns the clock: it calls expire() when time is up.
+// Silence. All nodes run out of time at once, and most of them wait for somebody who waits himself:
+// "nothing came from my child" says nothing about the child. So shortly before the deadline every
+// node asks its neighbours in the tree for a sign of life (call_roll), which they give whatever
+// they wait for. At the deadline whoever has a neighbour that gave none names it (expire), and the
+// tree carries the sentence to the others, who wait a little for it (give_up). Whoever is lost has
+// a neighbour among the others, unless nobody else is left; whom only some node further away does
+// not reach is named last.
+//
+// Doubt. A node that has agreed may not fail alone: node 0 may have decided that all is well, and
+// others may work already. So when it sees a problem (its parent is lost, say) it asks everybody.
+// Who knows the outcome tells it; who has not agreed fails, and with that nobody can succeed; who
+// has agreed and knows no more than we do says so, and from then on takes no decision out of the
+// tree, for the one who asked may be about to give up: it asks everybody too. If nobody that is
+// left knows, the decision is lost and all fail alike. Only where some do not reach each other may
+// a node fail that others have succeeded with (failed_after_agreeing).
+//
+// Threads: the mesh's owner. The caller owns the clock.
 #pragma once
 
 #include <functional>
@@ -38,28 +53,50 @@ class Bootstrap {
   void start();
   void opened(int peer);
   void received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message);
-  // A peer is gone, or something else makes success impossible.
+  // A neighbour in the tree is gone, or something else makes success impossible. Not certain to end
+  // connect here and now (Doubt).
   void fail(const std::string& problem);
-  // The deadline passed: names who is missing.
+  // Nothing more comes from this peer: it is lost, or has closed its communicator.
+  void gone(int peer);
+  // In this order: some time before the deadline, at the deadline, and some time later.
+  void call_roll();
   void expire();
+  void give_up();
   bool is_over() const { return phase_ == Phase::kOver; }
-  // This node has agreed and waits for the others' decision: a peer may have succeeded already.
-  bool has_agreed() const { return phase_ == Phase::kDecision && problem_.empty(); }
+  // Does the tree tell us directly what became of it? Of all others we hear by our neighbours.
+  bool is_neighbour(int peer) const;
   // A peer closed its communicator: may connect still end well? It may if the peer has heard how it
   // ends and we have not: the decision, or a verdict to step aside, which is still on its way down
-  // to us. The verdict comes from our parent and goes on to our children: neither leaves before.
-  bool may_have_left(int peer) const;
+  // to us. A neighbour tells us what it knows before it leaves.
+  bool may_have_left(int peer) const { return has_agreed() || !is_neighbour(peer); }
   // It failed here after this node had agreed, so that others may have succeeded: tell them.
   bool failed_after_agreeing() const { return failed_after_agreeing_; }
   void set_channel(ControlChannel* channel) { channel_ = channel; }
 
  private:
   enum class Phase { kReports, kPreparing, kVerdict, kLinks, kAgreement, kDecision, kOver };
-  enum Kind : std::uint32_t { kReport = 1, kVerdict = 2, kUp = 3, kDown = 4 };
+  enum Kind : std::uint32_t {
+    kReport = 1,
+    kVerdict = 2,
+    kUp = 3,
+    kDown = 4,
+    kAsk = 5,      // without a problem: are you there? With one: how does connect end?
+    kHere = 6,     // the answer of who does not know
+    kOutcome = 7,  // ... of who does
+  };
 
   bool is_root() const { return mesh_->rank() == 0; }
   int parent() const { return (mesh_->rank() - 1) / 2; }
+  // This node has agreed and waits for the others' decision: a peer may have succeeded already.
+  bool has_agreed() const { return phase_ == Phase::kDecision && problem_.empty(); }
+  std::vector<int> neighbours() const;
+  void send(int peer, Kind kind, const std::string& problem);
+  void to_all(Kind kind, const std::string& problem);
   void to_children(Kind kind, const std::vector<std::uint8_t>& message);
+  void asked(int peer, const std::vector<std::uint8_t>& message);
+  void answered(int peer, Kind kind, const std::vector<std::uint8_t>& message);
+  void check_answers();
+  void fail_for_good(const std::string& problem);
   void on_reports(int peer, const std::vector<std::uint8_t>& message);
   void reports_complete();
   void decide();
@@ -68,6 +105,7 @@ class Bootstrap {
   void check_agreement();
   void finish(const std::string& problem);
   std::string missing() const;
+  std::string silence() const;
 
   Mesh* mesh_;
   ControlChannel* channel_ = nullptr;
@@ -78,7 +116,11 @@ class Bootstrap {
   std::vector<bool> link_is_open_;
   int closed_links_ = 0;  // entries of link_is_open_ that are false
   std::vector<bool> child_reported_, child_agreed_;
-  std::string problem_;  // first one known here
+  std::string problem_;     // first one known here
+  std::vector<bool> gone_;  // by peer
+  std::vector<bool> here_;  // gave a sign of life, or in doubt: said that it knows no outcome
+  std::string doubt_;       // not empty: we ask everybody
+  bool is_aside_ = false;   // the outcome
   bool failed_after_agreeing_ = false;
 };
 

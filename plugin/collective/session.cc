@@ -8,8 +8,12 @@
 namespace riffle {
 namespace {
 
-// A node cut off from its parent gives up this much later than the node that names the culprit.
+// For what the tree has to say of a loss, to those who see only what follows from it.
 constexpr std::uint64_t kGraceNs = kSecond / 2;
+// Neighbours have so long for a sign of life, at the end of connect; less if it is a short one.
+constexpr std::uint64_t kRollCallNs = 5 * kSecond;
+// A link that did not open in time knows better why (its address, the last error).
+constexpr std::uint64_t kAfterLinksNs = kSecond / 20;
 // Time for the news of a fault to leave before we fail and the job, perhaps, ends.
 constexpr std::uint64_t kTellNs = kSecond / 200;
 
@@ -62,13 +66,25 @@ void Session::start(Mesh* mesh, NodeReport report) {
   };
   bootstrap_ = std::make_unique<Bootstrap>(mesh_, std::move(report), std::move(steps));
   bootstrap_->set_channel(control_.get());
-  const std::uint64_t grace_ns = rank_ == 0 ? 0 : kGraceNs;
-  has_timer_ = true;
-  timer_ = timers_->call_at(mesh_->now_ns() + options_.connect_timeout_ns + grace_ns, [this] {
-    has_timer_ = false;
-    bootstrap_->expire();
-  });
+  const std::uint64_t deadline_ns = mesh_->now_ns() + options_.connect_timeout_ns;
+  const std::uint64_t roll_call_ns = std::min(kRollCallNs, options_.connect_timeout_ns / 4);
+  connect_at(deadline_ns - roll_call_ns, &Bootstrap::call_roll);
+  connect_at(deadline_ns + kAfterLinksNs, &Bootstrap::expire);
+  connect_at(deadline_ns + kGraceNs, &Bootstrap::give_up);
   bootstrap_->start();
+}
+
+void Session::connect_at(std::uint64_t when_ns, void (Bootstrap::*step)()) {
+  connect_timers_.push_back(
+      timers_->call_at(when_ns, [this, step] { (bootstrap_.get()->*step)(); }));
+}
+
+// Something is wrong with a peer in the middle of connect. Whoever is lost has neighbours in the
+// tree; what others see may as well be somebody who has heard of it and left.
+void Session::connect_lost(int peer, const std::string& sentence) {
+  if (bootstrap_->is_neighbour(peer)) return bootstrap_->fail(sentence);
+  connect_timers_.push_back(timers_->call_at(mesh_->now_ns() + kGraceNs,
+                                             [this, sentence] { bootstrap_->fail(sentence); }));
 }
 
 std::unique_ptr<Survivors> Session::make_survivors() {
@@ -82,7 +98,10 @@ std::unique_ptr<Survivors> Session::make_survivors() {
   hooks.went_on = hooks_.went_on;
   hooks.violation = [this](int peer, const Status& why) {
     const std::string sentence = name_of(peer) + ": " + why.message();
-    if (!bootstrap_->is_over()) return bootstrap_->fail(sentence);
+    if (!bootstrap_->is_over()) {
+      after_connect_.push_back([this, sentence] { spread(sentence, sentence); });
+      return bootstrap_->fail(sentence);
+    }
     spread(sentence, sentence);
   };
   hooks.ended = [this](const std::string& why) { fail(why); };
@@ -107,13 +126,13 @@ void Session::received(int peer, std::uint32_t kind, const std::vector<std::uint
     if (const Status s = epochs_->received(peer, kind, message); !s) lost(peer, s);
     return;
   }
-  if (kind != kFaultKind) {
-    if (!bootstrap_->is_over()) bootstrap_->received(peer, kind, message);
-    return;
-  }
+  if (kind != kFaultKind) return bootstrap_->received(peer, kind, message);
   const std::string fault(message.begin(), message.end());
   const std::string sentence = name_of(peer) + " reports: " + fault;
-  if (!bootstrap_->is_over()) return bootstrap_->fail(sentence);
+  if (!bootstrap_->is_over()) {
+    after_connect_.push_back([this, fault, sentence] { spread(fault, sentence); });
+    return bootstrap_->fail(sentence);
+  }
   spread(fault, sentence);
 }
 
@@ -149,8 +168,7 @@ Status Session::install(const PlanSet& plans, const Verdict& verdict) {
 }
 
 void Session::connect_is_over(Status outcome, const std::string& aside) {
-  if (has_timer_) timers_->cancel(timer_);
-  has_timer_ = false;
+  cancel_connect_timers();
   is_connected_ = outcome.is_ok() && aside.empty();
   if (bootstrap_->failed_after_agreeing()) tell_everybody(outcome.message());
   prober_->stop();
@@ -162,12 +180,14 @@ void Session::connect_is_over(Status outcome, const std::string& aside) {
     epochs_->start(std::exchange(plans_, {}), basis);
   }
   hooks_.connected(std::move(outcome), aside);
-  if (!survivors_ || !is_connected_) return;
+  const auto troubles = std::exchange(after_connect_, {});
+  if (!is_connected_) return;
   // What came meanwhile about losses.
   for (const Early& m : std::exchange(early_, {})) survivors_->received(m.peer, m.kind, m.message);
-  for (int peer = 0; peer < size_; ++peer) {
+  for (int peer = 0; survivors_ && peer < size_; ++peer) {
     if (departed_[peer]) survivors_->departed(peer);
   }
+  for (const auto& trouble : troubles) trouble();
 }
 
 void Session::submit(Operation* operation) {
@@ -244,7 +264,12 @@ bool Session::end() {
   return clean;
 }
 
+void Session::cancel_connect_timers() {
+  for (const std::uint64_t timer : std::exchange(connect_timers_, {})) timers_->cancel(timer);
+}
+
 void Session::cancel_timers() {
+  cancel_connect_timers();
   if (has_timer_) timers_->cancel(timer_);
   has_timer_ = false;
   if (has_fault_timer_) timers_->cancel(fault_timer_);
@@ -324,6 +349,7 @@ void Session::departed(int peer) {
     return bootstrap_->fail(name_of(peer) + " closed its communicator during connect");
   }
   departed_[peer] = true;
+  bootstrap_->gone(peer);
   if (survivors_) {
     if (is_connected_) survivors_->departed(peer);
     return look_whether_needed();
@@ -344,9 +370,13 @@ void Session::watch_departed() {
 }
 
 void Session::lost(int peer, const Status& why) {
-  const std::string sentence = "lost " + name_of(peer) + ": " + why.message();
-  if (!bootstrap_->is_over()) return bootstrap_->fail(sentence);
   if (departed_[peer]) return;  // it had said goodbye
+  const std::string sentence = "lost " + name_of(peer) + ": " + why.message();
+  if (!bootstrap_->is_over()) {
+    after_connect_.push_back([this, peer, why] { lost(peer, why); });
+    bootstrap_->gone(peer);
+    return connect_lost(peer, sentence);
+  }
   if (survivors_) {
     // What follows from a fault that is being told is no loss.
     if (is_connected_ && !has_fault_timer_) survivors_->lost(peer, why.message());

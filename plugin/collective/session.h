@@ -106,6 +106,8 @@ class Session final : private MeshSink {
   bool is_of_survivors(const FrameHeader& header) const;
   void received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message);
   std::unique_ptr<Survivors> make_survivors();
+  void connect_at(std::uint64_t when_ns, void (Bootstrap::*step)());
+  void connect_lost(int peer, const std::string& sentence);
   void prepare(const std::vector<NodeReport>& reports, std::function<void()> go_on);
   Status install(const PlanSet& plans, const Verdict& verdict);
   void connect_is_over(Status outcome, const std::string& aside);
@@ -120,6 +122,7 @@ class Session final : private MeshSink {
   void call_over_at(std::uint64_t when_ns);
   bool is_idle() const { return engine_->is_idle() && (!sparse_ || sparse_->is_idle()); }
   const std::string& name_of(int peer) const { return names_[peer]; }
+  void cancel_connect_timers();
   void cancel_timers();
 
   const int rank_, size_;
@@ -144,7 +147,10 @@ class Session final : private MeshSink {
     std::vector<std::uint8_t> message;
   };
   std::vector<Early> early_;  // about losses, before connect was over here
-  PlanSet plans_;             // node 0, until connect is over
+  // What went wrong before connect was over here, should it end well.
+  std::vector<std::function<void()>> after_connect_;
+  std::vector<std::uint64_t> connect_timers_;
+  PlanSet plans_;  // node 0, until connect is over
   std::vector<bool> departed_;
   std::string left_;   // who said goodbye first
   std::string cause_;  // the fault we heard of, while we pass it on

@@ -65,6 +65,7 @@ class Node final : public MeshSink {
   void sent(int, std::uint64_t cookie) override { control_->sent(cookie); }
   void departed(int) override {}
   void lost(int peer, const Status& why) override {
+    bootstrap->gone(peer);
     bootstrap->fail("lost node " + std::to_string(peer) + ": " + why.message());
   }
 
@@ -168,6 +169,12 @@ TEST_P(BootstrapNodes, ADeadNodeNeverLeavesAnybodyWaiting) {
       // Every survivor hears of the death by its own link, so nobody needs the deadline.
       EXPECT_TRUE(all[r]->outcome.has_value() || death > 15u * n)
           << "seed " << seed << " node " << r;
+      // Nobody is connected where another is not, at whatever moment.
+      const int other = killed == 0 ? n - 1 : 0;
+      if (!all[r]->outcome || !all[other]->outcome) continue;
+      EXPECT_EQ(all[r]->outcome->is_ok(), all[other]->outcome->is_ok())
+          << "seed " << seed << " node " << r << ": " << all[r]->outcome->message() << "; node "
+          << other << ": " << all[other]->outcome->message();
     }
   }
 }

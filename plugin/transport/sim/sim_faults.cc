@@ -22,7 +22,9 @@ void SimNetwork::open(int from, int to) {
   SimNode& b = node(to);
   if (a.is_over || a.peers[to] != SimNode::Peer::kIdle) return;
   a.peers[to] = SimNode::Peer::kAsked;
+  if (a.is_isolated || b.is_isolated) return;
   if (b.is_over || b.state == SimNode::State::kDead || b.peers[from] == SimNode::Peer::kOver) {
+    if (options_.opens_patiently) return;
     return lose(from, to, now_ns_ + detection_ns(), "connection refused");
   }
   if (b.peers[from] != SimNode::Peer::kAsked) return;
@@ -46,6 +48,13 @@ void SimNetwork::cut(int from, int to) {
   l->queue.clear();
 }
 
+// The end of `peer` is news for `rank`, if it gets there.
+void SimNetwork::lose_soon(int rank, int peer, const std::string& why) {
+  if (node(rank).is_isolated || node(peer).is_isolated) return;
+  if (options_.opens_patiently && node(rank).peers[peer] == SimNode::Peer::kAsked) return;
+  lose(rank, peer, now_ns_ + detection_ns(), why);
+}
+
 void SimNetwork::lose(int rank, int peer, std::uint64_t when_ns, const std::string& why) {
   node(rank).losses.emplace(peer, why);
   push(EventKind::kLost, when_ns, rank, peer, kNotSilence);
@@ -60,7 +69,7 @@ void SimNetwork::handle_lost(SimNode& n, const Event& event) {
   } else {
     if (node(event.peer).stops != event.what) return;  // it woke up in time
     why = "nothing heard from it for the peer timeout";
-    lose(event.peer, n.rank(), now_ns_ + detection_ns(), "connection reset by peer");
+    lose_soon(event.peer, n.rank(), "connection reset by peer");
   }
   peer = SimNode::Peer::kOver;
   cut(n.rank(), event.peer);
@@ -74,7 +83,7 @@ void SimNetwork::lost_by_all(int rank, const std::string& why) {
     cut(peer, rank);
     const SimNode::Peer state = node(peer).peers[rank];
     if (peer == rank || state == SimNode::Peer::kIdle || state == SimNode::Peer::kOver) continue;
-    lose(peer, rank, now_ns_ + detection_ns(), why);
+    lose_soon(peer, rank, why);
   }
 }
 
@@ -133,6 +142,19 @@ void SimNetwork::break_link(int a, int b, bool is_silent) {
   lose(b, a, notice_ns(), "connection to " + name_of(a) + " timed out");
 }
 
+void SimNetwork::isolate(int rank) {
+  node(rank).is_isolated = true;
+  for (int peer = 0; peer < size(); ++peer) {
+    // On one side it may be up already.
+    for (const auto& [a, b] : {std::pair(rank, peer), std::pair(peer, rank)}) {
+      if (peer == rank || node(a).peers[b] != SimNode::Peer::kUp) continue;
+      link(a, b);
+      cut(a, b);
+      lose(a, b, now_ns_ + silence_ns(), "connection to " + name_of(b) + " timed out");
+    }
+  }
+}
+
 void SimNetwork::abort(int rank) {
   SimNode& n = node(rank);
   if (n.is_over) return;
@@ -150,7 +172,7 @@ void SimNetwork::close(int rank) {
       SimLink& l = link(rank, peer);
       if (!l.is_down) say_goodbye(l);
     } else if (theirs == SimNode::Peer::kAsked) {
-      lose(peer, rank, now_ns_ + detection_ns(), "connection refused");
+      lose_soon(peer, rank, "connection refused");
     }
   }
 }

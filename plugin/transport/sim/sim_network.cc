@@ -133,6 +133,11 @@ void SimNetwork::handle(SimNode& n, const Event& event) {
       return;
     case EventKind::kOpened:
       if (n.is_over || n.peers[event.peer] != SimNode::Peer::kAsked) return;
+      if (n.is_isolated || node(event.peer).is_isolated) return;
+      // It takes both: a stopped process answers no handshake.
+      if (node(event.peer).state == SimNode::State::kStopped) {
+        return node(event.peer).deferred.push_back(event);
+      }
       n.peers[event.peer] = SimNode::Peer::kUp;
       return n.sink->opened(event.peer);
     case EventKind::kLost:

@@ -74,6 +74,9 @@ class SimNetwork {
   void resume(int rank);
   // Both sides hear of it soon; `is_silent`: not before the peer timeout, for nothing passes.
   void break_link(int a, int b, bool is_silent = false);
+  // Nothing passes between the node and any other from now on, nor over links that open later.
+  // Nobody hears of it before the peer timeout; a link that was not open never will be.
+  void isolate(int rank);
   // The node says goodbye on every link behind what is queued; its sink hears nothing more.
   void close(int rank);
   void set_node_rate(int rank, std::int64_t out_kbps, std::int64_t in_kbps);
@@ -124,6 +127,7 @@ class SimNetwork {
   void say_goodbye(SimLink& link);
   void cut(int from, int to);
   void lose(int node, int peer, std::uint64_t when_ns, const std::string& why);
+  void lose_soon(int node, int peer, const std::string& why);
   void lost_by_all(int rank, const std::string& why);
   // The last heartbeat came up to a quarter of the timeout ago.
   std::uint64_t silence_ns() {

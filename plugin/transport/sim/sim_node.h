@@ -50,6 +50,7 @@ class SimNode final : public Mesh, public TimerService {
 
   State state = State::kRunning;
   bool is_over = false;  // closed or aborted: the sink hears nothing more
+  bool is_isolated = false;
   MeshSink* sink = nullptr;
   std::vector<Peer> peers;
   std::vector<int> weights;  // share_out()

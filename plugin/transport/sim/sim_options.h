@@ -29,6 +29,10 @@ struct SimOptions {
   std::uint64_t detect_ns = 1'000'000;
   std::uint64_t peer_timeout_ns = 3'000'000'000;
 
+  // A link that is not open yet to a node that is gone stays so, as over TCP, where the connector
+  // tries again; else its loss is noticed as that of an open one.
+  bool opens_patiently = false;
+
   // Without payloads only headers travel: for studies of time, with operations that are `dry`.
   bool carries_payload = true;
   // The header is announced (place) as soon as it is in, long before the payload; else together.
