@@ -38,8 +38,8 @@ void ControlChannel::send(int peer, FrameType type, std::uint32_t kind,
 }
 
 Result<std::byte*> ControlChannel::place(int peer, const FrameHeader& header) {
-  const auto refuse = [peer](const std::string& why) {
-    return remote_error("control message from node " + std::to_string(peer) + ": " + why);
+  const auto refuse = [](const std::string& why) {  // whoever hears of it knows whose it was
+    return remote_error("control message: " + why);
   };
   Peer& from = peers_[peer];
   const std::uint64_t ahead = header.seq - from.next_in;

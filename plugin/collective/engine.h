@@ -117,7 +117,7 @@ class Engine final : private ExecutorContext {
   void completed(Chunk& chunk, int group, Range range) override;
 
   Generation& generation_of(std::uint64_t seq) const;
-  Result<Generation*> generation_of(int peer, const FrameHeader& header) const;
+  Result<Generation*> generation_of(const FrameHeader& header) const;
   void retire();
   void make_room_to_wait();
 

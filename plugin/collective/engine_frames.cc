@@ -26,12 +26,13 @@ int member_of(const LocalGroup& group, int rank) {
   return at == members.end() ? -1 : static_cast<int>(at - members.begin());
 }
 
-Status refuse(int peer, const FrameHeader& header, const std::string& why) {
-  return remote_error(
-      "frame from node " + std::to_string(peer) + " (chunk " + std::to_string(header.seq) +
-      ", level " + std::to_string(level_of(header.key)) + ", group " +
-      std::to_string(index_of(header.key)) + ", offset " + std::to_string(header.offset) + ", " +
-      std::to_string(header.length) + " bytes) refused: " + why);
+// (Whoever hears of it knows whose frame it was.)
+Status refuse(const FrameHeader& header, const std::string& why) {
+  return remote_error("frame (chunk " + std::to_string(header.seq) + ", level " +
+                      std::to_string(level_of(header.key)) + ", group " +
+                      std::to_string(index_of(header.key)) + ", offset " +
+                      std::to_string(header.offset) + ", " + std::to_string(header.length) +
+                      " bytes) refused: " + why);
 }
 
 }  // namespace
@@ -39,7 +40,7 @@ Status refuse(int peer, const FrameHeader& header, const std::string& why) {
 // ------------------------------------------------------------------------------------- receiving
 
 Result<std::byte*> Engine::place(int peer, const FrameHeader& header) {
-  if (generations_.empty()) return refuse(peer, header, "no plan is installed here");
+  if (generations_.empty()) return refuse(header, "no plan is installed here");
   if (failed_ || header.type != FrameType::kData) return discard_->data();
   const Chunk& chunk = chunks_[header.seq % chunks_.size()];
   const bool runs = chunk.active && chunk.seq == header.seq;
@@ -48,15 +49,15 @@ Result<std::byte*> Engine::place(int peer, const FrameHeader& header) {
     if (!target) return target.status();
     if (is_final(header.key)) return chunk.at_recv(target->range.begin);
   } else if (is_final(header.key)) {
-    return refuse(peer, header, "its chunk is not running here");
+    return refuse(header, "its chunk is not running here");
   } else if (header.seq < next_seq_) {
-    return refuse(peer, header, "we are at chunk " + std::to_string(next_seq_) + " already");
+    return refuse(header, "we are at chunk " + std::to_string(next_seq_) + " already");
   }
   return take_slot(peer, header);
 }
 
 // The generation that a partial sum of a chunk that has not begun belongs to.
-Result<Generation*> Engine::generation_of(int peer, const FrameHeader& header) const {
+Result<Generation*> Engine::generation_of(const FrameHeader& header) const {
   for (std::size_t i = 0; i < generations_.size(); ++i) {
     Generation* g = generations_[i].get();
     if ((g->number() & kGenerationMask) != generation_bits(header.flags)) continue;
@@ -66,22 +67,22 @@ Result<Generation*> Engine::generation_of(int peer, const FrameHeader& header) c
     if (is_below || is_beyond) break;
     return g;
   }
-  return refuse(peer, header, "it belongs to another plan than ours");
+  return refuse(header, "it belongs to another plan than ours");
 }
 
 // A place for a partial sum, also of a chunk that has not begun here.
 Result<std::byte*> Engine::take_slot(int peer, const FrameHeader& header) {
-  const Result<Generation*> generation = generation_of(peer, header);
+  const Result<Generation*> generation = generation_of(header);
   if (!generation) return generation.status();
   const int level = level_of(header.key);
-  if (!(*generation)->has_level(level)) return refuse(peer, header, "no such level");
+  if (!(*generation)->has_level(level)) return refuse(header, "no such level");
   SlotPool* pool = (*generation)->pool(peer, level);
-  if (pool == nullptr) return refuse(peer, header, "the plan has no such exchange");
+  if (pool == nullptr) return refuse(header, "the plan has no such exchange");
   if (header.length > pool->slot_bytes()) {
-    return refuse(peer, header, "at most " + std::to_string(pool->slot_bytes()) + " bytes fit");
+    return refuse(header, "at most " + std::to_string(pool->slot_bytes()) + " bytes fit");
   }
   std::byte* slot = pool->take();
-  if (slot == nullptr) return refuse(peer, header, "more frames than credits");
+  if (slot == nullptr) return refuse(header, "more frames than credits");
   ++(*generation)->slots_taken;
   return slot;
 }
@@ -92,39 +93,37 @@ Result<Engine::Target> Engine::resolve(int peer, const FrameHeader& header,
   const std::uint16_t flags = frame_flags(o, chunk.generation->number());
   if (header.flags != flags || header.total != chunk.count ||
       header.credit_class != chunk.step_class) {
-    return refuse(peer, header,
-                  "it belongs to another collective (" + std::to_string(header.total) +
-                      " elements, code " + std::to_string(header.flags) + ", step " +
-                      std::to_string(header.credit_class) + ") than ours (" +
-                      std::to_string(chunk.count) + ", " + std::to_string(flags) + ", " +
-                      std::to_string(chunk.step_class) +
-                      "): all nodes must call the same collectives in the same order");
+    return refuse(header, "it belongs to another collective (" + std::to_string(header.total) +
+                              " elements, code " + std::to_string(header.flags) + ", step " +
+                              std::to_string(header.credit_class) + ") than ours (" +
+                              std::to_string(chunk.count) + ", " + std::to_string(flags) + ", " +
+                              std::to_string(chunk.step_class) +
+                              "): all nodes must call the same collectives in the same order");
   }
   const int group = chunk.program->find(level_of(header.key), index_of(header.key));
-  if (group < 0) return refuse(peer, header, "we are not in that group");
+  if (group < 0) return refuse(header, "we are not in that group");
   const LocalGroup& local = chunk.program->groups[group];
   const int member = member_of(local, peer);
-  if (member < 0 || member == local.me) return refuse(peer, header, "it is not in that group");
+  if (member < 0 || member == local.me) return refuse(header, "it is not in that group");
   const Range span = {chunk.runs[group].cuts.front(), chunk.runs[group].cuts.back()};
   if (header.offset < span.begin || header.offset >= span.end) {
-    return refuse(peer, header, "offset outside the group's span");
+    return refuse(header, "offset outside the group's span");
   }
   const PatternExecutor& pattern = executor(local.group.pattern);
   const int owner = is_final(header.key)
                         ? pattern.shard_of_final(chunk, group, member, header.offset)
                         : pattern.shard_of_partial(chunk, group, member, header.offset);
-  if (owner < 0) return refuse(peer, header, "that shard does not come this way");
+  if (owner < 0) return refuse(header, "that shard does not come this way");
   const Shard shard = chunk.shard(group, owner);
   if (header.offset < shard.range.begin || header.offset >= shard.range.end) {
-    return refuse(peer, header, "offset outside the shard");
+    return refuse(header, "offset outside the shard");
   }
   const Range range = shard.fragment(shard.fragment_at(header.offset));
   const bool has_payload = is_final(header.key) || chunk.carries_partials();
   const std::uint64_t bytes = has_payload ? range.size() * chunk.element_bytes : 0;
   if (header.offset != range.begin || header.length != bytes) {
-    return refuse(peer, header,
-                  "not a fragment: expected offset " + std::to_string(range.begin) + " and " +
-                      std::to_string(bytes) + " bytes");
+    return refuse(header, "not a fragment: expected offset " + std::to_string(range.begin) +
+                              " and " + std::to_string(bytes) + " bytes");
   }
   return Target{group, member, range};
 }
@@ -159,9 +158,9 @@ void Engine::take_credits(int peer, const FrameHeader& header) {
     if (generation->number() != header.seq) continue;
     Flow* flow = generation->flow(peer, level);
     if (flow == nullptr) {
-      return violation_(
-          peer, remote_error("node " + std::to_string(peer) + " returned credits for level " +
-                             std::to_string(level) + ", where the plan has no exchange"));
+      return violation_(peer,
+                        remote_error("it returned credits for level " + std::to_string(level) +
+                                     ", where the plan has no exchange"));
     }
     flow->add_credits(header.credits);
     return pump(*generation, peer, level);

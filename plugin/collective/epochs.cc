@@ -45,7 +45,8 @@ Epochs::Epochs(Mesh* mesh, ControlChannel* channel, Engine* engine, TimerService
       hooks_(std::move(hooks)),
       switch_(
           mesh->rank(), mesh->size(),
-          {.send =
+          {.number = mesh->number_of(mesh->rank()),
+           .send =
                [this](int peer, std::uint32_t kind, std::vector<std::uint8_t> message) {
                  channel_->send(peer, FrameType::kControl, kind, std::move(message));
                },

@@ -14,7 +14,8 @@ namespace {
 
 std::string seconds(double us) { return printed("%.3g s", us / 1e6); }
 
-void trace(std::uint64_t epoch, const std::vector<probe::PassiveReport>& reports) {
+void trace(const Mesh& mesh, std::uint64_t epoch,
+           const std::vector<probe::PassiveReport>& reports) {
   if (config().log_level != "trace") return;
   std::string text = "epoch " + std::to_string(epoch) + ", Mbit/s as limit (ms), at least:";
   const auto side = [&text](const char* name, const probe::PassiveRate& r) {
@@ -22,7 +23,8 @@ void trace(std::uint64_t epoch, const std::vector<probe::PassiveReport>& reports
             std::to_string(r.limit_ms) + "), " + std::to_string(r.peak_kbps / 1000);
   };
   for (std::size_t i = 0; i < reports.size(); ++i) {
-    text += "; node " + std::to_string(i) + " in " + std::to_string(reports[i].active_ms) + " ms";
+    text += "; node " + std::to_string(mesh.number_of(static_cast<int>(i))) + " in " +
+            std::to_string(reports[i].active_ms) + " ms";
     side("out", reports[i].out);
     side("in", reports[i].in);
     if (reports[i].far.peak_kbps > 0) side("to other racks", reports[i].far);
@@ -41,7 +43,7 @@ void Epochs::learn() {
     if (r.rank < mesh_->size()) reports[r.rank] = r.report;
   }
   rates_->update(reports);
-  trace(epoch_, reports);
+  trace(*mesh_, epoch_, reports);
   const Fabric live = rates_->fabric();
   EpochEvent e = event(EpochEvent::Kind::kReport);
   look_for_slow(live, reports);
@@ -131,6 +133,7 @@ void Epochs::make_agreement() {
   hooks.send = [this](int peer, std::uint32_t kind, std::vector<std::uint8_t> message) {
     channel_->send(peer, FrameType::kControl, kind, std::move(message));
   };
+  hooks.number = mesh_->number_of(mesh_->rank());
   hooks.now_ns = [this] { return mesh_->now_ns(); };
   hooks.chunk_bytes = [this] { return relaxed_chunk_bytes(); };
   hooks.sparse_order = [this]() -> Result<SparseOrder> {

@@ -39,6 +39,7 @@ class MemberMesh final : public Mesh {
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(members_.nodes.size()); }
+  int number_of(int node) const override { return members_.nodes[node]; }
   void open(int /*peer*/) override {}  // all are
   void send(int peer, const FrameHeader& header, std::span<const std::byte> payload,
             std::uint64_t cookie, std::uint64_t priority) override;

@@ -88,7 +88,8 @@ void PlanSwitch::own_prepared(std::uint64_t attempt, const Status& status) {
   }
   own_is_prepared_ = status.is_ok();
   if (!status && problem_.empty()) {
-    problem_ = "node " + std::to_string(rank_) + ": " + status.message();
+    const int number = steps_.number < 0 ? rank_ : steps_.number;
+    problem_ = "node " + std::to_string(number) + ": " + status.message();
   }
   report_if_complete();
 }

@@ -44,6 +44,7 @@ class PlanSwitch {
     std::uint64_t horizon_ns = 0;
   };
   struct Steps {
+    int number = -1;  // of this node in the job, for messages; -1: its rank
     std::function<void(int peer, std::uint32_t kind, std::vector<std::uint8_t> message)> send;
     // Makes and prepares the plan; calls back once, now or later, on the owner's thread.
     std::function<void(const Order& order, std::function<void(Status)> prepared)> prepare;

@@ -166,7 +166,9 @@ PlanBasis restrict_to(const PlanBasis& basis, const std::vector<int>& nodes) {
         rack_of.emplace(link.rack, static_cast<int>(result.fabric.racks.size()));
     if (is_new) {
       result.fabric.racks.push_back(basis.fabric.racks[static_cast<std::size_t>(link.rack)]);
+      result.fabric.racks.back().number = link.rack;
     }
+    link.number = node;
     link.rack = rack->second;
     result.fabric.nodes.push_back(std::move(link));
   }

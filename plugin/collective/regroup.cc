@@ -276,7 +276,7 @@ void Regroup::gather() {
     // The first to see it ends, and so makes the others' side smaller.
     const auto ended = std::ranges::count_if(
         voters, [this](int node) -> bool { return ended_on_this_side_[node]; });
-    return end_cut_off(nodes.size() + static_cast<std::size_t>(ended), voters.size(), "are");
+    return end_cut_off(nodes.size(), nodes.size() + static_cast<std::size_t>(ended), voters.size());
   }
   if (nodes.front() == rank_ && nobody_reaches_lower()) decide(nodes, last);
 }
@@ -304,8 +304,15 @@ void Regroup::decide(const std::vector<int>& nodes, const Membership& last) {
   }
   Membership next{round_, mutual(able, reaches)};
   const std::vector<int> voters = without_left(last.nodes);
-  if (!next.has(rank_) || !holds_quorum(voters, next.nodes)) {
-    return end_cut_off(next.nodes.size(), voters.size(), "reach each other");
+  const std::string how_many =
+      std::to_string(next.nodes.size()) + " of " + std::to_string(voters.size()) + " nodes";
+  if (!holds_quorum(voters, next.nodes)) {
+    return end_cut_off("only " + how_many +
+                       " reach each other on this side, the others may go on " + "without them");
+  }
+  if (!next.has(rank_)) {
+    return end_cut_off("this node does not reach all of those " + how_many +
+                       " that reach each other and may go on without it");
   }
   planned_for_ = next.nodes;
   std::vector<Bytes> accounts;
@@ -439,11 +446,19 @@ void Regroup::leave(const std::string& why, bool is_cut_off) {
   stop();
 }
 
-void Regroup::end_cut_off(std::size_t left, std::size_t voters, const std::string& where) {
-  end("left behind or cut off: only " + std::to_string(left) + " of " + std::to_string(voters) +
-          " nodes " + where + " on this side, the others may go on without them (" +
-          why_lost_text() + ")",
-      true);
+// `side`: with those that have ended here, for the same reason it seems. If they are many, it was
+// another one: they have worked without this node, which slept, and then ended one after the other.
+void Regroup::end_cut_off(std::size_t reached, std::size_t side, std::size_t voters) {
+  const bool is_side = 2 * side <= voters;
+  const std::string how_many =
+      std::to_string(is_side ? side : reached) + " of " + std::to_string(voters) + " nodes";
+  end_cut_off(is_side ? "only " + how_many + " are on this side, the others may go on without them"
+                      : "this node, itself included, reaches only " + how_many +
+                            ", the others may have gone on without it");
+}
+
+void Regroup::end_cut_off(const std::string& how) {
+  end("left behind or cut off: " + how + " (" + why_lost_text() + ")", true);
 }
 
 void Regroup::end(const std::string& why, bool is_cut_off) {

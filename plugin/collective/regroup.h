@@ -152,7 +152,8 @@ class Regroup {
   void commit();
   void look_for_silent();
   void end(const std::string& why, bool is_cut_off = false);
-  void end_cut_off(std::size_t left, std::size_t voters, const std::string& where);
+  void end_cut_off(std::size_t reached, std::size_t side, std::size_t voters);
+  void end_cut_off(const std::string& how);
   void cancel_timers();
   std::vector<int> missing() const;
   std::vector<int> known_to_have_left() const;

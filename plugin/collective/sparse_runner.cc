@@ -32,11 +32,11 @@ std::uint64_t most_bytes(int nodes, std::uint64_t elements) {
          std::max<std::uint64_t>(1, n / 2) * 4 * (elements + n);
 }
 
-Status refuse(int peer, const FrameHeader& h, const std::string& why) {
-  return remote_error("sparse message from node " + std::to_string(peer) + " (segment " +
-                      std::to_string(h.seq) + ", round " + std::to_string(round_of(h)) + ", step " +
-                      std::to_string(step_of(h)) + ", " + std::to_string(bytes_of(h)) +
-                      " bytes) refused: " + why);
+// (Whoever hears of it knows whose message it was.)
+Status refuse(const FrameHeader& h, const std::string& why) {
+  return remote_error("sparse message (segment " + std::to_string(h.seq) + ", round " +
+                      std::to_string(round_of(h)) + ", step " + std::to_string(step_of(h)) + ", " +
+                      std::to_string(bytes_of(h)) + " bytes) refused: " + why);
 }
 
 // Adds the time from its making to its end.
@@ -248,10 +248,10 @@ void SparseRunner::advance(Slot& slot) {
 bool SparseRunner::take(Slot& slot, Inbox& inbox) {
   const int expected = slot.places->node_at[static_cast<std::size_t>(slot.exchange().from())];
   if (inbox.from != expected) {
-    violation_(inbox.from, remote_error("sparse message of segment " + std::to_string(slot.seq) +
-                                        ", step " + std::to_string(slot.step) + " came from node " +
-                                        std::to_string(inbox.from) + ", expected from node " +
-                                        std::to_string(expected)));
+    violation_(inbox.from,
+               remote_error("sparse message of segment " + std::to_string(slot.seq) + ", step " +
+                            std::to_string(slot.step) + " was expected from node " +
+                            std::to_string(mesh_->number_of(expected))));
     return false;
   }
   slot.heard.add(inbox.heard);
@@ -367,16 +367,15 @@ Result<std::byte*> SparseRunner::place(int peer, const FrameHeader& header) {
     return discard_.data();
   }
   if (header.seq < oldest_ || header.seq >= oldest_ + kSlots) {
-    return refuse(peer, header,
-                  "expected are segments " + std::to_string(oldest_) + " to " +
-                      std::to_string(oldest_ + kSlots - 1));
+    return refuse(header, "expected are segments " + std::to_string(oldest_) + " to " +
+                              std::to_string(oldest_ + kSlots - 1));
   }
   if (round_of(header) >= kRounds || static_cast<std::size_t>(step_of(header)) >= most_steps_) {
-    return refuse(peer, header, "no such step");
+    return refuse(header, "no such step");
   }
   const std::uint64_t total = bytes_of(header);
   if (total == 0 || total > most_bytes_) {
-    return refuse(peer, header, "accepted are 1 to " + std::to_string(most_bytes_) + " bytes");
+    return refuse(header, "accepted are 1 to " + std::to_string(most_bytes_) + " bytes");
   }
   Slot& slot = slot_of(header.seq);
   if (slot.phase == Phase::kFree) open(slot, header.seq);
@@ -391,7 +390,7 @@ Result<std::byte*> SparseRunner::place(int peer, const FrameHeader& header) {
   }
   if (in.from != peer || in.bytes.size() != total || header.offset > total ||
       header.length > total - header.offset || header.length == 0 || header.length > in.unplaced) {
-    return refuse(peer, header, "it came before, or a part does not fit it");
+    return refuse(header, "it came before, or a part does not fit it");
   }
   in.unplaced -= header.length;
   return reinterpret_cast<std::byte*>(in.bytes.data()) + header.offset;

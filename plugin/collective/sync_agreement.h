@@ -42,6 +42,7 @@ class SyncAgreement {
  public:
   using Send = std::function<void(int peer, std::uint32_t kind, std::vector<std::uint8_t> message)>;
   struct Hooks {
+    int number = -1;  // of this node, for messages (plan_switch.h)
     Send send;
     std::function<std::uint64_t()> now_ns;
     // What relaxed calls are to be cut into, by the current plan. Node 0.

@@ -56,6 +56,8 @@ class Mesh {
   virtual ~Mesh() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  // Of a node in the job, for messages: where nodes were lost, meshes number what is left anew.
+  virtual int number_of(int node) const { return node; }
 
   // Starts a link to `peer` (both sides must ask for it); sink.opened() or sink.lost() follows.
   // Asking again is harmless.

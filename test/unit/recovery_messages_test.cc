@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "topology/probe/live_rates.h"
+
 namespace riffle {
 namespace {
 
@@ -75,6 +77,18 @@ TEST(RecoveryMessages, RacksWithoutNodesAreLeftOut) {
   EXPECT_EQ(left.fabric.racks[1].up_kbps, 500);
   EXPECT_EQ(left.fabric.nodes[1].rack, 1);
   EXPECT_EQ(left.fabric.nodes[1].out_kbps, 14);
+}
+
+TEST(RecoveryMessages, WhoIsLeftKeepsItsNumberInMessages) {
+  const auto basis = decode_basis(encode(two_racks()), 6);
+  ASSERT_TRUE(basis);
+  const Fabric before = restrict_to(*basis, {0, 4, 5}).fabric;
+  Fabric after = before;
+  after.nodes[2].out_kbps = after.nodes[2].in_kbps = before.nodes[2].out_kbps * 1000;
+  EXPECT_EQ(probe::describe_change(before, after).substr(0, 11), "node 5 now ");
+  after = before;
+  after.racks[1].up_kbps *= 1000;
+  EXPECT_EQ(probe::describe_change(before, after).substr(0, 11), "rack 2 now ");
 }
 
 TEST(RecoveryMessages, WhatAllHaveIsOver) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "plugin/collective/byte_io.h"
 #include "test/unit/regroup_world.h"
 
 namespace riffle {
@@ -274,6 +275,31 @@ TEST(Regroup, GoodbyesAmongLosses) {
 }
 
 // Random partitions into any sides, with some of the nodes dying on top.
+// A node that slept while the others went on and ended, each when it was alone: they were not on
+// its side, whatever they say.
+TEST(Regroup, WhoWakesUpTooLateDoesNotCountThoseWhoEnded) {
+  std::string error;
+  Regroup::Steps steps;
+  steps.send = [](int, std::uint32_t, const Regroup::Bytes&) {};
+  steps.freeze = [] {};
+  steps.frames_to = [](int) { return std::uint64_t{0}; };
+  steps.account = [] { return Regroup::Bytes(); };
+  steps.dismiss = [](int) {};
+  steps.end = [&error](const std::string& why) { error = why; };
+  steps.call_later = [](std::uint64_t, const std::function<void()>&) { return std::uint64_t{1}; };
+  steps.cancel = [](std::uint64_t) {};
+  Regroup regroup(7, 8, {}, steps);
+  ByteWriter w;
+  w.blob(std::string("it ended: left behind or cut off"));
+  w.number(1);
+  const Regroup::Bytes gone = w.take();
+  for (int peer = 1; peer < 7; ++peer) ASSERT_TRUE(regroup.received(peer, Regroup::kGone, gone));
+  regroup.lost(0, "connection reset by peer");
+  EXPECT_EQ(error,
+            "left behind or cut off: this node, itself included, reaches only 1 of 8 nodes, the "
+            "others may have gone on without it (lost node 0: connection reset by peer)");
+}
+
 TEST(Regroup, RandomPartitions) {
   int went_on = 0;
   for_each_seed(cases(5'000), [&](std::uint64_t seed, std::mt19937_64& random) {

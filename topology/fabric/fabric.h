@@ -22,12 +22,14 @@ struct NodeLink {
   std::int64_t out_kbps = 0;  // what the node can send
   std::int64_t in_kbps = 0;   // what the node can receive
   int rack = 0;
+  int number = -1;  // where others were left out: its place among all, for messages
 };
 
 struct RackLink {
   std::string name;
   std::int64_t up_kbps = 0;    // out of the rack towards the core; 0 = not a limit
   std::int64_t down_kbps = 0;  // from the core into the rack; 0 = not a limit
+  int number = -1;             // as a node's
 };
 
 struct Fabric {

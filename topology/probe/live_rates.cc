@@ -33,10 +33,11 @@ constexpr double kBurst = 1.25;
 // way there, only in the messages of connect and epochs.
 constexpr double kMessages = 0.02;
 
-std::string named(const std::string& kind, std::size_t number, const std::string& name) {
-  const std::string plain = std::to_string(number);
-  const bool says_more = !name.empty() && name != kind + plain;
-  return kind + " " + plain + (says_more ? " (" + name + ")" : "");
+template <typename Link>
+std::string named(const std::string& kind, std::size_t place, const Link& link) {
+  const std::string plain = std::to_string(link.number < 0 ? place : std::size_t(link.number));
+  const bool says_more = !link.name.empty() && link.name != plain && link.name != kind + plain;
+  return kind + " " + plain + (says_more ? " (" + link.name + ")" : "");
 }
 
 }  // namespace
@@ -217,7 +218,7 @@ std::string describe_change(const Fabric& from, const Fabric& to) {
   };
   for (std::size_t i = 0; i < from.nodes.size() && i < to.nodes.size(); ++i) {
     const NodeLink &a = from.nodes[i], &b = to.nodes[i];
-    const std::string who = named("node", i, b.name);
+    const std::string who = named("node", i, b);
     if (a.out_kbps == a.in_kbps && b.out_kbps == b.in_kbps) {
       add(who, "sends and receives", a.out_kbps, b.out_kbps);
     } else {
@@ -227,7 +228,7 @@ std::string describe_change(const Fabric& from, const Fabric& to) {
   }
   for (std::size_t r = 0; r < from.racks.size() && r < to.racks.size(); ++r) {
     const RackLink &a = from.racks[r], &b = to.racks[r];
-    const std::string who = named("rack", r, b.name);
+    const std::string who = named("rack", r, b);
     add(who, "sends", a.up_kbps, b.up_kbps);
     add(who, "receives", a.down_kbps, b.down_kbps);
   }
