@@ -104,7 +104,10 @@ std::unique_ptr<Survivors> Session::make_survivors() {
     }
     spread(sentence, sentence);
   };
-  hooks.ended = [this](const std::string& why) { fail(why); };
+  hooks.ended = [this](const std::string& why) {
+    if (is_retired()) return no_longer_needed();
+    if (!has_fault_timer_ && !has_failed()) fail_soon(why);
+  };
   return std::make_unique<Survivors>(
       mesh_, timers_, options_.background,
       Survivors::Options{options_.survivors, options_.engine, options_.epochs,
@@ -393,6 +396,11 @@ void Session::spread(const std::string& fault, const std::string& why) {
   if (is_retired()) return no_longer_needed();
   if (!is_connected_ || has_fault_timer_ || has_failed()) return;
   tell_everybody(fault);
+  fail_soon(why);
+}
+
+// What was told has to leave before the process ends because of it.
+void Session::fail_soon(const std::string& why) {
   cause_ = why;
   has_fault_timer_ = true;
   fault_timer_ = timers_->call_at(mesh_->now_ns() + kTellNs, [this] {

@@ -112,6 +112,7 @@ class Session final : private MeshSink {
   Status install(const PlanSet& plans, const Verdict& verdict);
   void connect_is_over(Status outcome, const std::string& aside);
   void fail(const std::string& why);
+  void fail_soon(const std::string& why);
   void tell_everybody(const std::string& why);
   void spread(const std::string& fault, const std::string& why);
   void watch_departed();

@@ -187,6 +187,7 @@ void Survivors::ended(const std::string& why) {
     if (hooks_.epochs.party != nullptr) hooks_.epochs.party->drop();
     return;
   }
+  freeze();  // it may take a moment until all operations have failed
   hooks_.ended(why);
 }
 

@@ -111,6 +111,9 @@ void Member::failed(const std::string& why) {
   say("fails: " + why);
   error_ = why;
   error_ns_ = network_->now_ns();
+  if (scenario_.exits_on_error) {
+    return network_->at(error_ns_, [this] { network_->kill(rank_); });
+  }
   later(0, &Member::poll);  // its operations are failed by then
 }
 

@@ -54,6 +54,7 @@ struct Scenario {
   std::uint64_t most_think_ns = 0;   // between a completion and the next post
   std::uint64_t most_linger_ns = 0;  // between the last completion and close
   bool probes = false;               // while connecting
+  bool exits_on_error = false;       // a process that has an error ends at once
   // Calls have a length that some nodes, or none, do not know (collective/lengths.h).
   bool has_lengths = false;
   // Epochs, if session.epochs is on: planning, and preparing a plan, take up to this.

@@ -160,6 +160,24 @@ TEST(RackLosses, EveryRackOfThreeMayBeLost) {
   }
 }
 
+// A process that ends with its error has told the others of its side before.
+TEST(RackLosses, WhoEndsFirstStillCounts) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    Scenario s = job_on("racks12", seed, false);
+    lose_rack(&s, Kind::kCutRack, 2, moment_in(s, false, 3));
+    s.exits_on_error = true;
+    const Outcome outcome = play(s);
+    EXPECT_EQ(outcome.broken, "") << describe(s);
+    const Nodes rack = nodes_of(s.fabric, {2});
+    const std::string count =
+        "only " + std::to_string(rack.size()) + " of " + std::to_string(s.size()) + " nodes";
+    for (const int r : rack) {
+      EXPECT_NE(outcome.nodes[r].error.find(count), std::string::npos)
+          << r << ": " << outcome.nodes[r].error << describe(s);
+    }
+  }
+}
+
 // Of two racks only the one with the lowest node goes on; a cut is both cases in one.
 TEST(RackLosses, OfTwoRacksTheOneWithTheLowestNodeGoesOn) {
   std::uint64_t seed = 100;
