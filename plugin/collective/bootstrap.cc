@@ -203,14 +203,18 @@ void Bootstrap::give_up() {
 void Bootstrap::asked(int peer, const std::vector<std::uint8_t>& message) {
   const Result<Agreement> agreement = decode_agreement(message);
   const std::string problem = agreement ? agreement->problem : agreement.status().message();
+  // (Its question came over the link, whatever we have heard of that.)
+  const auto answer = [this, peer](Kind kind, const std::string& text) {
+    channel_->send(peer, FrameType::kControl, kind, encode(Agreement{text}));
+  };
   if (is_over()) {
-    is_aside_ ? send(peer, kHere, "") : send(peer, kOutcome, problem_);
+    is_aside_ ? answer(kHere, "") : answer(kOutcome, problem_);
   } else if (problem.empty() || has_agreed()) {
-    send(peer, kHere, problem);
+    answer(kHere, problem);
     if (!problem.empty()) fail(problem);
   } else {
     if (problem_.empty()) problem_ = problem;
-    send(peer, kOutcome, problem_);
+    answer(kOutcome, problem_);
     fail(problem_);
   }
 }

@@ -234,12 +234,12 @@ class ConnectLosses : public ::testing::Test {
 TEST_F(ConnectLosses, Killed) {
   RIFFLE_NEEDS_PLUGIN();
   sweep({.signal_number = SIGKILL},
-        {0, 1000, 2000, 3000, 4000, 5000, 6000, 8000, 10000, 12000, 15000, 20000, 30000, 60000});
+        {0, 1000, 2000, 3000, 4000, 5000, 6000, 8000, 10000, 12000, 15000, 25000, 60000, 150000, 400000});
 }
 
 TEST_F(ConnectLosses, Stopped) {
   RIFFLE_NEEDS_PLUGIN();
-  sweep({.signal_number = SIGSTOP}, {0, 2000, 4000, 5000, 6000, 8000, 11000, 15000, 25000, 60000});
+  sweep({.signal_number = SIGSTOP}, {0, 2000, 4000, 5000, 6000, 8000, 11000, 15000, 30000, 90000, 300000});
 }
 
 TEST_F(ConnectLosses, CutOff) {
@@ -248,7 +248,7 @@ TEST_F(ConnectLosses, CutOff) {
   auto made = cluster::Cluster::create(cluster::even_profile(kRanks, 0));
   ASSERT_TRUE(made) << made.status().message();
   cluster_ = std::move(*made);
-  sweep({.signal_number = 0}, {0, 1000, 2000, 4000, 6000, 9000, 15000, 30000, 60000});
+  sweep({.signal_number = 0}, {0, 1000, 2000, 4000, 6000, 9000, 15000, 40000, 120000, 300000});
 }
 
 // Eight nodes probe for some two seconds.
