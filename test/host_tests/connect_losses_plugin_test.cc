@@ -233,13 +233,14 @@ class ConnectLosses : public ::testing::Test {
 
 TEST_F(ConnectLosses, Killed) {
   RIFFLE_NEEDS_PLUGIN();
-  sweep({.signal_number = SIGKILL},
-        {0, 1000, 2000, 3000, 4000, 5000, 6000, 8000, 10000, 12000, 15000, 25000, 60000, 150000, 400000});
+  sweep({.signal_number = SIGKILL}, {0, 1000, 2000, 3000, 4000, 5000, 6000, 8000, 10000, 12000,
+                                     15000, 25000, 60000, 150000, 400000});
 }
 
 TEST_F(ConnectLosses, Stopped) {
   RIFFLE_NEEDS_PLUGIN();
-  sweep({.signal_number = SIGSTOP}, {0, 2000, 4000, 5000, 6000, 8000, 11000, 15000, 30000, 90000, 300000});
+  sweep({.signal_number = SIGSTOP},
+        {0, 2000, 4000, 5000, 6000, 8000, 11000, 15000, 30000, 90000, 300000});
 }
 
 TEST_F(ConnectLosses, CutOff) {
