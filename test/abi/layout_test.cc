@@ -71,18 +71,28 @@ std::string kind_of_golden(const std::string& type) {
 #define FOR_EACH_STEP(member, ...) MEMBER(member) __VA_OPT__(FOR_EACH_AGAIN PARENS(__VA_ARGS__))
 #define FOR_EACH_AGAIN() FOR_EACH_STEP
 
-#define MEMBER(member)                                                                \
-  all[{interface, version, name, #member}] = {offsetof(Record, member),               \
-                                              sizeof(std::declval<Record&>().member), \
-                                              kind_of<decltype(Record::member)>()};
+// The members of one record. A call each, and nothing for the compiler to expand: there are
+// hundreds.
+struct Members {
+  std::string interface;
+  int version;
+  std::string record;
+  std::map<Key, Place>* all;
 
-#define RECORD(interface_name, version_number, golden_name, ours, ...)           \
-  {                                                                              \
-    using Record = ours;                                                         \
-    const std::string interface = interface_name, name = golden_name;            \
-    const int version = version_number;                                          \
-    all[{interface, version, name, "(sizeof)"}] = {0, sizeof(Record), "struct"}; \
-    FOR_EACH(__VA_ARGS__)                                                        \
+  template <class T>
+  [[gnu::noinline]] void add(const char* member, std::size_t offset) {
+    (*all)[{interface, version, record, member}] = {offset, sizeof(T), kind_of<T>()};
+  }
+};
+
+#define MEMBER(member) members.add<decltype(Record::member)>(#member, offsetof(Record, member));
+
+#define RECORD(interface_name, version_number, golden_name, ours, ...)  \
+  {                                                                     \
+    using Record = ours;                                                \
+    Members members{interface_name, version_number, golden_name, &all}; \
+    members.add<Record>("(sizeof)", 0);                                 \
+    FOR_EACH(__VA_ARGS__)                                               \
   }
 
 std::map<Key, Place> declared() {
