@@ -2,7 +2,12 @@
 // order that a seed shuffles.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <random>
 #include <stdexcept>
@@ -107,6 +112,31 @@ inline Vectors random_gradients(std::mt19937& random, int workers, std::size_t e
     all.push_back(std::move(g));
   }
   return all;
+}
+
+inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+inline void expect_identical(const Vectors& results) {
+  for (const auto& result : results) EXPECT_TRUE(same_bits(result, results[0]));
+}
+
+// sum of residuals + result = sum of (gradient + old residual), within 2P 2^-24 sum(|g| + |e|).
+// Returns the largest error as a part of what is allowed.
+inline double conservation_error(const Vectors& gradients, const Vectors& before,
+                                 const Vectors& after, const std::vector<float>& result) {
+  double worst = 0;
+  for (std::size_t j = 0; j < result.size(); ++j) {
+    double error = result[j], size = 0;
+    for (std::size_t p = 0; p < gradients.size(); ++p) {
+      error += double{after[p][j]} - double{gradients[p][j]} - double{before[p][j]};
+      size += std::fabs(gradients[p][j]) + std::fabs(before[p][j]);
+    }
+    const double allowed = 2.0 * static_cast<double>(gradients.size()) * 0x1p-24 * size;
+    if (error != 0) worst = std::max(worst, std::fabs(error) / allowed);
+  }
+  return worst;
 }
 
 }  // namespace riffle::sparse::test
