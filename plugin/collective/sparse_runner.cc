@@ -1,24 +1,15 @@
+// The life of a segment: submitted, started, one round or two, done. Its frames: sparse_frames.cc.
 #include "plugin/collective/sparse_runner.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 
 #include "plugin/collective/float_environment.h"
 #include "topology/base/check.h"
-#include "topology/base/printed.h"
 
 namespace riffle {
 namespace {
-
-constexpr std::uint16_t kDoubtFlag = 1;
-constexpr unsigned kRoundShift = 8;
-constexpr int kRounds = 2;
-
-int step_of(const FrameHeader& h) { return h.credit_class & ((1 << kRoundShift) - 1); }
-int round_of(const FrameHeader& h) { return h.credit_class >> kRoundShift; }
-std::uint64_t bytes_of(const FrameHeader& h) { return h.total & 0xffffffffu; }
 
 // 2 ceil(log2 T) + ceil(log2 d) with T d = P is at most this.
 std::size_t most_steps(int nodes) {
@@ -32,52 +23,7 @@ std::uint64_t most_bytes(int nodes, std::uint64_t elements) {
          std::max<std::uint64_t>(1, n / 2) * 4 * (elements + n);
 }
 
-// (Whoever hears of it knows whose message it was.)
-Status refuse(const FrameHeader& h, const std::string& why) {
-  return remote_error("sparse message (segment " + std::to_string(h.seq) + ", round " +
-                      std::to_string(round_of(h)) + ", step " + std::to_string(step_of(h)) + ", " +
-                      std::to_string(bytes_of(h)) + " bytes) refused: " + why);
-}
-
-// Adds the time from its making to its end.
-class Timer {
- public:
-  Timer(const Mesh* mesh, std::atomic<std::uint64_t>* total)
-      : mesh_(mesh), total_(total), began_(total == nullptr ? 0 : mesh->now_ns()) {}
-  ~Timer() {
-    if (total_ != nullptr) total_->fetch_add(mesh_->now_ns() - began_, std::memory_order_relaxed);
-  }
-  Timer(const Timer&) = delete;
-  Timer& operator=(const Timer&) = delete;
-
- private:
-  const Mesh* mesh_;
-  std::atomic<std::uint64_t>* total_;
-  std::uint64_t began_;
-};
-
-void count(std::atomic<std::uint64_t>& total, std::uint64_t n) {
-  total.fetch_add(n, std::memory_order_relaxed);
-}
-
 }  // namespace
-
-std::string describe(const SparseWork& work) {
-  const std::uint64_t segments = work.segments;
-  if (segments == 0) return "";
-  const auto each = [&](std::uint64_t total) {
-    return static_cast<double>(total) / static_cast<double>(segments);
-  };
-  const std::uint64_t busy_ns = work.select_ns + work.memory_ns;
-  const std::uint64_t rest_ns = work.span_ns > busy_ns ? work.span_ns - busy_ns : 0;
-  return printed(
-      "%llu segments of %.0f elements, each with %.1f messages, %.0f entries and %.0f "
-      "bytes sent; time per segment: %.3f ms adding, selecting and summing, %.3f ms "
-      "writing the result, %.3f ms network and waiting; %llu done again densely",
-      static_cast<unsigned long long>(segments), each(work.elements), each(work.messages),
-      each(work.entries), each(work.bytes), each(work.select_ns) / 1e6, each(work.memory_ns) / 1e6,
-      each(rest_ns) / 1e6, static_cast<unsigned long long>(work.redone));
-}
 
 void SparseRunner::Heard::add(const Heard& other) {
   is_in_doubt = is_in_doubt || other.is_in_doubt;
@@ -101,8 +47,6 @@ SparseRunner::SparseRunner(Mesh* mesh, const Options& options, Violation violati
 }
 
 SparseRunner::~SparseRunner() = default;
-
-// ----------------------------------------------------------------------------------- segments
 
 void SparseRunner::submit(SparseSegment* segment, Operation* operation) {
   if (failed_) {
@@ -150,7 +94,7 @@ void SparseRunner::start(Slot& slot) {
   slot.places = is_of_all ? s.places : &all_;
   slot.is_dense = s.is_dense || !is_of_all;
   {
-    const Timer timer(mesh_, options_.work ? &options_.work->select_ns : nullptr);
+    const SparseTimer timer(mesh_, options_.work ? &options_.work->select_ns : nullptr);
     if (slot.is_dense) {
       slot.takes_residual =
           s.is_certain && s.pool->options.residual != sparse::ResidualPolicy::kEf21;
@@ -208,33 +152,6 @@ void SparseRunner::go_on(Slot& slot) {
   }
 }
 
-void SparseRunner::send_step(Slot& slot) {
-  const std::size_t index = index_of(slot.round, slot.step);
-  const auto message = slot.exchange().message();
-  std::vector<std::uint8_t>& bytes = slot.outboxes[index];
-  bytes.assign(message.begin(), message.end());
-  const int peer = slot.places->node_at[static_cast<std::size_t>(slot.exchange().to())];
-  FrameHeader header;
-  header.type = FrameType::kSparse;
-  header.seq = slot.seq;
-  header.credit_class = static_cast<std::uint16_t>(slot.round << kRoundShift | slot.step);
-  header.flags = slot.heard.is_in_doubt ? kDoubtFlag : 0;
-  header.key = slot.heard.least_digest;
-  header.total = std::uint64_t{slot.heard.largest_digest} << 32 | bytes.size();
-  for (std::uint64_t at = 0; at < bytes.size(); at += kMaxFramePayload) {
-    header.offset = at;
-    header.length =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(kMaxFramePayload, bytes.size() - at));
-    ++slot.parts_under_way;
-    mesh_->send(peer, header,
-                {reinterpret_cast<const std::byte*>(bytes.data()) + at, header.length},
-                kSparseCookie | slot.seq % kSlots, 1 + 2 * slot.seq);
-  }
-  if (options_.work == nullptr) return;
-  count(options_.work->messages, 1);
-  count(options_.work->bytes, bytes.size());
-}
-
 // Takes what has come for the step at hand, and the next ones.
 void SparseRunner::advance(Slot& slot) {
   while (slot.phase == Phase::kRunning && !failed_) {
@@ -256,7 +173,7 @@ bool SparseRunner::take(Slot& slot, Inbox& inbox) {
   }
   slot.heard.add(inbox.heard);
   if (slot.heard.is_in_doubt || slot.heard.is_mixed_up()) slot.exchange().keep_state();
-  const Timer timer(mesh_, options_.work ? &options_.work->select_ns : nullptr);
+  const SparseTimer timer(mesh_, options_.work ? &options_.work->select_ns : nullptr);
   const Status status = slot.exchange().receive(inbox.bytes);
   if (!status) {
     violation_(inbox.from, remote_error("sparse message of segment " + std::to_string(slot.seq) +
@@ -270,7 +187,7 @@ bool SparseRunner::take(Slot& slot, Inbox& inbox) {
 void SparseRunner::round_is_over(Slot& slot) {
   SparseSegment& s = *slot.segment;
   const bool is_redone = slot.round > 0;
-  if (options_.work != nullptr) count(options_.work->entries, slot.exchange().traffic().entries);
+  if (options_.work != nullptr) add_to(options_.work->entries, slot.exchange().traffic().entries);
   const bool is_finite = !slot.exchange().has_non_finite();
   if (!is_redone) {
     s.outcome = slot.is_dense ? SparseSegment::Outcome::kDense : SparseSegment::Outcome::kSparse;
@@ -280,7 +197,7 @@ void SparseRunner::round_is_over(Slot& slot) {
     const bool is_good =
         s.outcome == SparseSegment::Outcome::kSparse || s.outcome == SparseSegment::Outcome::kDense;
     if (!is_good) {
-      if (options_.work != nullptr) count(options_.work->redone, 1);
+      if (options_.work != nullptr) add_to(options_.work->redone, 1);
       if (slot.second) std::swap(slot.first, slot.second);  // it was dense: see finish()
       slot.takes_residual = s.outcome == SparseSegment::Outcome::kInDoubt && s.is_certain &&
                             s.pool->options.residual != sparse::ResidualPolicy::kEf21;
@@ -302,7 +219,7 @@ void SparseRunner::round_is_over(Slot& slot) {
 void SparseRunner::finish(Slot& slot) {
   SparseSegment& s = *slot.segment;
   {
-    const Timer timer(mesh_, options_.work ? &options_.work->memory_ns : nullptr);
+    const SparseTimer timer(mesh_, options_.work ? &options_.work->memory_ns : nullptr);
     slot.exchange().write_result(s.recv, s.element);
     if (slot.round > 0 && s.outcome == SparseSegment::Outcome::kNotFinite) {
       for (std::size_t b = 0; b < slot.first->blocks().size(); ++b) {
@@ -333,8 +250,8 @@ void SparseRunner::close(Slot& slot) {
     options_.counters->ended(now(), operation->began_ns, s.elements * sparse::size_of(s.element));
   }
   if (options_.work != nullptr) {
-    count(options_.work->segments, 1);
-    count(options_.work->elements, s.elements);
+    add_to(options_.work->segments, 1);
+    add_to(options_.work->elements, s.elements);
   }
   // From here on the segment is its poster's.
   operation->state.store(Operation::State::kDone, std::memory_order_release);
@@ -354,63 +271,9 @@ void SparseRunner::retire() {
     ++oldest_;
   }
   if (oldest_ == started_ && options_.work != nullptr && active_since_ns_ > 0) {
-    count(options_.work->span_ns, now() - std::exchange(active_since_ns_, 0));
+    add_to(options_.work->span_ns, now() - std::exchange(active_since_ns_, 0));
   }
   start_segments();
-}
-
-// ------------------------------------------------------------------------------------- frames
-
-Result<std::byte*> SparseRunner::place(int peer, const FrameHeader& header) {
-  if (failed_) {
-    if (discard_.size() < header.length) discard_.resize(kMaxFramePayload);
-    return discard_.data();
-  }
-  if (header.seq < oldest_ || header.seq >= oldest_ + kSlots) {
-    return refuse(header, "expected are segments " + std::to_string(oldest_) + " to " +
-                              std::to_string(oldest_ + kSlots - 1));
-  }
-  if (round_of(header) >= kRounds || static_cast<std::size_t>(step_of(header)) >= most_steps_) {
-    return refuse(header, "no such step");
-  }
-  const std::uint64_t total = bytes_of(header);
-  if (total == 0 || total > most_bytes_) {
-    return refuse(header, "accepted are 1 to " + std::to_string(most_bytes_) + " bytes");
-  }
-  Slot& slot = slot_of(header.seq);
-  if (slot.phase == Phase::kFree) open(slot, header.seq);
-  Inbox& in = slot.inboxes[index_of(round_of(header), step_of(header))];
-  const Heard heard{(header.flags & kDoubtFlag) != 0, header.key,
-                    static_cast<std::uint32_t>(header.total >> 32)};
-  if (in.from < 0) {
-    in.from = peer;
-    in.heard = heard;
-    in.bytes.assign(total, 0);
-    in.unplaced = in.missing = total;
-  }
-  if (in.from != peer || in.bytes.size() != total || header.offset > total ||
-      header.length > total - header.offset || header.length == 0 || header.length > in.unplaced) {
-    return refuse(header, "it came before, or a part does not fit it");
-  }
-  in.unplaced -= header.length;
-  return reinterpret_cast<std::byte*>(in.bytes.data()) + header.offset;
-}
-
-void SparseRunner::arrived(int /*peer*/, const FrameHeader& header, std::byte* /*payload*/) {
-  if (failed_) return;
-  Slot& slot = slot_of(header.seq);
-  Inbox& in = slot.inboxes[index_of(round_of(header), step_of(header))];
-  in.missing -= std::min<std::uint64_t>(in.missing, header.length);
-  if (slot.phase != Phase::kRunning) return;
-  const DefaultFloatEnvironment environment;
-  advance(slot);
-}
-
-void SparseRunner::sent(std::uint64_t cookie) {
-  if (failed_) return;
-  Slot& slot = slots_[(cookie & ~kSparseCookie) % kSlots];
-  RIFFLE_CHECK(slot.parts_under_way > 0, "a frame was sent that nobody queued");
-  if (--slot.parts_under_way == 0 && slot.phase == Phase::kDone) close(slot);
 }
 
 void SparseRunner::fail() {

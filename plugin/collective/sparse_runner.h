@@ -34,15 +34,14 @@
 // does; fail() ends everything.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "plugin/collective/sparse_segment.h"
+#include "plugin/collective/sparse_work.h"
 #include "plugin/telemetry/comm_counters.h"
 #include "plugin/transport/mesh.h"
 
@@ -50,18 +49,6 @@ namespace riffle {
 
 // Cookies of sparse frames have this bit, so that others on the mesh can tell them apart.
 inline constexpr std::uint64_t kSparseCookie = 1ull << 59;
-
-// Totals since the communicator began. The reactor writes, any thread reads.
-struct SparseWork {
-  std::atomic<std::uint64_t> segments{0}, redone{0};
-  std::atomic<std::uint64_t> elements{0};                        // of all segments
-  std::atomic<std::uint64_t> messages{0}, entries{0}, bytes{0};  // sent
-  // Of this thread: adding, selecting, summing; writing results.
-  std::atomic<std::uint64_t> select_ns{0}, memory_ns{0};
-  std::atomic<std::uint64_t> span_ns{0};  // in which any segment was under way
-};
-// A line for people; empty if there was none.
-std::string describe(const SparseWork& work);
 
 class SparseRunner {
  public:
@@ -95,6 +82,7 @@ class SparseRunner {
 
  private:
   static constexpr std::uint64_t kSlots = 2 * kWindow;
+  static constexpr int kRounds = 2;
   struct Heard {  // of all nodes so far
     bool is_in_doubt = false;
     std::uint32_t least_digest = ~0u, largest_digest = 0;
