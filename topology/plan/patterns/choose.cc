@@ -1,18 +1,17 @@
+// The choice among all families of patterns for a fabric: the fastest that mixes well enough.
 #include <algorithm>
 #include <optional>
 
 #include "topology/base/printed.h"
-#include "topology/plan/cost.h"
 #include "topology/plan/limits.h"
 #include "topology/plan/patterns/contraction.h"
 #include "topology/plan/patterns/families.h"
+#include "topology/plan/patterns/proposal.h"
 #include "topology/plan/planner.h"
 
 namespace riffle {
 namespace {
 
-constexpr std::uint32_t kLargestChunkBytes = 1 << 20;
-constexpr std::uint32_t kSmallestChunkBytes = 32 << 10;
 constexpr double kTie = 1.02;       // as fast: then the one that mixes better
 constexpr double kGridTie = 1.05;   // a full grid may be so much slower, for its exactness
 constexpr double kLeastGroup = 2;   // mean group size of every node
@@ -20,131 +19,7 @@ constexpr int kSlowestMeeting = 4;  // every node meets others at least every so
 constexpr int kTries = 6;           // labellings of a small pattern, of which the best is kept
 constexpr double kHopeless = 3;     // times the limit: other labels are not tried
 constexpr int kFewNodes = 24;       // for which so many are tried
-constexpr int kCostedSteps = 16;
 constexpr std::size_t kMostExamined = 24;  // of large fabrics
-
-struct Proposal {
-  Cycle cycle;
-  PatternCandidate candidate;
-  std::uint32_t chunk_bytes = 0;
-  bool is_examined = false;
-};
-
-// What all steps of a table cost. Partitions are costed once, steps add them up by lane.
-class TableCost {
- public:
-  TableCost(const FabricView& view, const PatternTable& table) : view_(view), table_(table) {
-    for (const GroupPlan& partition : table.partitions) {
-      parts_.push_back(cost_of(view, PlanSet{{partition}, {}, 0}));
-    }
-  }
-
-  // What the slowest chunk takes by itself, per byte of it. Chunks that cross a narrow link come in
-  // turn, so the last of them may begin when nearly all else is done.
-  double slowest_chunk_us() const {
-    double slowest = 0;
-    for (const PlanCost& part : parts_) {
-      double sum = 0;
-      for (const PhaseCost& phase : part.phases) sum += phase.time_us;
-      slowest = std::max(slowest, sum);
-    }
-    return slowest;
-  }
-
-  PlanCost step(int t) const {
-    PlanCost cost(view_);
-    cost.lanes = table_.lanes;
-    for (int lane = 0; lane < table_.lanes; ++lane) {
-      const std::size_t entry =
-          static_cast<std::size_t>(t) * static_cast<std::size_t>(table_.lanes) +
-          static_cast<std::size_t>(lane);
-      const PlanCost& part = parts_[table_.table[entry]];
-      cost.loads += part.loads;
-      cost.phases.insert(cost.phases.end(), part.phases.begin(), part.phases.end());
-      cost.latency_us += part.latency_us / table_.lanes;
-    }
-    return cost;
-  }
-
- private:
-  const FabricView& view_;
-  const PatternTable& table_;
-  std::vector<PlanCost> parts_;
-};
-
-// Small chunks only if the lanes need them: each should get two of a call at least.
-std::uint32_t largest_chunk(std::uint64_t bytes, int lanes) {
-  std::uint32_t chunk = kLargestChunkBytes;
-  while (chunk > kSmallestChunkBytes && bytes / chunk < 2 * static_cast<std::uint64_t>(lanes)) {
-    chunk /= 2;
-  }
-  return chunk;
-}
-
-void predict_time(const FabricView& view, const PatternTable& table, const PatternOptions& options,
-                  Proposal& proposal) {
-  const TableCost costs(view, table);
-  // Lanes that go through the whole period at once make all steps alike; and where they do not, a
-  // part of the steps tells of all.
-  const int steps = table.lanes % table.steps == 0 ? 1 : table.steps;
-  const int stride = std::max(1, steps / kCostedSteps);
-  std::vector<PlanCost> cost;
-  for (int t = 0; t < steps; t += stride) cost.push_back(costs.step(t));
-  PatternCandidate& candidate = proposal.candidate;
-  candidate.time_us = 0;
-  for (std::uint32_t chunk = largest_chunk(options.bytes, table.lanes);
-       chunk >= kSmallestChunkBytes; chunk /= 2) {
-    const double tail_us = static_cast<double>(std::min<std::uint64_t>(chunk, options.bytes)) *
-                           costs.slowest_chunk_us();
-    double sum = 0, slowest = 0;
-    std::string limit;
-    for (const PlanCost& c : cost) {
-      Prediction p = predict(view, c, options.bytes, chunk, options.message_ns);
-      p.time_us += tail_us;
-      sum += p.time_us;
-      if (p.time_us > slowest) {
-        slowest = p.time_us;
-        limit = std::move(p.limit);
-      }
-    }
-    const double mean = sum / static_cast<double>(cost.size());
-    if (candidate.time_us > 0 && mean >= 0.995 * candidate.time_us) continue;
-    candidate.time_us = mean;
-    candidate.slowest_us = slowest;
-    candidate.limit = std::move(limit);
-    proposal.chunk_bytes = chunk;
-  }
-}
-
-// The least mean group size over nodes and lanes, and the longest time without meeting anybody.
-struct Company {
-  double least_size = 0;
-  int longest_alone = 0;
-};
-
-Company company_of(const Cycle& cycle, int nodes) {
-  const std::size_t steps = cycle.steps.size();
-  std::vector<std::size_t> sum(static_cast<std::size_t>(nodes), 0);
-  std::vector<std::vector<std::size_t>> meetings(static_cast<std::size_t>(nodes));
-  for (std::size_t t = 0; t < steps; ++t) {
-    for (const auto& group : cycle.steps[t]) {
-      if (group.size() < 2) continue;
-      for (int m : group) {
-        sum[static_cast<std::size_t>(m)] += group.size() - 1;
-        meetings[static_cast<std::size_t>(m)].push_back(t);
-      }
-    }
-  }
-  Company company;
-  company.least_size = 1 + static_cast<double>(*std::min_element(sum.begin(), sum.end())) /
-                               static_cast<double>(steps);
-  for (const auto& at : meetings) {
-    std::size_t longest = at.empty() ? steps + 1 : at.front() + steps - at.back();
-    for (std::size_t i = 1; i < at.size(); ++i) longest = std::max(longest, at[i] - at[i - 1]);
-    company.longest_alone = std::max(company.longest_alone, static_cast<int>(longest));
-  }
-  return company;
-}
 
 class Chooser {
  public:
@@ -189,7 +64,7 @@ class Chooser {
   }
 
   bool any_full_grid() const {
-    return std::any_of(proposals_.begin(), proposals_.end(), [](const Proposal& p) {
+    return std::any_of(proposals_.begin(), proposals_.end(), [](const PatternProposal& p) {
       return p.cycle.is_grid() && p.cycle.steps.size() > 1;
     });
   }
@@ -231,13 +106,13 @@ class Chooser {
     for (Cycle& cycle : cycles) {
       if (cycle.steps.empty() || cycle.steps.size() > kMaxPatternSteps) continue;
       // Another family may have come to the same by another way.
-      if (std::any_of(proposals_.begin(), proposals_.end(), [&](const Proposal& p) {
+      if (std::any_of(proposals_.begin(), proposals_.end(), [&](const PatternProposal& p) {
             return p.cycle.name == cycle.name || p.cycle.steps == cycle.steps;
           })) {
         continue;
       }
       add_shuffles(cycle);
-      Proposal proposal;
+      PatternProposal proposal;
       proposal.candidate.name = cycle.name;
       predict_time(view_, table_of(view_, cycle), options_, proposal);
       proposal.cycle = std::move(cycle);
@@ -257,10 +132,11 @@ class Chooser {
   Status restrict_to_only() {
     if (options_.only.empty()) return Status::ok();
     std::string names;
-    for (const Proposal& p : proposals_) {
+    for (const PatternProposal& p : proposals_) {
       names += (names.empty() ? "\"" : ", \"") + p.candidate.name + "\"";
     }
-    std::erase_if(proposals_, [&](const Proposal& p) { return p.candidate.name != options_.only; });
+    std::erase_if(proposals_,
+                  [&](const PatternProposal& p) { return p.candidate.name != options_.only; });
     if (!proposals_.empty()) return Status::ok();
     return invalid_argument("patterns: there is no pattern called \"" + options_.only +
                             "\" for this fabric, accepted: " + names);
@@ -270,7 +146,7 @@ class Chooser {
   void examine() {
     std::size_t examined = 0;
     std::optional<double> first;
-    for (Proposal& p : proposals_) {
+    for (PatternProposal& p : proposals_) {
       if (view_.size() > kExactNodes) {
         if (examined >= kMostExamined && first) break;
         if (first && mode_ != PatternMode::kShadowSync && p.candidate.time_us > kGridTie * *first) {
@@ -281,12 +157,12 @@ class Chooser {
       examine(p);
       if (p.candidate.refused.empty() && !first) first = p.candidate.time_us;
     }
-    for (Proposal& p : proposals_) {
+    for (PatternProposal& p : proposals_) {
       if (!p.is_examined) p.candidate.refused = "slower; its mixing was not examined";
     }
   }
 
-  void examine(Proposal& p) const {
+  void examine(PatternProposal& p) const {
     PatternCandidate& c = p.candidate;
     p.is_examined = true;
     const PatternTable table = table_of(view_, p.cycle);
@@ -318,16 +194,16 @@ class Chooser {
   }
 
   // Smaller is better.
-  double merit(const Proposal& p) const {
+  double merit(const PatternProposal& p) const {
     // What nodes deviate in the background grows with the time of a round.
     if (mode_ == PatternMode::kShadowSync) return p.candidate.time_us * p.candidate.deviation;
     return p.candidate.time_us;
   }
 
   Result<PatternChoice> decide() {
-    const auto usable = [](const Proposal& p) { return p.candidate.refused.empty(); };
+    const auto usable = [](const PatternProposal& p) { return p.candidate.refused.empty(); };
     double least = 0;
-    for (const Proposal& p : proposals_) {
+    for (const PatternProposal& p : proposals_) {
       if (usable(p) && (least == 0 || merit(p) < least)) least = merit(p);
     }
     if (least == 0) {
@@ -337,9 +213,9 @@ class Chooser {
                               : ", e.g. " + proposals_.front().candidate.name + ": " +
                                     proposals_.front().candidate.refused));
     }
-    const Proposal* chosen = nullptr;
+    const PatternProposal* chosen = nullptr;
     for (const bool grids : {true, false}) {
-      for (const Proposal& p : proposals_) {
+      for (const PatternProposal& p : proposals_) {
         if (!usable(p) || p.cycle.is_grid() < grids) continue;
         if (merit(p) > least * (grids ? kGridTie : kTie)) continue;
         if (chosen == nullptr || p.candidate.deviation < chosen->candidate.deviation) chosen = &p;
@@ -359,7 +235,7 @@ class Chooser {
     if (!plan_choice) return plan_choice.status();
     choice.exact_us = plan_choice->time_us;
     choice.candidates.push_back(chosen->candidate);
-    for (const Proposal& p : proposals_) {
+    for (const PatternProposal& p : proposals_) {
       if (&p != chosen) choice.candidates.push_back(p.candidate);
     }
     choice.reason = reason(choice);
@@ -377,7 +253,7 @@ class Chooser {
   PatternMode mode_;
   PatternOptions options_;
   MixingRule rule_;
-  std::vector<Proposal> proposals_;
+  std::vector<PatternProposal> proposals_;
 };
 
 }  // namespace

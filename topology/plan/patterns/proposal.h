@@ -1,0 +1,32 @@
+// One of the patterns that a choice is made from (choose.cc): what it costs and whom it brings
+// together. How well it mixes says contraction.h.
+#pragma once
+
+#include <cstdint>
+
+#include "topology/plan/fabric_view.h"
+#include "topology/plan/patterns/cycle.h"
+#include "topology/plan/patterns/patterns.h"
+
+namespace riffle {
+
+struct PatternProposal {
+  Cycle cycle;
+  PatternCandidate candidate;
+  std::uint32_t chunk_bytes = 0;
+  bool is_examined = false;
+};
+
+// Fills in the candidate's times for calls of options.bytes, and the chunk size with which they are
+// shortest. `table` is the one of the proposal's cycle.
+void predict_time(const FabricView& view, const PatternTable& table, const PatternOptions& options,
+                  PatternProposal& proposal);
+
+// The least mean group size over nodes and lanes, and the longest time without meeting anybody.
+struct Company {
+  double least_size = 0;
+  int longest_alone = 0;
+};
+Company company_of(const Cycle& cycle, int nodes);
+
+}  // namespace riffle
