@@ -16,11 +16,11 @@ int step_of(const FrameHeader& h) { return h.credit_class & ((1 << kRoundShift) 
 int round_of(const FrameHeader& h) { return h.credit_class >> kRoundShift; }
 std::uint64_t bytes_of(const FrameHeader& h) { return h.total & 0xffffffffu; }
 
-Status refused(int peer, const FrameHeader& h, const std::string& why) {
-  return remote_error("sparse message from node " + std::to_string(peer) + " (segment " +
-                      std::to_string(h.seq) + ", round " + std::to_string(round_of(h)) + ", step " +
-                      std::to_string(step_of(h)) + ", " + std::to_string(bytes_of(h)) +
-                      " bytes) refused: " + why);
+// (Whoever hears of it knows whose message it was.)
+Status refused(const FrameHeader& h, const std::string& why) {
+  return remote_error("sparse message (segment " + std::to_string(h.seq) + ", round " +
+                      std::to_string(round_of(h)) + ", step " + std::to_string(step_of(h)) + ", " +
+                      std::to_string(bytes_of(h)) + " bytes) refused: " + why);
 }
 
 }  // namespace
@@ -58,16 +58,15 @@ Result<std::byte*> SparseRunner::place(int peer, const FrameHeader& header) {
     return discard_.data();
   }
   if (header.seq < oldest_ || header.seq >= oldest_ + kSlots) {
-    return refused(peer, header,
-                   "expected are segments " + std::to_string(oldest_) + " to " +
-                       std::to_string(oldest_ + kSlots - 1));
+    return refused(header, "expected are segments " + std::to_string(oldest_) + " to " +
+                               std::to_string(oldest_ + kSlots - 1));
   }
   if (round_of(header) >= kRounds || static_cast<std::size_t>(step_of(header)) >= most_steps_) {
-    return refused(peer, header, "no such step");
+    return refused(header, "no such step");
   }
   const std::uint64_t total = bytes_of(header);
   if (total == 0 || total > most_bytes_) {
-    return refused(peer, header, "accepted are 1 to " + std::to_string(most_bytes_) + " bytes");
+    return refused(header, "accepted are 1 to " + std::to_string(most_bytes_) + " bytes");
   }
   Slot& slot = slot_of(header.seq);
   if (slot.phase == Phase::kFree) open(slot, header.seq);
@@ -82,7 +81,7 @@ Result<std::byte*> SparseRunner::place(int peer, const FrameHeader& header) {
   }
   if (in.from != peer || in.bytes.size() != total || header.offset > total ||
       header.length > total - header.offset || header.length == 0 || header.length > in.unplaced) {
-    return refused(peer, header, "it came before, or a part does not fit it");
+    return refused(header, "it came before, or a part does not fit it");
   }
   in.unplaced -= header.length;
   return reinterpret_cast<std::byte*>(in.bytes.data()) + header.offset;
