@@ -233,14 +233,12 @@ class ConnectLosses : public ::testing::Test {
 
 TEST_F(ConnectLosses, Killed) {
   RIFFLE_NEEDS_PLUGIN();
-  sweep({.signal_number = SIGKILL}, {0, 1000, 2000, 3000, 4000, 5000, 6000, 8000, 10000, 12000,
-                                     15000, 25000, 60000, 150000, 400000});
+  sweep({.signal_number = SIGKILL}, {0, 2000, 4000, 5000, 8000, 15000, 60000, 400000});
 }
 
 TEST_F(ConnectLosses, Stopped) {
   RIFFLE_NEEDS_PLUGIN();
-  sweep({.signal_number = SIGSTOP},
-        {0, 2000, 4000, 5000, 6000, 8000, 11000, 15000, 30000, 90000, 300000});
+  sweep({.signal_number = SIGSTOP}, {0, 4000, 6000, 11000, 30000, 300000});
 }
 
 TEST_F(ConnectLosses, CutOff) {
@@ -249,15 +247,15 @@ TEST_F(ConnectLosses, CutOff) {
   auto made = cluster::Cluster::create(cluster::even_profile(kRanks, 0));
   ASSERT_TRUE(made) << made.status().message();
   cluster_ = std::move(*made);
-  sweep({.signal_number = 0}, {0, 1000, 2000, 4000, 6000, 9000, 15000, 40000, 120000, 300000});
+  sweep({.signal_number = 0}, {0, 2000, 6000, 15000, 120000, 300000});
 }
 
 // Eight nodes probe for some two seconds.
 TEST_F(ConnectLosses, WhileTheyProbe) {
   RIFFLE_NEEDS_PLUGIN();
   setenv("RIFFLE_PROBE", "on", 1);
-  sweep({.signal_number = SIGKILL, .timeout_s = 6}, {100'000, 700'000, 1'500'000, 2'000'000});
-  sweep({.signal_number = SIGSTOP, .timeout_s = 6}, {100'000, 900'000, 1'800'000});
+  sweep({.signal_number = SIGKILL, .timeout_s = 6}, {100'000, 1'500'000});
+  sweep({.signal_number = SIGSTOP, .timeout_s = 6}, {100'000, 900'000});
   unsetenv("RIFFLE_PROBE");
 }
 

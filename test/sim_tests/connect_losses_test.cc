@@ -300,11 +300,14 @@ Count sweep(Case c, std::uint64_t first, std::uint64_t step) {
 
 class ConnectLosses : public ::testing::TestWithParam<Kind> {};
 
-TEST_P(ConnectLosses, OneOfEightAtEveryMoment) {
+TEST_P(ConnectLosses, OneOfEightAtAnyMoment) {
   Count all;
   for (int victim = 0; victim < kNodes; ++victim) {
     for (const bool survives : {false, true}) {
-      const Count n = sweep({.kind = GetParam(), .victims = {victim}, .survives = survives}, 0, 1);
+      // (Of stops and cuts every third moment each, another one for the next node.)
+      const std::uint64_t step = GetParam() == Kind::kKill ? 1 : 3;
+      const Count n = sweep({.kind = GetParam(), .victims = {victim}, .survives = survives},
+                            static_cast<std::uint64_t>(victim) % step, step);
       all.runs += n.runs;
       all.connected += n.connected;
     }
