@@ -27,10 +27,11 @@ Result<Listener*> listen(int device, std::uint64_t comm_id, Handle* handle);
 void close(Listener* listener);
 
 // Collective: every node calls it with the same handles; returns on every node the same outcome
-// within RIFFLE_CONNECT_TIMEOUT. `rank` is NCCL's idea of our place; the blobs decide (we look for
-// our own). Checks plugin version, knob digest and plan checksum across nodes; an error names the
-// node and the knob. Null: nothing is wrong, but the nodes agreed to leave all-reduces to NCCL
-// (RIFFLE_COLLNET=off, or auto where NCCL's ring would win); one INFO line on node 0 says why.
+// within RIFFLE_CONNECT_TIMEOUT and half a second. `rank` is NCCL's idea of our place; the blobs
+// decide (we look for our own). Checks plugin version, knob digest and plan checksum across nodes;
+// an error names the node and the knob. Null: nothing is wrong, but the nodes agreed to leave
+// all-reduces to NCCL (RIFFLE_COLLNET=off, or auto where NCCL's ring would win); one INFO line on
+// node 0 says why.
 Result<Communicator*> connect(std::span<const Handle* const> handles, int rank, Listener* listener);
 void close(Communicator* communicator);
 

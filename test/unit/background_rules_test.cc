@@ -42,6 +42,23 @@ double apart_after(float delta, int overlap, int rounds) {
   return most;
 }
 
+// The mean of the nodes' squared distances from their mean, over all elements of all states added.
+class Deviation {
+ public:
+  void add(const Vectors& state) {
+    for (std::size_t k = 0; k < state[0].size(); ++k) {
+      double mean = 0;
+      for (const auto& node : state) mean += node[k] / static_cast<double>(state.size());
+      for (const auto& node : state) sum_ += (node[k] - mean) * (node[k] - mean);
+    }
+    counted_ += static_cast<double>(state.size() * state[0].size());
+  }
+  double mean() const { return sum_ / counted_; }
+
+ private:
+  double sum_ = 0, counted_ = 0;
+};
+
 TEST(ShadowRules, DeltaIsStableBelowItsLimitOnly) {
   for (const int overlap : {1, 2, 4}) {
     const double limit = delta_limit(overlap);
@@ -56,8 +73,7 @@ TEST(ShadowRules, DeltaConservesTheSumAndDeviatesAsPredicted) {
   std::mt19937_64 random(21);
   std::normal_distribution<float> normal;
   Vectors state(kNodes, std::vector<float>(kSize, 0)), g = state, out = state;
-  double sum = 0;
-  int counted = 0;
+  Deviation deviation;
   for (int round = 0; round < 60; ++round) {
     const Vectors snapshot = state;
     const Vectors sums = summed(snapshot, everybody(kNodes));
@@ -76,16 +92,9 @@ TEST(ShadowRules, DeltaConservesTheSumAndDeviatesAsPredicted) {
       conservation.expect(kNodes);
     }
     if (round < 10) continue;
-    for (std::size_t k = 0; k < kSize; ++k) {
-      double mean = 0;
-      for (std::size_t n = 0; n < kNodes; ++n) mean += state[n][k] / kNodes;
-      for (std::size_t n = 0; n < kNodes; ++n) {
-        sum += (state[n][k] - mean) * (state[n][k] - mean);
-        ++counted;
-      }
-    }
+    deviation.add(state);
   }
-  EXPECT_NEAR(sum / counted / delta_deviation(kNodes, 0.5, kSteps), 1, 0.05);
+  EXPECT_NEAR(deviation.mean() / delta_deviation(kNodes, 0.5, kSteps), 1, 0.05);
 }
 
 // Each step's gradients are averaged `delay` steps later.
@@ -97,8 +106,7 @@ TEST(ShadowRules, FirIsBoundedForEveryDelay) {
     std::normal_distribution<float> normal;
     Vectors state(kNodes, std::vector<float>(kSize, 0)), g = state, out = state;
     std::deque<Vectors> sent;
-    double sum = 0;
-    int counted = 0;
+    Deviation deviation;
     for (int t = 0; t < 60 + 4 * delay; ++t) {
       for (auto& of_node : g) {
         for (float& x : of_node) x = normal(random);
@@ -121,16 +129,9 @@ TEST(ShadowRules, FirIsBoundedForEveryDelay) {
       conservation.expect(kNodes);
       if (arrives) sent.pop_front();
       if (t < 2 * delay) continue;
-      for (std::size_t k = 0; k < kSize; ++k) {
-        double mean = 0;
-        for (std::size_t n = 0; n < kNodes; ++n) mean += state[n][k] / kNodes;
-        for (std::size_t n = 0; n < kNodes; ++n) {
-          sum += (state[n][k] - mean) * (state[n][k] - mean);
-          ++counted;
-        }
-      }
+      deviation.add(state);
     }
-    EXPECT_NEAR(sum / counted / fir_deviation(kNodes, delay), 1, 0.05) << delay;
+    EXPECT_NEAR(deviation.mean() / fir_deviation(kNodes, delay), 1, 0.05) << delay;
   }
 }
 
