@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <memory>
 
+#include "lab/nccl_host/plugin_library.h"
 #include "plugin/config/config.h"
 #include "plugin/version.h"
-#include "test/host/plugin_library.h"
 #include "tools/command.h"
 #include "tools/locate.h"
 #include "tools/nccl_environment.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "test/host/pattern.h"
+#include "lab/nccl_host/pattern.h"
 
 namespace riffle::bench {
 namespace {

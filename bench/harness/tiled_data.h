@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "test/host/reduction.h"
+#include "lab/nccl_host/reduction.h"
 
 namespace riffle::bench {
 

@@ -7,8 +7,8 @@
 
 #include "bench/harness/worker.h"
 #include "bench/peers/peer.h"
-#include "test/host/communicator.h"
-#include "test/host/launcher.h"
+#include "lab/nccl_host/communicator.h"
+#include "lab/nccl_host/launcher.h"
 
 namespace riffle::bench {
 namespace {

@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "bench/sparse/scheme.h"
+#include "lab/nccl_host/bootstrap.h"
 #include "plugin/transport/reactor.h"
 #include "plugin/transport/tcp_mesh.h"
-#include "test/host/bootstrap.h"
 
 namespace riffle::bench {
 

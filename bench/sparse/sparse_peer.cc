@@ -12,7 +12,7 @@
 #include "bench/harness/control.h"
 #include "bench/sparse/gradients.h"
 #include "bench/sparse/mesh_run.h"
-#include "test/host/launcher.h"
+#include "lab/nccl_host/launcher.h"
 
 namespace riffle::bench {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <memory>
 
-#include "test/host/pattern.h"
+#include "lab/nccl_host/pattern.h"
 #include "test/host_tests/plugin_under_test.h"
 
 namespace riffle::host {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "test/host/cost_model.h"
+#include "lab/nccl_host/cost_model.h"
 #include "test/host_tests/trace_file.h"
 
 namespace riffle::host {

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <regex>
 
-#include "test/host/pattern.h"
+#include "lab/nccl_host/pattern.h"
 #include "test/host_tests/plugin_under_test.h"
 
 namespace riffle::host {

@@ -1,6 +1,6 @@
 // plugin/policy/identity_book.h on every recorded run of real NCCL: what it says of each call is
-// compared with what the call's operand really held (`first`; test/host/traces/README.md, "Content
-// code").
+// compared with what the call's operand really held (`first`; lab/nccl_host/traces/README.md,
+// "Content code").
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -7,10 +7,10 @@
 #include <set>
 #include <thread>
 
-#include "test/host/launcher.h"
-#include "test/host/pattern.h"
-#include "test/host/small_floats.h"
-#include "test/host/tree.h"
+#include "lab/nccl_host/launcher.h"
+#include "lab/nccl_host/pattern.h"
+#include "lab/nccl_host/small_floats.h"
+#include "lab/nccl_host/tree.h"
 
 namespace riffle::host {
 namespace {

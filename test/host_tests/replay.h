@@ -14,8 +14,8 @@
 // its own); connect in k-connect-fails (a set-up failure on purpose of the recording plugin).
 #pragma once
 
-#include "test/host/bootstrap.h"
-#include "test/host/plugin_library.h"
+#include "lab/nccl_host/bootstrap.h"
+#include "lab/nccl_host/plugin_library.h"
 #include "test/host_tests/trace_file.h"
 
 namespace riffle::host {

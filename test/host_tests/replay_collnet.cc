@@ -1,4 +1,4 @@
-#include "test/host/plugin_call.h"
+#include "lab/nccl_host/plugin_call.h"
 #include "test/host_tests/replay_player.h"
 
 namespace riffle::host {

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "test/host/memory_region.h"
-#include "test/host/plugin_tables.h"
+#include "lab/nccl_host/memory_region.h"
+#include "lab/nccl_host/plugin_tables.h"
 #include "topology/base/status.h"
 
 namespace riffle::host {

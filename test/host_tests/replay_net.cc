@@ -1,7 +1,7 @@
 #include <chrono>
 #include <thread>
 
-#include "test/host/plugin_call.h"
+#include "lab/nccl_host/plugin_call.h"
 #include "test/host_tests/replay_player.h"
 
 namespace riffle::host {

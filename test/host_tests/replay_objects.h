@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "test/host/memory_region.h"
+#include "lab/nccl_host/memory_region.h"
 #include "test/host_tests/trace_file.h"
 
 namespace riffle::host {

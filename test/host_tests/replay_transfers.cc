@@ -1,8 +1,8 @@
 #include <chrono>
 #include <thread>
 
-#include "test/host/pattern.h"
-#include "test/host/plugin_call.h"
+#include "lab/nccl_host/pattern.h"
+#include "lab/nccl_host/plugin_call.h"
 #include "test/host_tests/replay_player.h"
 
 namespace riffle::host {

@@ -1,4 +1,5 @@
-// A recorded run of NCCL's host code (test/host/traces/README.md): one JSON object per plugin call.
+// A recorded run of NCCL's host code (lab/nccl_host/traces/README.md): one JSON object per plugin
+// call.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "test/host/memory_region.h"
+#include "lab/nccl_host/memory_region.h"
 
 namespace riffle::host {
 namespace {

@@ -1,7 +1,7 @@
 // The job of a recorded run, read from its header, and the same job on the stand-in.
 #pragma once
 
-#include "test/host/communicator.h"
+#include "lab/nccl_host/communicator.h"
 #include "test/host_tests/recording_tables.h"
 #include "test/host_tests/trace_file.h"
 

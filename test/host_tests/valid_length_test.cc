@@ -6,7 +6,7 @@
 #include <optional>
 #include <regex>
 
-#include "test/host/pattern.h"
+#include "lab/nccl_host/pattern.h"
 #include "test/host_tests/plugin_under_test.h"
 
 namespace riffle::host {

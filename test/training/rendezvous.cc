@@ -9,8 +9,8 @@
 #include <cstring>
 #include <vector>
 
-#include "test/host/bootstrap_wire.h"
-#include "test/host/hub.h"
+#include "lab/nccl_host/bootstrap_wire.h"
+#include "lab/nccl_host/hub.h"
 
 namespace riffle::training {
 namespace {

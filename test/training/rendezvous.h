@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "test/host/bootstrap.h"
+#include "lab/nccl_host/bootstrap.h"
 #include "topology/base/status.h"
 
 namespace riffle::training {

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "test/host/communicator.h"
-#include "test/host/plugin_library.h"
+#include "lab/nccl_host/communicator.h"
+#include "lab/nccl_host/plugin_library.h"
 #include "test/training/rendezvous.h"
 
 namespace {

@@ -1,5 +1,6 @@
 /* C interface of a data-parallel trainer: one communicator of the stand-in for NCCL's host side
- * (test/host) over a plugin's own NET, COLLNET and TUNER tables, for programs in other languages.
+ * (lab/nccl_host) over a plugin's own NET, COLLNET and TUNER tables, for programs in other
+ * languages.
  *
  * One process per rank. Calls come from one thread. Functions that return int give 0 for success;
  * then riffle_trainer_error() says nothing, else the reason. Nothing waits beyond 60 s. */

@@ -1,0 +1,66 @@
+// The progress thread of a communicator: runs the kernel and the proxies until told to stop.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "lab/nccl_host/collnet_link.h"
+#include "lab/nccl_host/kernel.h"
+#include "lab/nccl_host/net_link.h"
+#include "lab/nccl_host/profiler_feed.h"
+
+namespace riffle::host {
+
+// One kernel launch with the proxy work that belongs to it.
+struct Launch {
+  std::vector<Lane> lanes;
+  std::vector<std::pair<NetLink*, LinkOp>> link_ops;
+  std::vector<CollNetOp> collnet_ops;
+  std::vector<ProfilerEvent> proxy_ops;  // what the profiler is told when the proxy takes them
+};
+
+class ProgressThread {
+ public:
+  // collnet may be null. The links and the feed must outlive stop().
+  ProgressThread(CollNetLink* collnet, ProfilerFeed& profiler, int spin_us, int idle_sleep_us);
+  ~ProgressThread() { stop(); }
+
+  void submit(Launch launch);
+  // Until all launches are done (drained: and the proxies too), the plugin failed, or the time is
+  // up; returns whether they are done.
+  bool wait(int deadline_ms, bool drained);
+  int error() const { return error_.load(); }  // the plugin's first error, 0 = none
+  void stop();                                 // between two calls of the plugin; idempotent
+  int collnet_outstanding() const { return outstanding_.load(); }
+
+ private:
+  void run();
+  bool step();
+  bool has_work() const { return !kernel_.idle() || !active_.empty() || collnet_busy(); }
+  bool collnet_busy() const { return collnet_ != nullptr && !collnet_->idle(); }
+  void accept(Launch launch);
+
+  CollNetLink* collnet_;
+  ProfilerFeed& profiler_;
+  const std::chrono::microseconds spin_;
+  const int idle_sleep_us_;
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  std::vector<Launch> submitted_;  // guarded by mutex_, as the counters
+  std::uint64_t launches_ = 0, finished_ = 0;
+  bool idle_ = true;
+  bool stop_requested_ = false;
+  std::atomic<bool> attention_{false};  // submitted_ or stop_requested_ changed
+  std::atomic<int> error_{0}, outstanding_{0};
+  // The progress thread's own:
+  Kernel kernel_;
+  std::vector<NetLink*> active_;
+  std::thread thread_;
+};
+
+}  // namespace riffle::host
