@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "test/cluster/cluster.h"
-#include "test/cluster/neighbour.h"
+#include "lab/cluster/cluster.h"
+#include "lab/cluster/neighbour.h"
 #include "tools/command.h"
 #include "tools/locate.h"
 

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <utility>
 
-#include "test/cluster/profile.h"
+#include "lab/cluster/profile.h"
 #include "tools/locate.h"
 #include "topology/fabric/fabric_file.h"
 #include "topology/fabric/fabric_toml.h"

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "test/cluster/neighbour.h"
-#include "test/cluster/network.h"
+#include "lab/cluster/neighbour.h"
+#include "lab/cluster/network.h"
 #include "topology/base/printed.h"
 #include "topology/plan/planner.h"
 

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "bench/harness/cpu_load.h"
-#include "test/cluster/network.h"
+#include "lab/cluster/network.h"
 #include "topology/plan/planner.h"
 
 namespace riffle::bench {
@@ -94,7 +94,7 @@ Result<std::vector<cluster::WireBytes>> read_wire(const Site& site) {
   return all;
 }
 
-// What the rates allow as payload: see test/cluster/network.h.
+// What the rates allow as payload: see lab/cluster/network.h.
 double payload_bound_us(const Site& site, std::size_t bytes) {
   if (!site.cluster || !site.cluster->profile().shaped()) return 0;
   return bound_us(fabric_of(site.cluster->profile()), bytes) * cluster::kFrameBytes /

@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "lab/cluster/network.h"
 #include "plugin/transport/congestion.h"
 #include "plugin/transport/stream_set.h"
-#include "test/cluster/network.h"
 
 namespace riffle::bench {
 namespace {

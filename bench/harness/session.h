@@ -10,7 +10,7 @@
 #include "bench/harness/measure.h"
 #include "bench/harness/temporary_folder.h"
 #include "bench/peers/peer.h"
-#include "test/cluster/cluster.h"
+#include "lab/cluster/cluster.h"
 
 namespace riffle::bench {
 

@@ -10,8 +10,8 @@
 #include <filesystem>
 
 #include "bench/peers/peer.h"
-#include "test/cluster/agent.h"
-#include "test/cluster/command.h"
+#include "lab/cluster/agent.h"
+#include "lab/cluster/command.h"
 
 namespace riffle::bench {
 namespace {

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <exception>
 
-#include "test/cluster/network.h"
+#include "lab/cluster/network.h"
 
 namespace riffle::bench {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "test/cluster/cluster.h"
+#include "lab/cluster/cluster.h"
 #include "topology/base/status.h"
 
 namespace riffle::bench {

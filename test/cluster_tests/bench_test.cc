@@ -6,8 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "test/cluster/command.h"
-#include "test/cluster/namespaces.h"
+#include "lab/cluster/command.h"
+#include "lab/cluster/namespaces.h"
 
 namespace riffle::cluster {
 namespace {

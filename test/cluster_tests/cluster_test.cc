@@ -1,5 +1,5 @@
 // Emulated clusters are what they say (names, rates, counters) and leave nothing behind.
-#include "test/cluster/cluster.h"
+#include "lab/cluster/cluster.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -15,7 +15,7 @@
 #include <fstream>
 #include <set>
 
-#include "test/cluster/network.h"
+#include "lab/cluster/network.h"
 
 namespace riffle::cluster {
 namespace {

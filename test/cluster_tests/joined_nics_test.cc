@@ -12,11 +12,11 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "lab/cluster/command.h"
+#include "lab/cluster/namespaces.h"
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
 #include "plugin/transport/net_service.h"
-#include "test/cluster/command.h"
-#include "test/cluster/namespaces.h"
 
 namespace riffle::cluster {
 namespace {

@@ -12,10 +12,10 @@
 #include <new>
 #include <stdexcept>
 
+#include "lab/cluster/cluster.h"
 #include "plugin/config/config.h"
 #include "plugin/transport/reactor.h"
 #include "plugin/transport/tcp_mesh.h"
-#include "test/cluster/cluster.h"
 
 namespace riffle::cluster {
 namespace {

@@ -15,10 +15,10 @@
 #include <sstream>
 #include <thread>
 
+#include "lab/cluster/agent.h"
+#include "lab/cluster/command.h"
+#include "lab/cluster/network.h"
 #include "plugin/policy/node_lock.h"
-#include "test/cluster/agent.h"
-#include "test/cluster/command.h"
-#include "test/cluster/network.h"
 #include "topology/fabric/fabric_file.h"
 
 namespace riffle::cluster {

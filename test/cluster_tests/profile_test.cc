@@ -1,4 +1,4 @@
-#include "test/cluster/profile.h"
+#include "lab/cluster/profile.h"
 
 #include <gtest/gtest.h>
 

@@ -15,8 +15,8 @@
 #include <memory>
 #include <thread>
 
+#include "lab/cluster/cluster.h"
 #include "test/blamed_nodes.h"
-#include "test/cluster/cluster.h"
 #include "test/host_tests/plugin_under_test.h"
 #include "test/shared_memory.h"
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <set>
 
-#include "test/cluster/profile.h"
+#include "lab/cluster/profile.h"
 #include "test/modes/mode_job.h"
 #include "test/sim/play.h"
 

@@ -1,4 +1,4 @@
-#include "test/cluster/cluster.h"
+#include "lab/cluster/cluster.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -8,8 +8,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "test/cluster/command.h"
-#include "test/cluster/network.h"
+#include "lab/cluster/command.h"
+#include "lab/cluster/network.h"
 
 namespace riffle::cluster {
 

@@ -1,4 +1,4 @@
-#include "test/cluster/agent.h"
+#include "lab/cluster/agent.h"
 
 #include <sys/stat.h>
 

@@ -1,4 +1,4 @@
-#include "test/cluster/namespaces.h"
+#include "lab/cluster/namespaces.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "test/cluster/profile.h"
+#include "lab/cluster/profile.h"
 #include "topology/base/status.h"
 
 namespace riffle::cluster {

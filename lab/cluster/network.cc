@@ -1,9 +1,9 @@
-#include "test/cluster/network.h"
+#include "lab/cluster/network.h"
 
 #include <algorithm>
 #include <fstream>
 
-#include "test/cluster/command.h"
+#include "lab/cluster/command.h"
 
 namespace riffle::cluster {
 namespace {

@@ -1,4 +1,4 @@
-#include "test/cluster/command.h"
+#include "lab/cluster/command.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "test/cluster/profile.h"
+#include "lab/cluster/profile.h"
 
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "test/cluster/namespaces.h"
-#include "test/cluster/profile.h"
+#include "lab/cluster/namespaces.h"
+#include "lab/cluster/profile.h"
 #include "topology/base/status.h"
 
 namespace riffle::cluster {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "test/cluster/cluster.h"
+#include "lab/cluster/cluster.h"
 
 namespace riffle::cluster {
 

@@ -1,4 +1,4 @@
-#include "test/cluster/neighbour.h"
+#include "lab/cluster/neighbour.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "test/cluster/network.h"
+#include "lab/cluster/network.h"
 
 namespace riffle::cluster {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "test/cluster/cluster.h"
+#include "lab/cluster/cluster.h"
 
 namespace riffle::cluster {
 
