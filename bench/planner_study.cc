@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "test/sim/study.h"
+#include "lab/simulation/study.h"
 #include "topology/fabric/fabric_file.h"
 
 namespace {
@@ -114,7 +114,7 @@ int main(int argc, char** argv) {
   Options o;
   std::map<std::string, FabricClass> classes;
   for (const auto& c : riffle::sim::fabric_classes()) classes[c.name] = c.value;
-  app.add_option("--class", o.kind, "Which fabrics (test/sim/study.h)")
+  app.add_option("--class", o.kind, "Which fabrics (lab/simulation/study.h)")
       ->transform(CLI::CheckedTransformer(classes))
       ->required();
   app.add_option("--from", o.from, "First seed")->capture_default_str();

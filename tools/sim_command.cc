@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <memory>
 
+#include "lab/simulation/job.h"
+#include "lab/simulation/play.h"
+#include "lab/simulation/simulate.h"
 #include "plugin/config/config.h"
-#include "test/sim/job.h"
-#include "test/sim/play.h"
-#include "test/sim/simulate.h"
 #include "tools/command.h"
 #include "tools/fabric_source.h"
 #include "topology/plan/planner.h"

@@ -5,7 +5,7 @@
 // SimGrid decides how flows share links on the real routes. Time of the steady state: everything
 // the plan sends at once. Time before it: one chunk alone, stage by stage; a chunk of
 // kChunkBytes is under way before the next stage begins. How stages overlap in the engine is not
-// SimGrid's to tell: test/sim has the production engine for that.
+// SimGrid's to tell: lab/simulation has the production engine for that.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,7 @@
 // Session: the protocol of one communicator on one node: connect (bootstrap.h), the engine, and
 // what happens when a node is lost or leaves. It knows a mesh and timers, nothing of threads or
-// sockets, so that the same code runs over TCP (communicator.h) and in simulated time (test/sim).
+// sockets, so that the same code runs over TCP (communicator.h) and in simulated time
+// (lab/simulation).
 //
 // Failure: the first problem (a lost peer, a frame that does not fit, a node that left while we
 // need it) fails every operation, is reported once and told to all peers, so that every survivor

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "lab/simulation/sim_background.h"
 #include "test/modes/job_plans.h"
-#include "test/sim/sim_background.h"
 
 namespace riffle::sim {
 namespace {

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "lab/simulation/sim_background.h"
 #include "plugin/transport/sim/sim_network.h"
 #include "test/blamed_nodes.h"
 #include "test/modes/job_call.h"
 #include "test/modes/job_node.h"
 #include "test/modes/job_plans.h"
-#include "test/sim/sim_background.h"
 #include "topology/base/time.h"
 
 namespace riffle::sim {

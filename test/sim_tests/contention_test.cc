@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "test/sim/job.h"
+#include "lab/simulation/job.h"
 
 namespace riffle::sim {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "test/sim/play.h"
+#include "lab/simulation/play.h"
 
 namespace riffle::sim {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "lab/simulation/play.h"
 #include "plugin/config/log.h"
-#include "test/sim/play.h"
 #include "topology/plan/planner.h"
 
 namespace riffle::sim {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "test/sim/job.h"
+#include "lab/simulation/job.h"
 
 namespace riffle::sim {
 namespace {

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "lab/cluster/profile.h"
+#include "lab/simulation/play.h"
 #include "test/modes/mode_job.h"
-#include "test/sim/play.h"
 
 namespace riffle::sim {
 namespace {

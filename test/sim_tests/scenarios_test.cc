@@ -2,7 +2,7 @@
 // command that repeats it.
 #include <gtest/gtest.h>
 
-#include "test/sim/play.h"
+#include "lab/simulation/play.h"
 #include "topology/plan/planner.h"
 
 namespace riffle::sim {

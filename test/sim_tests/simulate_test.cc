@@ -1,5 +1,5 @@
 // Simulated times of whole all-reduces against the formulas of docs/algorithms.md.
-#include "test/sim/simulate.h"
+#include "lab/simulation/simulate.h"
 
 #include <gtest/gtest.h>
 

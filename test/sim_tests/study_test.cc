@@ -1,7 +1,7 @@
 // A reduced planner study (bench/planner_study.cc): the first fabrics of each class and the worst
 // that were found, so that a planner or engine that gets worse in time is noticed. The limits are a
 // little above what these fabrics take; the aims are in docs/algorithms.md.
-#include "test/sim/study.h"
+#include "lab/simulation/study.h"
 
 #include <gtest/gtest.h>
 

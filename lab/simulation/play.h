@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "lab/simulation/scenario.h"
 #include "plugin/transport/sim/sim_network.h"
-#include "test/sim/scenario.h"
 
 namespace riffle::sim {
 

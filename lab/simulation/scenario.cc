@@ -1,4 +1,4 @@
-#include "test/sim/scenario.h"
+#include "lab/simulation/scenario.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <random>
 
-#include "test/sim/scenario.h"
+#include "lab/simulation/scenario.h"
 #include "test/unit/random_plans.h"
 #include "topology/base/time.h"
 #include "topology/plan/planner.h"

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "lab/simulation/sim_background.h"
+#include "lab/simulation/workload.h"
 #include "plugin/transport/sim/sim_network.h"
-#include "test/sim/sim_background.h"
-#include "test/sim/workload.h"
 
 namespace riffle::sim {
 

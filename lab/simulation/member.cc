@@ -1,10 +1,10 @@
-#include "test/sim/member.h"
+#include "lab/simulation/member.h"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-#include "test/sim/link_rates.h"
+#include "lab/simulation/link_rates.h"
 
 namespace riffle::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "test/sim/study.h"
+#include "lab/simulation/study.h"
 
 #include <algorithm>
 #include <chrono>

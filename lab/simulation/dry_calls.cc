@@ -1,4 +1,4 @@
-#include "test/sim/dry_calls.h"
+#include "lab/simulation/dry_calls.h"
 
 #include <algorithm>
 #include <utility>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "test/sim/scenario.h"
+#include "lab/simulation/scenario.h"
 
 namespace riffle::sim {
 

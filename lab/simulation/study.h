@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "test/sim/simulate.h"
+#include "lab/simulation/simulate.h"
 #include "topology/fabric/fabric.h"
 #include "topology/plan/planner.h"
 

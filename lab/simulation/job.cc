@@ -1,4 +1,4 @@
-#include "test/sim/job.h"
+#include "lab/simulation/job.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "test/sim/dry_calls.h"
-#include "test/sim/link_rates.h"
-#include "test/sim/sim_background.h"
+#include "lab/simulation/dry_calls.h"
+#include "lab/simulation/link_rates.h"
+#include "lab/simulation/sim_background.h"
 #include "topology/probe/live_fabric.h"
 
 namespace riffle::sim {

@@ -1,4 +1,4 @@
-#include "test/sim/workload.h"
+#include "lab/simulation/workload.h"
 
 #include <algorithm>
 #include <cmath>

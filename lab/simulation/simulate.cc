@@ -1,9 +1,9 @@
-#include "test/sim/simulate.h"
+#include "lab/simulation/simulate.h"
 
 #include <algorithm>
 #include <memory>
 
-#include "test/sim/dry_calls.h"
+#include "lab/simulation/dry_calls.h"
 #include "topology/plan/planner.h"
 
 namespace riffle::sim {

@@ -1,11 +1,11 @@
-#include "test/sim/play.h"
+#include "lab/simulation/play.h"
 
 #include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <vector>
 
-#include "test/sim/member.h"
+#include "lab/simulation/member.h"
 #include "topology/base/time.h"
 
 namespace riffle::sim {
