@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "lab/memory/memory_network.h"
 #include "plugin/collective/sparse_run.h"
 #include "plugin/collective/types.h"
-#include "plugin/transport/memory/memory_network.h"
 
 namespace riffle::testing {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/transport/memory/memory_network.h"
+#include "lab/memory/memory_network.h"
 #include "test/manual_clock.h"
 #include "test/modes/expectations.h"
 #include "test/modes/job_call.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <random>
 
-#include "plugin/transport/memory/memory_network.h"
+#include "lab/memory/memory_network.h"
 #include "topology/plan/planner.h"
 
 namespace riffle {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "lab/memory/memory_network.h"
 #include "plugin/collective/engine.h"
-#include "plugin/transport/memory/memory_network.h"
 
 namespace riffle::testing {
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <utility>
 
+#include "lab/memory/memory_network.h"
 #include "plugin/collective/session.h"
-#include "plugin/transport/memory/memory_network.h"
 #include "test/manual_clock.h"
 
 namespace riffle {

@@ -10,9 +10,9 @@
 #include <memory>
 #include <random>
 
+#include "lab/memory/memory_network.h"
 #include "plugin/collective/control_channel.h"
 #include "plugin/collective/engine.h"
-#include "plugin/transport/memory/memory_network.h"
 #include "test/sanitized.h"
 #include "test/unit/random_plans.h"
 

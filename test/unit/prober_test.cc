@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include "plugin/transport/memory/memory_network.h"
+#include "lab/memory/memory_network.h"
 
 namespace riffle {
 namespace {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "plugin/transport/memory/memory_network.h"
+#include "lab/memory/memory_network.h"
 #include "test/sparse_runner_setup.h"
 
 namespace riffle {

@@ -1,4 +1,4 @@
-#include "plugin/transport/memory/memory_network.h"
+#include "lab/memory/memory_network.h"
 
 #include <algorithm>
 #include <string>
