@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/collective/reduce.h"
+#include "plugin/kernels/reduce.h"
 
 namespace riffle {
 namespace {

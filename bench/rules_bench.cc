@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/policy/rules/gradient_rules.h"
+#include "plugin/collective/relaxed/rules/gradient_rules.h"
 
 namespace riffle {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "lab/memory/memory_network.h"
 #include "plugin/collective/sparse_run.h"
-#include "plugin/collective/types.h"
+#include "plugin/kernels/types.h"
 
 namespace riffle::testing {
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <span>
 
-#include "plugin/collective/types.h"
+#include "plugin/kernels/types.h"
 
 namespace riffle::host {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "plugin/collective/session.h"
-#include "plugin/collective/types.h"
+#include "plugin/kernels/types.h"
 #include "plugin/transport/sim/sim_options.h"
 #include "topology/fabric/fabric.h"
 #include "topology/plan/group_plan.h"

@@ -10,7 +10,7 @@
 namespace riffle::abi {
 
 using NcclResult = int;    // ResultCode
-using NcclDataType = int;  // plugin/collective/types.h has the numbers
+using NcclDataType = int;  // plugin/kernels/types.h has the numbers
 using NcclRedOp = int;
 using NcclFunc = int;  // Function
 

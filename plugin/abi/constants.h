@@ -21,7 +21,7 @@ enum ResultCode : int {
   kNumResults = 9,
 };
 
-// Data types (0..11) and operators (0..3) are in plugin/collective/types.h.
+// Data types (0..11) and operators (0..3) are in plugin/kernels/types.h.
 inline constexpr int kNumDataTypes = 12;
 inline constexpr int kRedOpAvg = 4;  // NCCL sends averages to the network as sums
 inline constexpr int kNumRedOps = 5;

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <span>
 
-#include "plugin/collective/types.h"
+#include "plugin/kernels/types.h"
 #include "plugin/transport/handle.h"
 #include "topology/base/status.h"
 

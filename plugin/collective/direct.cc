@@ -4,7 +4,7 @@
 #include <span>
 
 #include "plugin/collective/pattern.h"
-#include "plugin/collective/reduce.h"
+#include "plugin/kernels/reduce.h"
 #include "topology/base/check.h"
 
 namespace riffle {

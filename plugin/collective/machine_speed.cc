@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "plugin/collective/reduce.h"
+#include "plugin/kernels/reduce.h"
 #include "plugin/transport/socket.h"
 
 namespace riffle {

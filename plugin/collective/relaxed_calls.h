@@ -43,12 +43,12 @@
 #include <string>
 #include <vector>
 
+#include "plugin/collective/relaxed/rules/gradient_rules.h"
 #include "plugin/collective/relaxed_run.h"
 #include "plugin/collective/sparse_runner.h"
 #include "plugin/collective/sync_party.h"
 #include "plugin/policy/call_identity.h"
 #include "plugin/policy/layout.h"
-#include "plugin/policy/rules/gradient_rules.h"
 #include "plugin/telemetry/comm_record.h"
 
 namespace riffle {

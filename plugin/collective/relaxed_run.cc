@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <string>
 
+#include "plugin/collective/relaxed/rules/trailer.h"
 #include "plugin/collective/shadow_rule_of.h"
-#include "plugin/collective/types.h"
-#include "plugin/policy/rules/convert.h"
-#include "plugin/policy/rules/trailer.h"
+#include "plugin/kernels/convert.h"
+#include "plugin/kernels/types.h"
 #include "topology/plan/limits.h"
 
 namespace riffle {

@@ -3,9 +3,9 @@
 //
 // Calls of the mode are cut into segments, even ones of at most a chunk. A segment is one
 // operation of the engine on staging memory of its own, with a trailer behind its elements
-// (policy/rules/trailer.h): groups differ from segment to segment, so each carries what its group
-// has to know. Segment i of a step uses lane i of the plan, so an element meets the same lane in
-// every step.
+// (collective/relaxed/rules/trailer.h): groups differ from segment to segment, so each carries what
+// its group has to know. Segment i of a step uses lane i of the plan, so an element meets the same
+// lane in every step.
 //
 // The sparse mode has none of this but the sequence: its calls run in a SparseRun.
 //
@@ -20,11 +20,11 @@
 #include <vector>
 
 #include "plugin/collective/operation.h"
+#include "plugin/collective/relaxed/rules/shadow_rule.h"
 #include "plugin/collective/slot_memory.h"
 #include "plugin/collective/sparse_run.h"
 #include "plugin/collective/sync_party.h"
 #include "plugin/policy/layout.h"
-#include "plugin/policy/rules/shadow_rule.h"
 #include "plugin/policy/sync_mode.h"
 
 namespace riffle {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugin/collective/float_environment.h"
 #include "plugin/collective/relaxed_calls.h"
-#include "plugin/collective/types.h"
 #include "plugin/config/log.h"
-#include "plugin/policy/rules/convert.h"
+#include "plugin/kernels/convert.h"
+#include "plugin/kernels/float_environment.h"
+#include "plugin/kernels/types.h"
 
 namespace riffle {
 namespace {

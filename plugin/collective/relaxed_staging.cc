@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "plugin/collective/relaxed/rules/gradient_rules.h"
+#include "plugin/collective/relaxed/rules/trailer.h"
 #include "plugin/collective/relaxed_calls.h"
-#include "plugin/collective/types.h"
 #include "plugin/config/log.h"
-#include "plugin/policy/rules/gradient_rules.h"
-#include "plugin/policy/rules/trailer.h"
+#include "plugin/kernels/types.h"
 
 namespace riffle {
 

@@ -8,7 +8,7 @@
 #include <array>
 
 #include "plugin/collective/pattern.h"
-#include "plugin/collective/reduce.h"
+#include "plugin/kernels/reduce.h"
 #include "topology/base/check.h"
 
 namespace riffle {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "plugin/policy/rules/shadow_rule.h"
+#include "plugin/collective/relaxed/rules/shadow_rule.h"
 #include "plugin/policy/shadow_settings.h"
 
 namespace riffle {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "plugin/collective/sparse_run.h"
-#include "plugin/collective/types.h"
+#include "plugin/kernels/types.h"
 #include "topology/base/printed.h"
 #include "topology/plan/planner.h"
 

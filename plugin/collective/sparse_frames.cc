@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <string>
 
-#include "plugin/collective/float_environment.h"
 #include "plugin/collective/sparse_runner.h"
+#include "plugin/kernels/float_environment.h"
 #include "topology/base/check.h"
 
 namespace riffle {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "plugin/collective/sparse_runner.h"
-#include "plugin/collective/types.h"
-#include "plugin/policy/rules/convert.h"
+#include "plugin/kernels/convert.h"
+#include "plugin/kernels/types.h"
 
 namespace riffle {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "plugin/collective/float_environment.h"
+#include "plugin/kernels/float_environment.h"
 #include "topology/base/check.h"
 
 namespace riffle {

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "plugin/collective/byte_io.h"
-#include "plugin/collective/rescale.h"
 #include "plugin/collective/survivors_term.h"
 #include "plugin/config/log.h"
+#include "plugin/kernels/rescale.h"
 #include "topology/base/check.h"
 #include "topology/base/time.h"
 

@@ -1,4 +1,4 @@
-// Compares every number in plugin/abi/constants.h and plugin/collective/types.h with the golden
+// Compares every number in plugin/abi/constants.h and plugin/kernels/types.h with the golden
 // list. A golden constant that is neither compared nor named as out of scope fails the test; of a
 // count that grew, the newest value is ours.
 #include "plugin/abi/constants.h"
@@ -13,7 +13,7 @@
 
 #include "plugin/abi/net_properties.h"
 #include "plugin/collective/coll_service.h"
-#include "plugin/collective/types.h"
+#include "plugin/kernels/types.h"
 #include "plugin/transport/handle.h"
 #include "plugin/transport/net_service.h"
 #include "test/abi/golden.h"

@@ -2,7 +2,7 @@
 // four bytes choose type, operation, operands and place of the result, the rest are the operands.
 #include <string>
 
-#include "plugin/collective/reduce.h"
+#include "plugin/kernels/reduce.h"
 #include "test/fuzz/target.h"
 #include "test/unit/reduce_reference.h"
 

@@ -12,7 +12,7 @@
 
 #include "plugin/collective/relaxed_calls.h"
 #include "plugin/collective/session.h"
-#include "plugin/collective/types.h"
+#include "plugin/kernels/types.h"
 #include "topology/fabric/fabric.h"
 #include "topology/plan/group_plan.h"
 

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "plugin/policy/rules/convert.h"
+#include "plugin/kernels/convert.h"
 
 namespace riffle::testing {
 

@@ -14,7 +14,7 @@
 
 #include "plugin/collective/sparse_run.h"
 #include "plugin/collective/sparse_runner.h"
-#include "plugin/collective/types.h"
+#include "plugin/kernels/types.h"
 #include "plugin/transport/sim/sim_network.h"
 #include "sparse/predict.h"
 

@@ -28,9 +28,9 @@ ALLOWED = {
     "plugin/transport": BELOW_TRANSPORT,
     "plugin/policy": BELOW_TRANSPORT | {"plugin/abi", "plugin/transport", "sparse"},
     NUMBERS: {"topology/base", "plugin/config"},
-    "plugin/policy/rules": {"topology/base", NUMBERS},
+    "plugin/collective/relaxed/rules": {"topology/base", NUMBERS},
     "plugin/collective": BELOW_TRANSPORT | {"plugin/transport", "plugin/policy",
-                                            "plugin/policy/rules", NUMBERS, "sparse"},
+                                            "plugin/collective/relaxed/rules", NUMBERS, "sparse"},
     "plugin/entry": BELOW_TRANSPORT | {"plugin/abi", "plugin/transport", "plugin/policy",
                                        "plugin/collective", NUMBERS},
 }

@@ -1,12 +1,13 @@
-// plugin/policy/rules/gradient_rules.h: the rules of shadow_sync, whose averages come in the
-// background and late, against direct simulations and the formulas of how far nodes drift apart.
+// plugin/collective/relaxed/rules/gradient_rules.h: the rules of shadow_sync, whose averages come
+// in the background and late, against direct simulations and the formulas of how far nodes drift
+// apart.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <deque>
 #include <random>
 
-#include "plugin/policy/rules/gradient_rules.h"
+#include "plugin/collective/relaxed/rules/gradient_rules.h"
 #include "test/unit/rule_simulation.h"
 #include "topology/plan/patterns/contraction.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "plugin/collective/engine.h"
-#include "plugin/collective/types.h"
+#include "plugin/kernels/types.h"
 #include "test/unit/numbers.h"
 
 namespace riffle::testing {

@@ -1,10 +1,11 @@
-// plugin/policy/rules/gradient_rules.h: narrow types, values that are not finite, results in place.
+// plugin/collective/relaxed/rules/gradient_rules.h: narrow types, values that are not finite,
+// results in place.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
-#include "plugin/policy/rules/gradient_rules.h"
+#include "plugin/collective/relaxed/rules/gradient_rules.h"
 #include "test/unit/rule_simulation.h"
 
 namespace riffle::rules {

@@ -1,6 +1,6 @@
-// plugin/policy/rules/gradient_rules.h: sums within groups of nodes, against direct simulations of
-// what each rule stands for.
-#include "plugin/policy/rules/gradient_rules.h"
+// plugin/collective/relaxed/rules/gradient_rules.h: sums within groups of nodes, against direct
+// simulations of what each rule stands for.
+#include "plugin/collective/relaxed/rules/gradient_rules.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "plugin/collective/types.h"
+#include "plugin/kernels/types.h"
 
 namespace riffle::testing {
 

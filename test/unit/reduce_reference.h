@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "plugin/collective/types.h"
+#include "plugin/kernels/types.h"
 #include "test/unit/float_reference.h"
 
 namespace riffle::reference {

@@ -1,4 +1,4 @@
-#include "plugin/collective/reduce.h"
+#include "plugin/kernels/reduce.h"
 
 #include <gtest/gtest.h>
 

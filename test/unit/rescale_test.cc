@@ -1,5 +1,5 @@
 // Scaling a sum over the survivors: against exact arithmetic, in every format, at any address.
-#include "plugin/collective/rescale.h"
+#include "plugin/kernels/rescale.h"
 
 #include <gtest/gtest.h>
 

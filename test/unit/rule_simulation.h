@@ -1,6 +1,6 @@
-// Nodes that train by the rules of plugin/policy/rules/gradient_rules.h, and what to hold them
-// against: a noisy problem, parameters that are averaged directly, and the sum that a step must
-// conserve.
+// Nodes that train by the rules of plugin/collective/relaxed/rules/gradient_rules.h, and what to
+// hold them against: a noisy problem, parameters that are averaged directly, and the sum that a
+// step must conserve.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "plugin/policy/rules/convert.h"
-#include "plugin/policy/rules/gradient_rules.h"
+#include "plugin/collective/relaxed/rules/gradient_rules.h"
+#include "plugin/kernels/convert.h"
 #include "topology/plan/patterns/contraction.h"
 #include "topology/plan/patterns/families.h"
 

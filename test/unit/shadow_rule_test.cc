@@ -1,7 +1,7 @@
-// plugin/policy/rules/shadow_rule.h and plugin/policy/shadow_settings.h: what holds whatever goes
-// wrong between rounds, and what the page of policies says of the rules' speed. Whole jobs follow
-// the rules' recursions in relaxed_calls_test.
-#include "plugin/policy/rules/shadow_rule.h"
+// plugin/collective/relaxed/rules/shadow_rule.h and plugin/policy/shadow_settings.h: what holds
+// whatever goes wrong between rounds, and what the page of policies says of the rules' speed. Whole
+// jobs follow the rules' recursions in relaxed_calls_test.
+#include "plugin/collective/relaxed/rules/shadow_rule.h"
 
 #include <gtest/gtest.h>
 

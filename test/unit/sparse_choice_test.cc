@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/collective/types.h"
+#include "plugin/kernels/types.h"
 #include "topology/plan/planner.h"
 
 namespace riffle {

@@ -1,5 +1,5 @@
-// plugin/policy/rules/trailer.h and convert.h, against definitions.
-#include "plugin/policy/rules/trailer.h"
+// plugin/collective/relaxed/rules/trailer.h and convert.h, against definitions.
+#include "plugin/collective/relaxed/rules/trailer.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <random>
 #include <vector>
 
-#include "plugin/collective/reduce.h"
-#include "plugin/policy/rules/convert.h"
-#include "plugin/policy/rules/convert_kernels.h"
+#include "plugin/kernels/convert.h"
+#include "plugin/kernels/convert_kernels.h"
+#include "plugin/kernels/reduce.h"
 #include "test/unit/float_reference.h"
 
 namespace riffle::rules {

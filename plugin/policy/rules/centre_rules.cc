@@ -10,8 +10,8 @@
 // second: the centre. third: BMUF's velocity.
 #include <algorithm>
 
-#include "plugin/policy/rules/gradient_rules.h"
-#include "plugin/policy/rules/shadow_rule.h"
+#include "plugin/collective/relaxed/rules/gradient_rules.h"
+#include "plugin/collective/relaxed/rules/shadow_rule.h"
 
 namespace riffle::rules {
 namespace {

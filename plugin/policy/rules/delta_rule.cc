@@ -5,8 +5,8 @@
 // second: the snapshot while a round is under way, then what is missing.
 #include <algorithm>
 
-#include "plugin/policy/rules/gradient_rules.h"
-#include "plugin/policy/rules/shadow_rule.h"
+#include "plugin/collective/relaxed/rules/gradient_rules.h"
+#include "plugin/collective/relaxed/rules/shadow_rule.h"
 
 namespace riffle::rules {
 namespace {

@@ -11,8 +11,8 @@
 // second: what the round under way sent, then what is missing. third: gathered for the next.
 #include <algorithm>
 
-#include "plugin/policy/rules/gradient_rules.h"
-#include "plugin/policy/rules/shadow_rule.h"
+#include "plugin/collective/relaxed/rules/gradient_rules.h"
+#include "plugin/collective/relaxed/rules/shadow_rule.h"
 
 namespace riffle::rules {
 namespace {

@@ -1,11 +1,11 @@
-#include "plugin/policy/rules/gradient_rules.h"
+#include "plugin/collective/relaxed/rules/gradient_rules.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <limits>
 
-#include "plugin/collective/float_environment.h"
+#include "plugin/kernels/float_environment.h"
 #include "topology/base/check.h"
 
 // Every rule is a loop over blocks that stay in the first-level cache: widened into float32,

@@ -15,7 +15,7 @@
 
 #include <cstddef>
 
-#include "plugin/policy/rules/convert.h"
+#include "plugin/kernels/convert.h"
 
 namespace riffle::rules {
 

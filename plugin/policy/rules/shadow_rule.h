@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "plugin/policy/rules/convert.h"
+#include "plugin/kernels/convert.h"
 
 namespace riffle::rules {
 

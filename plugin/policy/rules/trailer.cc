@@ -1,4 +1,4 @@
-#include "plugin/policy/rules/trailer.h"
+#include "plugin/collective/relaxed/rules/trailer.h"
 
 #include <cmath>
 #include <limits>

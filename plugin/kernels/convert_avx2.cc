@@ -1,4 +1,4 @@
-#include "plugin/policy/rules/convert_kernels.h"
+#include "plugin/kernels/convert_kernels.h"
 
 #if defined(__AVX2__) && defined(__F16C__)
 #include <immintrin.h>

@@ -1,10 +1,10 @@
-#include "plugin/collective/rescale.h"
+#include "plugin/kernels/rescale.h"
 
 #include <cstdint>
 #include <cstring>
 
-#include "plugin/collective/float_environment.h"
-#include "plugin/collective/float_formats.h"
+#include "plugin/kernels/float_environment.h"
+#include "plugin/kernels/float_formats.h"
 #include "topology/base/check.h"
 
 namespace riffle {

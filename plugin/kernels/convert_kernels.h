@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "plugin/collective/reduce_loop.h"
+#include "plugin/kernels/reduce_loop.h"
 
 namespace riffle::rules {
 

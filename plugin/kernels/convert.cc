@@ -1,9 +1,9 @@
-#include "plugin/policy/rules/convert.h"
+#include "plugin/kernels/convert.h"
 
 #include <cstring>
 
-#include "plugin/collective/reduce.h"
-#include "plugin/policy/rules/convert_kernels.h"
+#include "plugin/kernels/convert_kernels.h"
+#include "plugin/kernels/reduce.h"
 #include "topology/base/check.h"
 
 namespace riffle::rules {

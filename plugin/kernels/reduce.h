@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <span>
 
-#include "plugin/collective/types.h"
+#include "plugin/kernels/types.h"
 #include "topology/base/isa.h"
 
 namespace riffle {

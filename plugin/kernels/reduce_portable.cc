@@ -1,4 +1,4 @@
-#include "plugin/collective/reduce_loop.h"
+#include "plugin/kernels/reduce_loop.h"
 
 namespace riffle {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "plugin/collective/types.h"
+#include "plugin/kernels/types.h"
 
 namespace riffle {
 

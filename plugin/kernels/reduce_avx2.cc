@@ -1,9 +1,9 @@
-#include "plugin/collective/reduce_kernels.h"
+#include "plugin/kernels/reduce_kernels.h"
 
 #if defined(__AVX2__) && defined(__F16C__)
 #include <immintrin.h>
 
-#include "plugin/collective/reduce_loop.h"
+#include "plugin/kernels/reduce_loop.h"
 
 namespace riffle {
 namespace {

@@ -1,9 +1,9 @@
-#include "plugin/collective/reduce_kernels.h"
+#include "plugin/kernels/reduce_kernels.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 #include <immintrin.h>
 
-#include "plugin/collective/reduce_loop.h"
+#include "plugin/kernels/reduce_loop.h"
 
 namespace riffle {
 namespace {

@@ -1,11 +1,11 @@
-#include "plugin/collective/reduce.h"
+#include "plugin/kernels/reduce.h"
 
 #include <string>
 
-#include "plugin/collective/float_environment.h"
-#include "plugin/collective/reduce_kernels.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
+#include "plugin/kernels/float_environment.h"
+#include "plugin/kernels/reduce_kernels.h"
 #include "topology/base/check.h"
 
 namespace riffle {

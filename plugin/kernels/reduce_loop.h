@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "plugin/collective/float_formats.h"
-#include "plugin/collective/reduce_kernels.h"
+#include "plugin/kernels/float_formats.h"
+#include "plugin/kernels/reduce_kernels.h"
 
 namespace riffle {
 

@@ -1,4 +1,4 @@
-#include "plugin/collective/types.h"
+#include "plugin/kernels/types.h"
 
 namespace riffle {
 
