@@ -7,8 +7,8 @@
 #include <span>
 #include <utility>
 
-#include "plugin/transport/mesh.h"
-#include "plugin/transport/timer_service.h"
+#include "plugin/transport/base/mesh.h"
+#include "plugin/transport/base/timer_service.h"
 
 namespace riffle::testing {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/transport/mesh.h"
+#include "plugin/transport/base/mesh.h"
 
 namespace riffle {
 

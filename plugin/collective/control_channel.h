@@ -11,7 +11,7 @@
 #include <list>
 #include <vector>
 
-#include "plugin/transport/mesh.h"
+#include "plugin/transport/base/mesh.h"
 
 namespace riffle {
 

@@ -31,7 +31,7 @@
 #include "plugin/collective/pattern.h"
 #include "plugin/collective/send_window.h"
 #include "plugin/telemetry/comm_counters.h"
-#include "plugin/transport/mesh.h"
+#include "plugin/transport/base/mesh.h"
 
 namespace riffle {
 

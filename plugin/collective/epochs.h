@@ -25,7 +25,7 @@
 #include "plugin/collective/plan_switch.h"
 #include "plugin/collective/slow_nodes.h"
 #include "plugin/collective/sync_agreement.h"
-#include "plugin/transport/timer_service.h"
+#include "plugin/transport/base/timer_service.h"
 #include "topology/plan/replan.h"
 #include "topology/probe/live_rates.h"
 #include "topology/probe/passive.h"

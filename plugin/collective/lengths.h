@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "plugin/collective/operation.h"
-#include "plugin/transport/mesh.h"
+#include "plugin/transport/base/mesh.h"
 #include "topology/base/status.h"
 
 namespace riffle {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "plugin/collective/membership.h"
-#include "plugin/transport/mesh.h"
+#include "plugin/transport/base/mesh.h"
 
 namespace riffle {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "plugin/transport/mesh.h"
+#include "plugin/transport/base/mesh.h"
 
 namespace riffle {
 namespace {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "plugin/collective/probe_messages.h"
-#include "plugin/transport/mesh.h"
+#include "plugin/transport/base/mesh.h"
 #include "topology/probe/flow_meter.h"
 
 namespace riffle {

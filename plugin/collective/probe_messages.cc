@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plugin/transport/wire.h"
+#include "plugin/transport/base/wire.h"
 
 namespace riffle {
 namespace {

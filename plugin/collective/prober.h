@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "plugin/collective/probe_flows.h"
-#include "plugin/transport/timer_service.h"
+#include "plugin/transport/base/timer_service.h"
 #include "topology/probe/survey.h"
 
 namespace riffle {

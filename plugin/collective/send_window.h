@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-#include "plugin/transport/mesh.h"
+#include "plugin/transport/base/mesh.h"
 
 namespace riffle {
 

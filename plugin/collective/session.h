@@ -27,7 +27,7 @@
 #include "plugin/collective/prober.h"
 #include "plugin/collective/sparse_runner.h"
 #include "plugin/collective/survivors.h"
-#include "plugin/transport/timer_service.h"
+#include "plugin/transport/base/timer_service.h"
 
 namespace riffle {
 

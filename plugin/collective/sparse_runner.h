@@ -43,7 +43,7 @@
 #include "plugin/collective/sparse_segment.h"
 #include "plugin/collective/sparse_work.h"
 #include "plugin/telemetry/comm_counters.h"
-#include "plugin/transport/mesh.h"
+#include "plugin/transport/base/mesh.h"
 
 namespace riffle {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "plugin/transport/mesh.h"
+#include "plugin/transport/base/mesh.h"
 
 namespace riffle {
 

@@ -50,7 +50,7 @@
 #include "plugin/collective/regroup.h"
 #include "plugin/collective/sparse_runner.h"
 #include "plugin/telemetry/comm_record.h"
-#include "plugin/transport/timer_service.h"
+#include "plugin/transport/base/timer_service.h"
 
 namespace riffle {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "plugin/transport/frame.h"
-#include "plugin/transport/wire.h"
+#include "plugin/transport/base/frame.h"
+#include "plugin/transport/base/wire.h"
 #include "plugin/version.h"
 
 namespace riffle {

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/transport/mesh.h"
+#include "plugin/transport/base/mesh.h"
 #include "plugin/transport/reactor.h"
 #include "plugin/transport/stream.h"
 #include "plugin/transport/tcp_account.h"

@@ -4,10 +4,10 @@
 #include <mutex>
 
 #include "plugin/config/config.h"
+#include "plugin/transport/base/wire.h"
 #include "plugin/transport/fork_registry.h"
 #include "plugin/transport/net_options.h"
 #include "plugin/transport/tcp_listener.h"
-#include "plugin/transport/wire.h"
 #include "topology/base/time.h"
 
 namespace riffle::net {

@@ -20,7 +20,7 @@
 #include <functional>
 #include <memory>
 
-#include "plugin/transport/timer_service.h"
+#include "plugin/transport/base/timer_service.h"
 #include "topology/base/status.h"
 
 namespace riffle {

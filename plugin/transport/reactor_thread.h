@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
+#include "plugin/transport/base/timers.h"
 #include "plugin/transport/reactor.h"
 #include "plugin/transport/socket.h"
-#include "plugin/transport/timers.h"
 #include "topology/host/cpu_list.h"
 
 namespace riffle {

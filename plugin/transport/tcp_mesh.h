@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
+#include "plugin/transport/base/mesh.h"
 #include "plugin/transport/handle.h"
-#include "plugin/transport/mesh.h"
 #include "plugin/transport/reactor.h"
 #include "plugin/transport/tcp_account.h"
 

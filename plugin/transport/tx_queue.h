@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "plugin/transport/frame.h"
+#include "plugin/transport/base/frame.h"
 
 namespace riffle {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "plugin/transport/frame.h"
+#include "plugin/transport/base/frame.h"
 #include "test/fuzz/target.h"
 
 namespace riffle::fuzz {

@@ -1,5 +1,5 @@
 // Frames and CRC32C: what encode() writes decode() reads, and nothing else passes.
-#include "plugin/transport/frame.h"
+#include "plugin/transport/base/frame.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 
 #include "plugin/transport/acceptor.h"
+#include "plugin/transport/base/frame.h"
 #include "plugin/transport/connector.h"
-#include "plugin/transport/frame.h"
 #include "plugin/transport/tcp_listener.h"
 #include "plugin/version.h"
 #include "test/unit/transport_harness.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "plugin/transport/mesh.h"
+#include "plugin/transport/base/mesh.h"
 
 namespace riffle {
 namespace {

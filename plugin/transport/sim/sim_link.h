@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "plugin/transport/frame.h"
+#include "plugin/transport/base/frame.h"
 
 namespace riffle::sim {
 

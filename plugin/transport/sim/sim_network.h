@@ -22,12 +22,12 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/transport/mesh.h"
+#include "plugin/transport/base/mesh.h"
+#include "plugin/transport/base/timer_service.h"
 #include "plugin/transport/sim/event_queue.h"
 #include "plugin/transport/sim/fluid.h"
 #include "plugin/transport/sim/sim_link.h"
 #include "plugin/transport/sim/sim_options.h"
-#include "plugin/transport/timer_service.h"
 
 namespace riffle::sim {
 

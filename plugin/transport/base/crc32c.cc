@@ -3,8 +3,8 @@
 #include <array>
 #include <cstring>
 
-#include "plugin/transport/frame.h"
-#include "plugin/transport/wire.h"
+#include "plugin/transport/base/frame.h"
+#include "plugin/transport/base/wire.h"
 
 #if defined(__x86_64__)
 #include <nmmintrin.h>

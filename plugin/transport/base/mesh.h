@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <span>
 
-#include "plugin/transport/frame.h"
+#include "plugin/transport/base/frame.h"
 #include "topology/base/status.h"
 
 namespace riffle {

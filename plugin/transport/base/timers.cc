@@ -1,4 +1,4 @@
-#include "plugin/transport/timers.h"
+#include "plugin/transport/base/timers.h"
 
 namespace riffle {
 

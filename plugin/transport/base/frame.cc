@@ -1,6 +1,6 @@
-#include "plugin/transport/frame.h"
+#include "plugin/transport/base/frame.h"
 
-#include "plugin/transport/wire.h"
+#include "plugin/transport/base/wire.h"
 
 namespace riffle {
 namespace {
