@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "plugin/transport/congestion.h"
-#include "plugin/transport/device.h"
+#include "plugin/transport/device/device.h"
 #include "plugin/transport/net_service.h"
 #include "plugin/transport/reactor.h"
 #include "plugin/transport/stream_set.h"

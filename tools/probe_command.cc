@@ -9,7 +9,7 @@
 #include <set>
 #include <sstream>
 
-#include "plugin/transport/device.h"
+#include "plugin/transport/device/device.h"
 #include "plugin/transport/handshake.h"
 #include "tools/command.h"
 #include "tools/output_file.h"

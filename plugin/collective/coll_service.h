@@ -12,7 +12,7 @@
 #include <span>
 
 #include "plugin/kernels/types.h"
-#include "plugin/transport/handle.h"
+#include "plugin/transport/device/handle.h"
 #include "topology/base/status.h"
 
 namespace riffle::coll {

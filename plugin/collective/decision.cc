@@ -11,7 +11,7 @@
 #include "plugin/config/log.h"
 #include "plugin/policy/agreement.h"
 #include "plugin/policy/identity.h"
-#include "plugin/transport/device.h"
+#include "plugin/transport/device/device.h"
 #include "plugin/version.h"
 #include "topology/fabric/fabric_file.h"
 #include "topology/plan/patterns/patterns.h"

@@ -9,7 +9,7 @@
 #include "plugin/collective/decision.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
-#include "plugin/transport/device.h"
+#include "plugin/transport/device/device.h"
 #include "topology/base/printed.h"
 #include "topology/fabric/fabric_file.h"
 #include "topology/host/nics.h"

@@ -4,7 +4,7 @@
 
 #include "plugin/config/log.h"
 #include "plugin/policy/agreement.h"
-#include "plugin/transport/device.h"
+#include "plugin/transport/device/device.h"
 
 namespace riffle::entry {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "plugin/abi/constants.h"
-#include "plugin/transport/device.h"
+#include "plugin/transport/device/device.h"
 #include "plugin/transport/net_service.h"
 #include "topology/base/status.h"
 

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <string>
 
-#include "plugin/transport/handle.h"
+#include "plugin/transport/device/handle.h"
 #include "topology/base/status.h"
 
 namespace riffle {

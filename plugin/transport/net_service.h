@@ -15,8 +15,8 @@
 #include <cstdint>
 #include <span>
 
-#include "plugin/transport/device.h"
-#include "plugin/transport/handle.h"
+#include "plugin/transport/device/device.h"
+#include "plugin/transport/device/handle.h"
 #include "topology/base/status.h"
 
 namespace riffle::net {

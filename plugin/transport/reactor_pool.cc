@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "plugin/config/config.h"
+#include "plugin/transport/device/placement.h"
 #include "plugin/transport/fork_registry.h"
-#include "plugin/transport/placement.h"
 #include "plugin/transport/reactor_thread.h"
 
 namespace riffle {

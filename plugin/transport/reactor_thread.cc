@@ -16,8 +16,8 @@
 #include <system_error>
 
 #include "plugin/config/log.h"
+#include "plugin/transport/device/placement.h"
 #include "plugin/transport/fork_registry.h"
-#include "plugin/transport/placement.h"
 #include "topology/base/time.h"
 
 namespace riffle {

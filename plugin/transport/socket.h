@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "plugin/transport/device.h"
-#include "plugin/transport/handle.h"
+#include "plugin/transport/device/device.h"
+#include "plugin/transport/device/handle.h"
 #include "topology/base/status.h"
 
 namespace riffle {

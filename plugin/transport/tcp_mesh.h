@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "plugin/transport/base/mesh.h"
-#include "plugin/transport/handle.h"
+#include "plugin/transport/device/handle.h"
 #include "plugin/transport/reactor.h"
 #include "plugin/transport/tcp_account.h"
 

@@ -14,7 +14,7 @@
 #include "plugin/abi/net_properties.h"
 #include "plugin/collective/coll_service.h"
 #include "plugin/kernels/types.h"
-#include "plugin/transport/handle.h"
+#include "plugin/transport/device/handle.h"
 #include "plugin/transport/net_service.h"
 #include "test/abi/golden.h"
 

@@ -13,7 +13,7 @@
 
 #include "plugin/collective/coll_service.h"
 #include "plugin/policy/identity.h"
-#include "plugin/transport/device.h"
+#include "plugin/transport/device/device.h"
 #include "plugin/transport/net_service.h"
 
 namespace riffle {

@@ -1,5 +1,5 @@
 // Which addresses become devices: NCCL's interface rules on machines made of data.
-#include "plugin/transport/device_choice.h"
+#include "plugin/transport/device/device_choice.h"
 
 #include <gtest/gtest.h>
 

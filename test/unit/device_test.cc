@@ -1,5 +1,5 @@
 // This machine's own devices.
-#include "plugin/transport/device.h"
+#include "plugin/transport/device/device.h"
 
 #include "test/unit/transport_harness.h"
 

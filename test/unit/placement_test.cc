@@ -1,5 +1,5 @@
 // RIFFLE_CPUS and what a machine makes of it; and that a thread really moves.
-#include "plugin/transport/placement.h"
+#include "plugin/transport/device/placement.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

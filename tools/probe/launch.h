@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/transport/handle.h"
+#include "plugin/transport/device/handle.h"
 #include "topology/base/status.h"
 
 namespace riffle::tools {

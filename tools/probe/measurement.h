@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/transport/handle.h"
+#include "plugin/transport/device/handle.h"
 #include "tools/probe/findings.h"
 
 namespace riffle::tools {

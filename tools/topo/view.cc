@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "plugin/config/config.h"
-#include "plugin/transport/device_choice.h"
+#include "plugin/transport/device/device_choice.h"
 #include "topology/host/machine_read.h"
 
 namespace riffle::tools::topo {

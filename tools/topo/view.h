@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "plugin/transport/device.h"
-#include "plugin/transport/placement.h"
+#include "plugin/transport/device/device.h"
+#include "plugin/transport/device/placement.h"
 #include "topology/fabric/fabric.h"
 #include "topology/host/machine.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/transport/device.h"
+#include "plugin/transport/device/device.h"
 #include "topology/host/nics.h"
 
 namespace riffle {

@@ -1,4 +1,4 @@
-#include "plugin/transport/placement.h"
+#include "plugin/transport/device/placement.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
-#include "plugin/transport/device.h"
+#include "plugin/transport/device/device.h"
 #include "plugin/transport/socket.h"
 #include "topology/host/machine_read.h"
 

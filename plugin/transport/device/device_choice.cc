@@ -1,4 +1,4 @@
-#include "plugin/transport/device_choice.h"
+#include "plugin/transport/device/device_choice.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "plugin/transport/handle.h"
+#include "plugin/transport/device/handle.h"
 
 #include <algorithm>
 #include <cstring>

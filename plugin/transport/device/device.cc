@@ -1,4 +1,4 @@
-#include "plugin/transport/device.h"
+#include "plugin/transport/device/device.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -10,8 +10,8 @@
 
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
-#include "plugin/transport/device_choice.h"
-#include "plugin/transport/placement.h"
+#include "plugin/transport/device/device_choice.h"
+#include "plugin/transport/device/placement.h"
 
 namespace riffle {
 namespace {
