@@ -28,10 +28,10 @@
 #include <string>
 #include <vector>
 
-#include "plugin/transport/congestion.h"
 #include "plugin/transport/device/device.h"
 #include "plugin/transport/net_service.h"
-#include "plugin/transport/reactor.h"
+#include "plugin/transport/reactor/congestion.h"
+#include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/stream_set.h"
 
 namespace riffle {

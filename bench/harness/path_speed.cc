@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "lab/cluster/network.h"
-#include "plugin/transport/congestion.h"
+#include "plugin/transport/reactor/congestion.h"
 #include "plugin/transport/stream_set.h"
 
 namespace riffle::bench {

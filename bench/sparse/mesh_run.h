@@ -22,7 +22,7 @@
 
 #include "bench/sparse/scheme.h"
 #include "lab/nccl_host/bootstrap.h"
-#include "plugin/transport/reactor.h"
+#include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/tcp_mesh.h"
 
 namespace riffle::bench {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "plugin/collective/background.h"
-#include "plugin/transport/reactor.h"
+#include "plugin/transport/reactor/reactor.h"
 
 namespace riffle {
 

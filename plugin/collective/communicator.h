@@ -23,7 +23,7 @@
 #include "plugin/collective/session.h"
 #include "plugin/policy/call_identity.h"
 #include "plugin/policy/known_lengths.h"
-#include "plugin/transport/reactor.h"
+#include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/tcp_mesh.h"
 #include "topology/fabric/fabric.h"
 #include "topology/fabric/racks_file.h"

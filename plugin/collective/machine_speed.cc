@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "plugin/kernels/reduce.h"
-#include "plugin/transport/socket.h"
+#include "plugin/transport/reactor/socket.h"
 
 namespace riffle {
 namespace {

@@ -14,7 +14,7 @@
 #include "plugin/collective/epoch_event.h"
 #include "plugin/collective/messages.h"
 #include "plugin/telemetry/comm_record.h"
-#include "plugin/transport/reactor.h"
+#include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/tcp_mesh.h"
 
 namespace riffle {

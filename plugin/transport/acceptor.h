@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "plugin/transport/handshake.h"
-#include "plugin/transport/reactor.h"
-#include "plugin/transport/socket.h"
+#include "plugin/transport/reactor/reactor.h"
+#include "plugin/transport/reactor/socket.h"
 
 namespace riffle {
 

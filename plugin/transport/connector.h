@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "plugin/transport/handshake.h"
-#include "plugin/transport/reactor.h"
+#include "plugin/transport/reactor/reactor.h"
+#include "plugin/transport/reactor/socket.h"
 #include "plugin/transport/routes.h"
-#include "plugin/transport/socket.h"
 
 namespace riffle {
 

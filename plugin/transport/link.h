@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "plugin/transport/base/mesh.h"
-#include "plugin/transport/reactor.h"
+#include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/stream.h"
 #include "plugin/transport/tcp_account.h"
 #include "plugin/transport/tx_queue.h"

@@ -5,8 +5,8 @@
 
 #include "plugin/config/config.h"
 #include "plugin/transport/base/wire.h"
-#include "plugin/transport/fork_registry.h"
 #include "plugin/transport/net_options.h"
+#include "plugin/transport/reactor/fork_registry.h"
 #include "plugin/transport/tcp_listener.h"
 #include "topology/base/time.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "plugin/config/fault_log.h"
-#include "plugin/transport/fork_registry.h"
+#include "plugin/transport/reactor/fork_registry.h"
 
 namespace riffle::net {
 namespace {

@@ -1,8 +1,8 @@
 #include "plugin/transport/net_listener.h"
 
 #include "plugin/config/config.h"
-#include "plugin/transport/fork_registry.h"
 #include "plugin/transport/net_options.h"
+#include "plugin/transport/reactor/fork_registry.h"
 #include "plugin/transport/tcp_listener.h"
 
 namespace riffle::net {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "plugin/transport/socket.h"
+#include "plugin/transport/reactor/socket.h"
 #include "plugin/transport/stream_set.h"
 
 namespace riffle {

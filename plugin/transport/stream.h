@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "plugin/transport/reactor.h"
-#include "plugin/transport/socket.h"
+#include "plugin/transport/reactor/reactor.h"
+#include "plugin/transport/reactor/socket.h"
 #include "plugin/transport/tx_queue.h"
 
 namespace riffle {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "plugin/transport/handshake.h"
-#include "plugin/transport/socket.h"
+#include "plugin/transport/reactor/socket.h"
 
 namespace riffle {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "plugin/transport/socket.h"
+#include "plugin/transport/reactor/socket.h"
 #include "plugin/transport/tcp_mesh.h"
 
 namespace riffle {

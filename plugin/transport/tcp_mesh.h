@@ -12,7 +12,7 @@
 
 #include "plugin/transport/base/mesh.h"
 #include "plugin/transport/device/handle.h"
-#include "plugin/transport/reactor.h"
+#include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/tcp_account.h"
 
 namespace riffle {

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "plugin/transport/reactor.h"
+#include "plugin/transport/reactor/reactor.h"
 
 namespace riffle::placement {
 namespace {

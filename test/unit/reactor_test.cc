@@ -1,5 +1,5 @@
 // The progress thread: wakes, timers, descriptors, exceptions, its own life.
-#include "plugin/transport/reactor.h"
+#include "plugin/transport/reactor/reactor.h"
 
 #include <signal.h>
 #include <sys/epoll.h>

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plugin/transport/socket.h"
+#include "plugin/transport/reactor/socket.h"
 
 namespace riffle {
 namespace {

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "plugin/transport/reactor.h"
+#include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/tcp_mesh.h"
 
 namespace riffle {

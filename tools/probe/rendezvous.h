@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "plugin/transport/socket.h"
+#include "plugin/transport/reactor/socket.h"
 #include "tools/probe/crew.h"
 #include "tools/probe/launch.h"
 

@@ -1,4 +1,4 @@
-#include "plugin/transport/reactor_thread.h"
+#include "plugin/transport/reactor/reactor_thread.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -17,7 +17,7 @@
 
 #include "plugin/config/log.h"
 #include "plugin/transport/device/placement.h"
-#include "plugin/transport/fork_registry.h"
+#include "plugin/transport/reactor/fork_registry.h"
 #include "topology/base/time.h"
 
 namespace riffle {

@@ -1,4 +1,4 @@
-#include "plugin/transport/fork_registry.h"
+#include "plugin/transport/reactor/fork_registry.h"
 
 #include <pthread.h>
 #include <unistd.h>

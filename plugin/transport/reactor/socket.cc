@@ -1,4 +1,4 @@
-#include "plugin/transport/socket.h"
+#include "plugin/transport/reactor/socket.h"
 
 #include <arpa/inet.h>
 #include <linux/tcp.h>
@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "plugin/transport/congestion.h"
-#include "plugin/transport/fork_registry.h"
+#include "plugin/transport/reactor/congestion.h"
+#include "plugin/transport/reactor/fork_registry.h"
 
 namespace riffle {
 namespace {

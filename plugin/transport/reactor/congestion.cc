@@ -1,4 +1,4 @@
-#include "plugin/transport/congestion.h"
+#include "plugin/transport/reactor/congestion.h"
 
 #include <linux/tcp.h>
 #include <netinet/in.h>

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "plugin/transport/base/timers.h"
-#include "plugin/transport/reactor.h"
-#include "plugin/transport/socket.h"
+#include "plugin/transport/reactor/reactor.h"
+#include "plugin/transport/reactor/socket.h"
 #include "topology/host/cpu_list.h"
 
 namespace riffle {

@@ -6,8 +6,8 @@
 
 #include "plugin/config/config.h"
 #include "plugin/transport/device/placement.h"
-#include "plugin/transport/fork_registry.h"
-#include "plugin/transport/reactor_thread.h"
+#include "plugin/transport/reactor/fork_registry.h"
+#include "plugin/transport/reactor/reactor_thread.h"
 
 namespace riffle {
 namespace {
