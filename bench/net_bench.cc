@@ -32,7 +32,7 @@
 #include "plugin/transport/net_service.h"
 #include "plugin/transport/reactor/congestion.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/stream_set.h"
+#include "plugin/transport/tcp/stream_set.h"
 
 namespace riffle {
 namespace {

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "plugin/transport/device/device.h"
-#include "plugin/transport/handshake.h"
+#include "plugin/transport/tcp/handshake.h"
 #include "tools/command.h"
 #include "tools/output_file.h"
 #include "tools/probe/lead.h"

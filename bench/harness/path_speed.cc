@@ -12,7 +12,7 @@
 
 #include "lab/cluster/network.h"
 #include "plugin/transport/reactor/congestion.h"
-#include "plugin/transport/stream_set.h"
+#include "plugin/transport/tcp/stream_set.h"
 
 namespace riffle::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "bench/sparse/sums.h"
-#include "plugin/transport/stream_set.h"
+#include "plugin/transport/tcp/stream_set.h"
 
 namespace riffle::bench {
 namespace {

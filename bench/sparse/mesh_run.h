@@ -1,5 +1,5 @@
-// Runs schemes between processes, over the plugin's own TCP mesh (plugin/transport/tcp_mesh.h): the
-// same connections, congestion control and streams as its all-reduces. Everything but load()
+// Runs schemes between processes, over the plugin's own TCP mesh (plugin/transport/tcp/tcp_mesh.h):
+// the same connections, congestion control and streams as its all-reduces. Everything but load()
 // happens on the mesh's thread, without hand-overs.
 //
 //   load(schemes); ...; run(); replay();
@@ -23,7 +23,7 @@
 #include "bench/sparse/scheme.h"
 #include "lab/nccl_host/bootstrap.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/tcp_mesh.h"
+#include "plugin/transport/tcp/tcp_mesh.h"
 
 namespace riffle::bench {
 

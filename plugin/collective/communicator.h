@@ -24,7 +24,7 @@
 #include "plugin/policy/call_identity.h"
 #include "plugin/policy/known_lengths.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/tcp_mesh.h"
+#include "plugin/transport/tcp/tcp_mesh.h"
 #include "topology/fabric/fabric.h"
 #include "topology/fabric/racks_file.h"
 

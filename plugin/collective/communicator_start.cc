@@ -13,7 +13,7 @@
 #include "plugin/config/log.h"
 #include "plugin/policy/collective_count.h"
 #include "plugin/policy/node_lock.h"
-#include "plugin/transport/stream_set.h"
+#include "plugin/transport/tcp/stream_set.h"
 #include "topology/base/time.h"
 
 namespace riffle::coll {

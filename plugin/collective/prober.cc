@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "plugin/transport/handshake.h"
+#include "plugin/transport/tcp/handshake.h"
 
 namespace riffle {
 namespace {

@@ -15,7 +15,7 @@
 #include "plugin/collective/messages.h"
 #include "plugin/telemetry/comm_record.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/tcp_mesh.h"
+#include "plugin/transport/tcp/tcp_mesh.h"
 
 namespace riffle {
 

@@ -7,7 +7,7 @@
 #include "plugin/transport/base/wire.h"
 #include "plugin/transport/net_options.h"
 #include "plugin/transport/reactor/fork_registry.h"
-#include "plugin/transport/tcp_listener.h"
+#include "plugin/transport/tcp/tcp_listener.h"
 #include "topology/base/time.h"
 
 namespace riffle::net {

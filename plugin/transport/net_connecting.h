@@ -10,9 +10,9 @@
 #include <memory>
 #include <vector>
 
-#include "plugin/transport/connector.h"
 #include "plugin/transport/net_send.h"
-#include "plugin/transport/stream_set.h"
+#include "plugin/transport/tcp/connector.h"
+#include "plugin/transport/tcp/stream_set.h"
 
 namespace riffle::net {
 

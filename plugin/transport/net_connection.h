@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "plugin/transport/link.h"
 #include "plugin/transport/net_request.h"
+#include "plugin/transport/tcp/link.h"
 
 namespace riffle::net {
 

@@ -3,7 +3,7 @@
 #include "plugin/config/config.h"
 #include "plugin/transport/net_options.h"
 #include "plugin/transport/reactor/fork_registry.h"
-#include "plugin/transport/tcp_listener.h"
+#include "plugin/transport/tcp/tcp_listener.h"
 
 namespace riffle::net {
 

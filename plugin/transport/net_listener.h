@@ -6,9 +6,9 @@
 #include <atomic>
 #include <memory>
 
-#include "plugin/transport/acceptor.h"
 #include "plugin/transport/net_recv.h"
-#include "plugin/transport/stream_set.h"
+#include "plugin/transport/tcp/acceptor.h"
+#include "plugin/transport/tcp/stream_set.h"
 
 namespace riffle::net {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "plugin/config/config.h"
-#include "plugin/transport/link.h"
+#include "plugin/transport/tcp/link.h"
 #include "topology/base/time.h"
 
 namespace riffle::net {

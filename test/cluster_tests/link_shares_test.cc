@@ -15,7 +15,7 @@
 #include "lab/cluster/cluster.h"
 #include "plugin/config/config.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/tcp_mesh.h"
+#include "plugin/transport/tcp/tcp_mesh.h"
 
 namespace riffle::cluster {
 namespace {

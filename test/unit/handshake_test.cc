@@ -1,13 +1,13 @@
 // Who gets in and who does not: the messages, and strangers knocking at a real listener.
-#include "plugin/transport/handshake.h"
+#include "plugin/transport/tcp/handshake.h"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
-#include "plugin/transport/acceptor.h"
 #include "plugin/transport/base/frame.h"
-#include "plugin/transport/connector.h"
-#include "plugin/transport/tcp_listener.h"
+#include "plugin/transport/tcp/acceptor.h"
+#include "plugin/transport/tcp/connector.h"
+#include "plugin/transport/tcp/tcp_listener.h"
 #include "plugin/version.h"
 #include "test/unit/transport_harness.h"
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/transport/link.h"
+#include "plugin/transport/tcp/link.h"
 #include "test/unit/transport_harness.h"
 
 namespace riffle {

@@ -2,7 +2,7 @@
 // that the peer has not proved yet.
 #include <thread>
 
-#include "plugin/transport/link.h"
+#include "plugin/transport/tcp/link.h"
 #include "test/unit/link_harness.h"
 
 namespace riffle {

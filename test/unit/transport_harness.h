@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/tcp_mesh.h"
+#include "plugin/transport/tcp/tcp_mesh.h"
 
 namespace riffle {
 

@@ -18,9 +18,9 @@
 
 #include "plugin/transport/base/mesh.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/stream.h"
-#include "plugin/transport/tcp_account.h"
-#include "plugin/transport/tx_queue.h"
+#include "plugin/transport/tcp/stream.h"
+#include "plugin/transport/tcp/tcp_account.h"
+#include "plugin/transport/tcp/tx_queue.h"
 
 namespace riffle {
 

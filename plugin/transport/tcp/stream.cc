@@ -1,4 +1,4 @@
-#include "plugin/transport/stream.h"
+#include "plugin/transport/tcp/stream.h"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "plugin/transport/tcp_account.h"
+#include "plugin/transport/tcp/tcp_account.h"
 
 namespace riffle {
 namespace {

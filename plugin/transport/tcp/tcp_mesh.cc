@@ -1,12 +1,12 @@
-#include "plugin/transport/tcp_mesh.h"
+#include "plugin/transport/tcp/tcp_mesh.h"
 
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
-#include "plugin/transport/acceptor.h"
-#include "plugin/transport/connector.h"
-#include "plugin/transport/link.h"
-#include "plugin/transport/stream_set.h"
-#include "plugin/transport/tcp_listener.h"
+#include "plugin/transport/tcp/acceptor.h"
+#include "plugin/transport/tcp/connector.h"
+#include "plugin/transport/tcp/link.h"
+#include "plugin/transport/tcp/stream_set.h"
+#include "plugin/transport/tcp/tcp_listener.h"
 
 namespace riffle {
 namespace {

@@ -6,10 +6,10 @@
 #include <functional>
 #include <vector>
 
-#include "plugin/transport/handshake.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/reactor/socket.h"
-#include "plugin/transport/routes.h"
+#include "plugin/transport/tcp/handshake.h"
+#include "plugin/transport/tcp/routes.h"
 
 namespace riffle {
 

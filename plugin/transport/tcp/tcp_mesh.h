@@ -13,7 +13,7 @@
 #include "plugin/transport/base/mesh.h"
 #include "plugin/transport/device/handle.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/tcp_account.h"
+#include "plugin/transport/tcp/tcp_account.h"
 
 namespace riffle {
 

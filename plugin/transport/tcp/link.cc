@@ -1,4 +1,4 @@
-#include "plugin/transport/link.h"
+#include "plugin/transport/tcp/link.h"
 
 #include <algorithm>
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "plugin/transport/handshake.h"
 #include "plugin/transport/reactor/socket.h"
+#include "plugin/transport/tcp/handshake.h"
 
 namespace riffle {
 

@@ -16,7 +16,7 @@
 
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/reactor/socket.h"
-#include "plugin/transport/tx_queue.h"
+#include "plugin/transport/tcp/tx_queue.h"
 
 namespace riffle {
 

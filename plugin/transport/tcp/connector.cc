@@ -1,4 +1,4 @@
-#include "plugin/transport/connector.h"
+#include "plugin/transport/tcp/connector.h"
 
 #include <sys/epoll.h>
 

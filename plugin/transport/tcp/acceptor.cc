@@ -1,4 +1,4 @@
-#include "plugin/transport/acceptor.h"
+#include "plugin/transport/tcp/acceptor.h"
 
 #include <sys/epoll.h>
 

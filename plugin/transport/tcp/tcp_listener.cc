@@ -1,8 +1,8 @@
-#include "plugin/transport/tcp_listener.h"
+#include "plugin/transport/tcp/tcp_listener.h"
 
 #include <algorithm>
 
-#include "plugin/transport/handshake.h"
+#include "plugin/transport/tcp/handshake.h"
 #include "plugin/version.h"
 
 namespace riffle {

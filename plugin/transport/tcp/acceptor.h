@@ -8,9 +8,9 @@
 #include <memory>
 #include <vector>
 
-#include "plugin/transport/handshake.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/reactor/socket.h"
+#include "plugin/transport/tcp/handshake.h"
 
 namespace riffle {
 

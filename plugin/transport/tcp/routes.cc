@@ -1,10 +1,10 @@
-#include "plugin/transport/routes.h"
+#include "plugin/transport/tcp/routes.h"
 
 #include <algorithm>
 #include <set>
 
 #include "plugin/transport/reactor/socket.h"
-#include "plugin/transport/stream_set.h"
+#include "plugin/transport/tcp/stream_set.h"
 
 namespace riffle {
 namespace {

@@ -1,4 +1,4 @@
-#include "plugin/transport/tx_queue.h"
+#include "plugin/transport/tcp/tx_queue.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "plugin/transport/stream_set.h"
+#include "plugin/transport/tcp/stream_set.h"
 
 #include "plugin/config/config.h"
 

@@ -1,4 +1,4 @@
-#include "plugin/transport/tcp_account.h"
+#include "plugin/transport/tcp/tcp_account.h"
 
 // The kernel's own header: the C library's tcp_info ends before these fields.
 #include <linux/tcp.h>

@@ -1,4 +1,4 @@
-#include "plugin/transport/handshake.h"
+#include "plugin/transport/tcp/handshake.h"
 
 #include <sodium.h>
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "plugin/transport/reactor/socket.h"
-#include "plugin/transport/tcp_mesh.h"
+#include "plugin/transport/tcp/tcp_mesh.h"
 
 namespace riffle {
 
