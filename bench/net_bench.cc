@@ -28,8 +28,8 @@
 #include <string>
 #include <vector>
 
+#include "plugin/net/net_service.h"
 #include "plugin/transport/device/device.h"
-#include "plugin/transport/net_service.h"
 #include "plugin/transport/reactor/congestion.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/tcp/stream_set.h"

@@ -1,5 +1,5 @@
 // NET: every version of NCCL's point-to-point table on one implementation
-// (transport/net_service.h).
+// (net/net_service.h).
 //
 // The functions below are overloads and templates over the parameter lists that the versions have;
 // make_table assigns each name to its member, and the member's type picks the overload.
@@ -18,7 +18,7 @@
 #include "plugin/entry/context.h"
 #include "plugin/entry/properties.h"
 #include "plugin/entry/regions.h"
-#include "plugin/transport/net_service.h"
+#include "plugin/net/net_service.h"
 
 namespace riffle::entry::net_table {
 namespace {

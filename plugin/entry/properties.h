@@ -7,8 +7,8 @@
 #include <string>
 
 #include "plugin/abi/constants.h"
+#include "plugin/net/net_service.h"
 #include "plugin/transport/device/device.h"
-#include "plugin/transport/net_service.h"
 #include "topology/base/status.h"
 
 namespace riffle::entry {

@@ -14,8 +14,8 @@
 #include "plugin/abi/net_properties.h"
 #include "plugin/collective/coll_service.h"
 #include "plugin/kernels/types.h"
+#include "plugin/net/net_service.h"
 #include "plugin/transport/device/handle.h"
-#include "plugin/transport/net_service.h"
 #include "test/abi/golden.h"
 
 namespace riffle::abi {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "plugin/collective/coll_service.h"
+#include "plugin/net/net_service.h"
 #include "plugin/policy/identity.h"
 #include "plugin/transport/device/device.h"
-#include "plugin/transport/net_service.h"
 
 namespace riffle {
 namespace {

@@ -16,7 +16,7 @@
 #include "lab/cluster/namespaces.h"
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
-#include "plugin/transport/net_service.h"
+#include "plugin/net/net_service.h"
 
 namespace riffle::cluster {
 namespace {

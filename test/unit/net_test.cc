@@ -1,5 +1,5 @@
 // NET: what NCCL relies on, over loopback within one process. Peers that die: peer_loss_test.cc.
-#include "plugin/transport/net_service.h"
+#include "plugin/net/net_service.h"
 
 #include <random>
 

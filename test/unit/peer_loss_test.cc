@@ -10,7 +10,7 @@
 
 #include "plugin/config/fault_log.h"
 #include "plugin/config/log.h"
-#include "plugin/transport/net_service.h"
+#include "plugin/net/net_service.h"
 #include "test/unit/transport_harness.h"
 
 namespace riffle {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "plugin/transport/net_connection.h"
+#include "plugin/net/net_connection.h"
 
 namespace riffle::net {
 

@@ -1,7 +1,7 @@
-#include "plugin/transport/net_listener.h"
+#include "plugin/net/net_listener.h"
 
 #include "plugin/config/config.h"
-#include "plugin/transport/net_options.h"
+#include "plugin/net/net_options.h"
 #include "plugin/transport/reactor/fork_registry.h"
 #include "plugin/transport/tcp/tcp_listener.h"
 

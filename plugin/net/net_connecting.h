@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "plugin/transport/net_send.h"
+#include "plugin/net/net_send.h"
 #include "plugin/transport/tcp/connector.h"
 #include "plugin/transport/tcp/stream_set.h"
 

@@ -1,4 +1,4 @@
-#include "plugin/transport/net_connection.h"
+#include "plugin/net/net_connection.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "plugin/transport/net_service.h"
+#include "plugin/net/net_service.h"
 
 namespace riffle::net {
 

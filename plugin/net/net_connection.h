@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/transport/net_request.h"
+#include "plugin/net/net_request.h"
 #include "plugin/transport/tcp/link.h"
 
 namespace riffle::net {

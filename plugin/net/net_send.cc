@@ -1,9 +1,9 @@
-#include "plugin/transport/net_send.h"
+#include "plugin/net/net_send.h"
 
 #include <algorithm>
 
 #include "plugin/config/config.h"
-#include "plugin/transport/net_limits.h"
+#include "plugin/net/net_limits.h"
 
 namespace riffle::net {
 namespace {

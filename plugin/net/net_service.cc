@@ -1,11 +1,11 @@
 // The functions that plugin/entry calls; the work is done in the files of the two connections, the
 // listener and the connecting side.
-#include "plugin/transport/net_service.h"
+#include "plugin/net/net_service.h"
 
-#include "plugin/transport/net_connecting.h"
-#include "plugin/transport/net_listener.h"
-#include "plugin/transport/net_recv.h"
-#include "plugin/transport/net_send.h"
+#include "plugin/net/net_connecting.h"
+#include "plugin/net/net_listener.h"
+#include "plugin/net/net_recv.h"
+#include "plugin/net/net_send.h"
 
 namespace riffle::net {
 

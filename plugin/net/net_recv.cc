@@ -1,6 +1,6 @@
-#include "plugin/transport/net_recv.h"
+#include "plugin/net/net_recv.h"
 
-#include "plugin/transport/net_limits.h"
+#include "plugin/net/net_limits.h"
 
 namespace riffle::net {
 namespace {

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <memory>
 
-#include "plugin/transport/net_recv.h"
+#include "plugin/net/net_recv.h"
 #include "plugin/transport/tcp/acceptor.h"
 #include "plugin/transport/tcp/stream_set.h"
 

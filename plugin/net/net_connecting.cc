@@ -1,11 +1,11 @@
-#include "plugin/transport/net_connecting.h"
+#include "plugin/net/net_connecting.h"
 
 #include <map>
 #include <mutex>
 
 #include "plugin/config/config.h"
+#include "plugin/net/net_options.h"
 #include "plugin/transport/base/wire.h"
-#include "plugin/transport/net_options.h"
 #include "plugin/transport/reactor/fork_registry.h"
 #include "plugin/transport/tcp/tcp_listener.h"
 #include "topology/base/time.h"

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "plugin/transport/net_connection.h"
+#include "plugin/net/net_connection.h"
 
 namespace riffle::net {
 

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "plugin/transport/net_service.h"
+#include "plugin/net/net_service.h"
 
 namespace riffle::net {
 
