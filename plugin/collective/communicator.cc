@@ -9,8 +9,8 @@
 #include "plugin/config/config.h"
 #include "plugin/config/fault_log.h"
 #include "plugin/config/log.h"
+#include "plugin/identity/identity.h"
 #include "plugin/policy/agreement.h"
-#include "plugin/policy/identity.h"
 #include "topology/base/check.h"
 #include "topology/base/time.h"
 

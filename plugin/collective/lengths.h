@@ -1,12 +1,12 @@
 // Lengths: how many elements of an all-reduce mean something, as all nodes agree.
 //
 // NCCL hands over full chunks: 32 KiB for an all-reduce of 4 bytes, the rest stale memory. A node
-// that knows the call's identity (plugin/policy/identity.h) knows its true length, a node that does
-// not must not guess: all have to cut the call alike. Identities are right or not sure, so those
-// who know have the same number; a node that does not know asks the others before the call's first
-// chunk begins, and takes the number of anybody who knows. Only if nobody does, the call runs in
-// full, and everybody has heard so from everybody. So a call costs no message where all nodes know,
-// needs no repeating sequence, and one node in the dark costs one round trip.
+// that knows the call's identity (plugin/identity/identity.h) knows its true length, a node that
+// does not must not guess: all have to cut the call alike. Identities are right or not sure, so
+// those who know have the same number; a node that does not know asks the others before the call's
+// first chunk begins, and takes the number of anybody who knows. Only if nobody does, the call runs
+// in full, and everybody has heard so from everybody. So a call costs no message where all nodes
+// know, needs no repeating sequence, and one node in the dark costs one round trip.
 //
 // Calls that nobody knows (a captured CUDA graph, say) in a row: after kPatience of them nobody
 // asks for a while, which doubles each time. All nodes count them alike.

@@ -23,7 +23,7 @@ struct NodeReport {
   bool knows_rate = false;           // rate_kbps is what hardware says, not a guess
   MachineSpeed speed;                // measured
   MachineShare share;                // who else is on its machine
-  bool knows_lengths = false;        // NCCL tells it what its calls are (plugin/policy/identity.h)
+  bool knows_lengths = false;  // NCCL tells it what its calls are (plugin/identity/identity.h)
 };
 
 // Node 0's decision for everybody.

@@ -47,8 +47,8 @@
 #include "plugin/collective/relaxed_run.h"
 #include "plugin/collective/sparse_runner.h"
 #include "plugin/collective/sync_party.h"
-#include "plugin/policy/call_identity.h"
-#include "plugin/policy/layout.h"
+#include "plugin/identity/call_identity.h"
+#include "plugin/identity/layout.h"
 #include "plugin/telemetry/comm_record.h"
 
 namespace riffle {
@@ -92,7 +92,7 @@ struct RelaxedCounts {
 class RelaxedCalls final : public SyncParty {
  public:
   struct Hooks {
-    std::function<CallIdentity(const CallShape&)> identify;  // plugin/policy/identity.h
+    std::function<CallIdentity(const CallShape&)> identify;  // plugin/identity/identity.h
     std::function<void(Operation*)> post;                    // to the engine
   };
   RelaxedCalls(RelaxedOptions options, Hooks hooks);

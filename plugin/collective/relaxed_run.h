@@ -24,7 +24,7 @@
 #include "plugin/collective/slot_memory.h"
 #include "plugin/collective/sparse_run.h"
 #include "plugin/collective/sync_party.h"
-#include "plugin/policy/layout.h"
+#include "plugin/identity/layout.h"
 #include "plugin/policy/sync_mode.h"
 
 namespace riffle {

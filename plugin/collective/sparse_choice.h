@@ -7,7 +7,7 @@
 
 #include "plugin/collective/machine_speed.h"
 #include "plugin/collective/sync_party.h"
-#include "plugin/policy/layout.h"
+#include "plugin/identity/layout.h"
 #include "plugin/policy/sync_mode.h"
 #include "sparse/predict.h"
 #include "topology/fabric/fabric.h"

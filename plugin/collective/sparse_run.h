@@ -15,7 +15,7 @@
 
 #include "plugin/collective/sparse_segment.h"
 #include "plugin/collective/sync_party.h"
-#include "plugin/policy/layout.h"
+#include "plugin/identity/layout.h"
 #include "plugin/policy/sync_mode.h"
 
 namespace riffle {

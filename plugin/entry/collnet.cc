@@ -14,7 +14,7 @@
 #include "plugin/entry/border.h"
 #include "plugin/entry/properties.h"
 #include "plugin/entry/regions.h"
-#include "plugin/policy/identity.h"
+#include "plugin/identity/identity.h"
 
 namespace riffle::entry::collnet_table {
 namespace {

@@ -1,4 +1,4 @@
-// PROFILER: tells identities (policy/identity.h) what NCCL announces. Where nobody needs them no
+// PROFILER: tells identities (identity/identity.h) what NCCL announces. Where nobody needs them no
 // event is asked for (mask 0), which costs nothing.
 //
 // Events of CollNet's ProxyOps exist from NCCL 2.27 on, which takes table v4 or later; older tables
@@ -13,7 +13,7 @@
 #include "plugin/abi/constants.h"
 #include "plugin/config/log.h"
 #include "plugin/entry/border.h"
-#include "plugin/policy/identity.h"
+#include "plugin/identity/identity.h"
 
 namespace riffle::entry::profiler {
 namespace {

@@ -12,9 +12,9 @@
 #include "plugin/abi/constants.h"
 #include "plugin/config/log.h"
 #include "plugin/entry/border.h"
+#include "plugin/identity/known_lengths.h"
 #include "plugin/policy/agreement.h"
 #include "plugin/policy/collective_count.h"
-#include "plugin/policy/known_lengths.h"
 #include "plugin/policy/tuner.h"
 
 namespace riffle::entry::tuner {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "plugin/collective/coll_service.h"
+#include "plugin/identity/identity.h"
 #include "plugin/net/net_service.h"
-#include "plugin/policy/identity.h"
 #include "plugin/transport/device/device.h"
 
 namespace riffle {

@@ -1,4 +1,4 @@
-// plugin/policy/identity_book.h on every recorded run of real NCCL: what it says of each call is
+// plugin/identity/identity_book.h on every recorded run of real NCCL: what it says of each call is
 // compared with what the call's operand really held (`first`; lab/nccl_host/traces/README.md,
 // "Content code").
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <map>
 #include <memory>
 
-#include "plugin/policy/identity_book.h"
+#include "plugin/identity/identity_book.h"
 #include "test/host_tests/trace_file.h"
 
 namespace riffle::host {

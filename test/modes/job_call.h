@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "plugin/policy/call_identity.h"
+#include "plugin/identity/call_identity.h"
 
 namespace riffle::testing {
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "plugin/policy/identity_book.h"
+#include "plugin/identity/identity_book.h"
 
 namespace riffle::identity {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/policy/identity_book.h"
+#include "plugin/identity/identity_book.h"
 #include "test/unit/identity_job.h"
 
 namespace riffle::identity {

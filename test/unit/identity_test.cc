@@ -1,4 +1,4 @@
-// plugin/policy/identity_book.h against a small model of NCCL's host side that makes random jobs
+// plugin/identity/identity_book.h against a small model of NCCL's host side that makes random jobs
 // (identity_world.h): whatever it announces, loses or breaks off, an answer is right or not sure.
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// plugin/policy/identity.h as a process uses it: application threads announce, progress threads
+// plugin/identity/identity.h as a process uses it: application threads announce, progress threads
 // make calls, communicators come and go beside them. For thread sanitizer too.
-#include "plugin/policy/identity.h"
+#include "plugin/identity/identity.h"
 
 #include <gtest/gtest.h>
 

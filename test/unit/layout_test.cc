@@ -1,6 +1,6 @@
-// plugin/policy/layout.h: learns what repeats, says where the next call stands, and notices at the
-// very call when something else comes; alike on ranks whose addresses differ.
-#include "plugin/policy/layout.h"
+// plugin/identity/layout.h: learns what repeats, says where the next call stands, and notices at
+// the very call when something else comes; alike on ranks whose addresses differ.
+#include "plugin/identity/layout.h"
 
 #include <gtest/gtest.h>
 

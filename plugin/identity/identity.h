@@ -18,8 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "plugin/policy/call_identity.h"
-#include "plugin/policy/identity_book.h"
+#include "plugin/identity/call_identity.h"
+#include "plugin/identity/identity_book.h"
 
 namespace riffle::identity {
 

@@ -1,4 +1,4 @@
-#include "plugin/policy/identity_book.h"
+#include "plugin/identity/identity_book.h"
 
 #include <algorithm>
 

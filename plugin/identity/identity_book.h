@@ -21,9 +21,9 @@
 #include <shared_mutex>
 #include <vector>
 
-#include "plugin/policy/call_identity.h"
-#include "plugin/policy/identity_events.h"
-#include "plugin/policy/identity_queue.h"
+#include "plugin/identity/call_identity.h"
+#include "plugin/identity/identity_events.h"
+#include "plugin/identity/identity_queue.h"
 
 namespace riffle::identity {
 

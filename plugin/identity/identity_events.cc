@@ -1,11 +1,11 @@
-#include "plugin/policy/identity_events.h"
+#include "plugin/identity/identity_events.h"
 
 #include <algorithm>
 #include <iterator>
 #include <string_view>
 #include <utility>
 
-#include "plugin/policy/call_identity.h"
+#include "plugin/identity/call_identity.h"
 
 namespace riffle::identity {
 namespace {

@@ -23,8 +23,8 @@
 #include <optional>
 #include <vector>
 
-#include "plugin/policy/call_identity.h"
-#include "plugin/policy/identity_events.h"
+#include "plugin/identity/call_identity.h"
+#include "plugin/identity/identity_events.h"
 
 namespace riffle::identity {
 

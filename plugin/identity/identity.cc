@@ -1,4 +1,4 @@
-#include "plugin/policy/identity.h"
+#include "plugin/identity/identity.h"
 
 #include <atomic>
 #include <string>

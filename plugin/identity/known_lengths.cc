@@ -1,4 +1,4 @@
-#include "plugin/policy/known_lengths.h"
+#include "plugin/identity/known_lengths.h"
 
 #include <map>
 #include <mutex>

@@ -30,7 +30,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "plugin/policy/call_identity.h"
+#include "plugin/identity/call_identity.h"
 
 namespace riffle {
 

@@ -1,4 +1,4 @@
-#include "plugin/policy/identity_queue.h"
+#include "plugin/identity/identity_queue.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "plugin/policy/layout.h"
+#include "plugin/identity/layout.h"
 
 #include <algorithm>
 
