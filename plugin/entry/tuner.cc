@@ -1,4 +1,4 @@
-// TUNER: every version on the decision of policy/tuner.h. It always returns success, because NCCL
+// TUNER: every version on the decision of tuner/tuner.h. It always returns success, because NCCL
 // fails the communicator or the collective otherwise: what goes wrong here means "no opinion".
 //
 // v1 and v2 name algorithm and protocol outright, v3 on bend NCCL's cost table. The channel count
@@ -15,7 +15,7 @@
 #include "plugin/identity/known_lengths.h"
 #include "plugin/policy/agreement.h"
 #include "plugin/policy/collective_count.h"
-#include "plugin/policy/tuner.h"
+#include "plugin/tuner/tuner.h"
 
 namespace riffle::entry::tuner {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "plugin/config/config.h"
-#include "plugin/policy/tuner.h"
+#include "plugin/tuner/tuner.h"
 
 namespace riffle {
 

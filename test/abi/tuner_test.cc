@@ -1,5 +1,5 @@
 // The tuner's decision, alone and through the tables of all versions.
-#include "plugin/policy/tuner.h"
+#include "plugin/tuner/tuner.h"
 
 #include <gtest/gtest.h>
 

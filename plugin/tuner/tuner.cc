@@ -1,4 +1,4 @@
-#include "plugin/policy/tuner.h"
+#include "plugin/tuner/tuner.h"
 
 #include <array>
 
