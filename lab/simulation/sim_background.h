@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/collective/background.h"
+#include "plugin/collective/base/background.h"
 #include "plugin/transport/sim/sim_network.h"
 
 namespace riffle::sim {

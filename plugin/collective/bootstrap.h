@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/collective/control_channel.h"
+#include "plugin/collective/base/control_channel.h"
 #include "plugin/collective/messages.h"
 #include "topology/plan/group_plan.h"
 

@@ -5,12 +5,12 @@
 #include <condition_variable>
 #include <utility>
 
+#include "plugin/collective/base/agreement.h"
 #include "plugin/collective/decision.h"
 #include "plugin/config/config.h"
 #include "plugin/config/fault_log.h"
 #include "plugin/config/log.h"
 #include "plugin/identity/identity.h"
-#include "plugin/policy/agreement.h"
 #include "topology/base/check.h"
 #include "topology/base/time.h"
 

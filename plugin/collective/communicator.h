@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/collective/background_thread.h"
+#include "plugin/collective/base/background_thread.h"
 #include "plugin/collective/coll_service.h"
 #include "plugin/collective/kept_inputs.h"
 #include "plugin/collective/recording.h"

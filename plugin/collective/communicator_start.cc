@@ -5,14 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "plugin/collective/base/collective_count.h"
+#include "plugin/collective/base/node_lock.h"
 #include "plugin/collective/communicator.h"
 #include "plugin/collective/decision.h"
 #include "plugin/collective/live_network.h"
 #include "plugin/collective/sparse_choice.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
-#include "plugin/policy/collective_count.h"
-#include "plugin/policy/node_lock.h"
 #include "plugin/transport/tcp/stream_set.h"
 #include "topology/base/time.h"
 

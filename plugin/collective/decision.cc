@@ -6,11 +6,11 @@
 #include <array>
 #include <utility>
 
+#include "plugin/collective/base/agreement.h"
 #include "plugin/collective/live_network.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/identity/identity.h"
-#include "plugin/policy/agreement.h"
 #include "plugin/transport/device/device.h"
 #include "plugin/version.h"
 #include "topology/fabric/fabric_file.h"

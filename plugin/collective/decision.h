@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "plugin/collective/base/plan_basis.h"
+#include "plugin/collective/base/sync_mode.h"
 #include "plugin/collective/messages.h"
-#include "plugin/collective/plan_basis.h"
-#include "plugin/policy/sync_mode.h"
 #include "topology/fabric/fabric.h"
 #include "topology/fabric/racks_file.h"
 #include "topology/plan/planner.h"
@@ -19,7 +19,8 @@
 namespace riffle {
 
 // This node's report. `rank` is its place in the communicator, `device` its network device, `job`
-// the key under which the processes of this node published their knobs (policy/agreement.h).
+// the key under which the processes of this node published their knobs
+// (collective/base/agreement.h).
 NodeReport own_report(int rank, int device, const std::string& job);
 
 // What keeps these nodes from working together (another version, other knobs, a node's own

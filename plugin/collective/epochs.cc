@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugin/collective/byte_io.h"
+#include "plugin/collective/base/byte_io.h"
 #include "topology/base/check.h"
 
 namespace riffle {

@@ -17,11 +17,11 @@
 #include <string>
 #include <vector>
 
-#include "plugin/collective/background.h"
-#include "plugin/collective/control_channel.h"
+#include "plugin/collective/base/background.h"
+#include "plugin/collective/base/control_channel.h"
+#include "plugin/collective/base/plan_basis.h"
 #include "plugin/collective/engine.h"
 #include "plugin/collective/epoch_event.h"
-#include "plugin/collective/plan_basis.h"
 #include "plugin/collective/plan_switch.h"
 #include "plugin/collective/slow_nodes.h"
 #include "plugin/collective/sync_agreement.h"

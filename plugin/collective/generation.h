@@ -12,11 +12,11 @@
 #include <memory>
 #include <vector>
 
+#include "plugin/collective/base/slot_memory.h"
 #include "plugin/collective/chunk.h"
 #include "plugin/collective/flow.h"
 #include "plugin/collective/operation.h"
 #include "plugin/collective/program.h"
-#include "plugin/collective/slot_memory.h"
 #include "plugin/telemetry/comm_counters.h"
 #include "topology/plan/group_plan.h"
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "plugin/collective/slot_memory.h"
+#include "plugin/collective/base/slot_memory.h"
 #include "topology/base/status.h"
 
 namespace riffle {

@@ -1,6 +1,6 @@
 #include "plugin/collective/messages.h"
 
-#include "plugin/collective/byte_io.h"
+#include "plugin/collective/base/byte_io.h"
 
 namespace riffle {
 namespace {

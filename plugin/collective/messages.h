@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/collective/machine_speed.h"
+#include "plugin/collective/base/machine_speed.h"
 #include "topology/base/status.h"
 
 namespace riffle {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "plugin/policy/sync_mode.h"
+#include "plugin/collective/base/sync_mode.h"
 #include "topology/plan/group_plan.h"
 
 namespace riffle {

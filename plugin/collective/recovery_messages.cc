@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "plugin/collective/byte_io.h"
+#include "plugin/collective/base/byte_io.h"
 
 namespace riffle {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "plugin/collective/plan_basis.h"
-#include "plugin/collective/sync_party.h"
+#include "plugin/collective/base/plan_basis.h"
+#include "plugin/collective/base/sync_party.h"
 #include "topology/base/status.h"
 
 namespace riffle {

@@ -43,10 +43,10 @@
 #include <string>
 #include <vector>
 
+#include "plugin/collective/base/sync_party.h"
 #include "plugin/collective/relaxed/rules/gradient_rules.h"
 #include "plugin/collective/relaxed_run.h"
 #include "plugin/collective/sparse_runner.h"
-#include "plugin/collective/sync_party.h"
 #include "plugin/identity/call_identity.h"
 #include "plugin/identity/layout.h"
 #include "plugin/telemetry/comm_record.h"

@@ -19,13 +19,13 @@
 #include <memory>
 #include <vector>
 
+#include "plugin/collective/base/slot_memory.h"
+#include "plugin/collective/base/sync_mode.h"
+#include "plugin/collective/base/sync_party.h"
 #include "plugin/collective/operation.h"
 #include "plugin/collective/relaxed/rules/shadow_rule.h"
-#include "plugin/collective/slot_memory.h"
 #include "plugin/collective/sparse_run.h"
-#include "plugin/collective/sync_party.h"
 #include "plugin/identity/layout.h"
-#include "plugin/policy/sync_mode.h"
 
 namespace riffle {
 

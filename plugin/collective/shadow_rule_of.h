@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "plugin/collective/base/shadow_settings.h"
 #include "plugin/collective/relaxed/rules/shadow_rule.h"
-#include "plugin/policy/shadow_settings.h"
 
 namespace riffle {
 

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "plugin/collective/machine_speed.h"
-#include "plugin/collective/sync_party.h"
+#include "plugin/collective/base/machine_speed.h"
+#include "plugin/collective/base/sync_mode.h"
+#include "plugin/collective/base/sync_party.h"
 #include "plugin/identity/layout.h"
-#include "plugin/policy/sync_mode.h"
 #include "sparse/predict.h"
 #include "topology/fabric/fabric.h"
 #include "topology/plan/group_plan.h"

@@ -13,10 +13,10 @@
 #include <span>
 #include <vector>
 
+#include "plugin/collective/base/sync_mode.h"
+#include "plugin/collective/base/sync_party.h"
 #include "plugin/collective/sparse_segment.h"
-#include "plugin/collective/sync_party.h"
 #include "plugin/identity/layout.h"
-#include "plugin/policy/sync_mode.h"
 
 namespace riffle {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "plugin/collective/byte_io.h"
+#include "plugin/collective/base/byte_io.h"
 #include "plugin/collective/survivors_term.h"
 #include "plugin/config/log.h"
 #include "plugin/kernels/rescale.h"

@@ -41,8 +41,8 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/collective/background.h"
-#include "plugin/collective/control_channel.h"
+#include "plugin/collective/base/background.h"
+#include "plugin/collective/base/control_channel.h"
 #include "plugin/collective/engine.h"
 #include "plugin/collective/epochs.h"
 #include "plugin/collective/member_mesh.h"

@@ -2,8 +2,8 @@
 
 #include <memory>
 
+#include "plugin/collective/base/agreement.h"
 #include "plugin/config/log.h"
-#include "plugin/policy/agreement.h"
 #include "plugin/transport/device/device.h"
 
 namespace riffle::entry {

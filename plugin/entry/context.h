@@ -10,7 +10,7 @@
 namespace riffle::entry {
 
 // NET up to v10, once per process: takes the logger, finds the devices and publishes the knobs of
-// this process for its neighbours on the node (policy/agreement.h).
+// this process for its neighbours on the node (collective/base/agreement.h).
 Status start_process(abi::LogFn log);
 
 // NET v11 on, once per communicator. On failure no context is left behind: NCCL 2.28 may free it.

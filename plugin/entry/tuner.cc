@@ -10,11 +10,11 @@
 #include <memory>
 
 #include "plugin/abi/constants.h"
+#include "plugin/collective/base/agreement.h"
+#include "plugin/collective/base/collective_count.h"
 #include "plugin/config/log.h"
 #include "plugin/entry/border.h"
 #include "plugin/identity/known_lengths.h"
-#include "plugin/policy/agreement.h"
-#include "plugin/policy/collective_count.h"
 #include "plugin/tuner/tuner.h"
 
 namespace riffle::entry::tuner {

@@ -3,9 +3,9 @@
 #include <atomic>
 #include <string>
 
+#include "plugin/collective/base/sync_mode.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
-#include "plugin/policy/sync_mode.h"
 
 namespace riffle::identity {
 namespace {

@@ -3,8 +3,8 @@
 #include <array>
 
 #include "plugin/abi/constants.h"
+#include "plugin/collective/base/sync_mode.h"
 #include "plugin/config/config.h"
-#include "plugin/policy/sync_mode.h"
 
 namespace riffle {
 namespace {

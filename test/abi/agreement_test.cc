@@ -1,5 +1,5 @@
 // Knobs published on a node: found by others, refused when different, gone with their process.
-#include "plugin/policy/agreement.h"
+#include "plugin/collective/base/agreement.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include <functional>
 #include <string>
 
-#include "plugin/policy/live_file.h"
+#include "plugin/collective/base/live_file.h"
 
 namespace riffle::agreement {
 namespace {

@@ -18,7 +18,7 @@
 #include "lab/cluster/agent.h"
 #include "lab/cluster/command.h"
 #include "lab/cluster/network.h"
-#include "plugin/policy/node_lock.h"
+#include "plugin/collective/base/node_lock.h"
 #include "topology/fabric/fabric_file.h"
 
 namespace riffle::cluster {

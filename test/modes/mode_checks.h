@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "plugin/collective/base/sync_mode.h"
 #include "plugin/collective/sparse_segment.h"
 #include "plugin/collective/survivors.h"
-#include "plugin/policy/sync_mode.h"
 #include "test/modes/expectations.h"
 #include "test/modes/job_call.h"
 

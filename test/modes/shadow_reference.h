@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/policy/shadow_settings.h"
+#include "plugin/collective/base/shadow_settings.h"
 
 namespace riffle::testing {
 

@@ -1,4 +1,4 @@
-#include "plugin/collective/background_thread.h"
+#include "plugin/collective/base/background_thread.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // The lock on a machine's network: one holder at a time, also within a process; it ends with its
 // process and is shared by the nodes of one communicator.
-#include "plugin/policy/node_lock.h"
+#include "plugin/collective/base/node_lock.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 
 #include <filesystem>
 
-#include "plugin/policy/live_file.h"
+#include "plugin/collective/base/live_file.h"
 
 namespace riffle {
 namespace {

@@ -11,7 +11,7 @@
 #include <random>
 
 #include "lab/memory/memory_network.h"
-#include "plugin/collective/control_channel.h"
+#include "plugin/collective/base/control_channel.h"
 #include "plugin/collective/engine.h"
 #include "test/sanitized.h"
 #include "test/unit/random_plans.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include "plugin/collective/byte_io.h"
+#include "plugin/collective/base/byte_io.h"
 #include "test/unit/regroup_world.h"
 
 namespace riffle {

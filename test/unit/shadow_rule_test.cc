@@ -1,6 +1,6 @@
-// plugin/collective/relaxed/rules/shadow_rule.h and plugin/policy/shadow_settings.h: what holds
-// whatever goes wrong between rounds, and what the page of policies says of the rules' speed. Whole
-// jobs follow the rules' recursions in relaxed_calls_test.
+// plugin/collective/relaxed/rules/shadow_rule.h and plugin/collective/base/shadow_settings.h: what
+// holds whatever goes wrong between rounds, and what the page of policies says of the rules' speed.
+// Whole jobs follow the rules' recursions in relaxed_calls_test.
 #include "plugin/collective/relaxed/rules/shadow_rule.h"
 
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <random>
 #include <vector>
 
+#include "plugin/collective/base/shadow_settings.h"
 #include "plugin/collective/shadow_rule_of.h"
-#include "plugin/policy/shadow_settings.h"
 #include "topology/plan/patterns/contraction.h"
 
 namespace riffle::rules {

@@ -1,5 +1,5 @@
 // Which mode RIFFLE_SYNC gets, and what it is refused for.
-#include "plugin/policy/sync_mode.h"
+#include "plugin/collective/base/sync_mode.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "tools/bench/options.h"
 
-#include "plugin/policy/sync_mode.h"
+#include "plugin/collective/base/sync_mode.h"
 
 namespace riffle::tools {
 

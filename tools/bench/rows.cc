@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "bench/harness/report.h"
-#include "plugin/policy/sync_mode.h"
+#include "plugin/collective/base/sync_mode.h"
 
 namespace riffle::tools {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/policy/shadow_settings.h"
+#include "plugin/collective/base/shadow_settings.h"
 #include "tools/terminal.h"
 #include "topology/fabric/fabric.h"
 #include "topology/plan/patterns/patterns.h"

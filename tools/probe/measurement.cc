@@ -9,10 +9,10 @@
 #include <mutex>
 #include <utility>
 
+#include "plugin/collective/base/node_lock.h"
 #include "plugin/collective/live_network.h"
 #include "plugin/collective/session.h"
 #include "plugin/config/config.h"
-#include "plugin/policy/node_lock.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/reactor/socket.h"
 #include "plugin/transport/tcp/stream_set.h"

@@ -1,4 +1,4 @@
-#include "plugin/collective/control_channel.h"
+#include "plugin/collective/base/control_channel.h"
 
 #include <algorithm>
 #include <string>

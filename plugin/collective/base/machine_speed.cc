@@ -1,4 +1,4 @@
-#include "plugin/collective/machine_speed.h"
+#include "plugin/collective/base/machine_speed.h"
 
 #include <poll.h>
 #include <sys/socket.h>

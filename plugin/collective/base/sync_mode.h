@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-#include "plugin/policy/shadow_settings.h"
+#include "plugin/collective/base/shadow_settings.h"
 #include "sparse/residual.h"
 
 namespace riffle {

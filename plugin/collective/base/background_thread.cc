@@ -1,4 +1,4 @@
-#include "plugin/collective/background_thread.h"
+#include "plugin/collective/base/background_thread.h"
 
 #include <pthread.h>
 #include <signal.h>

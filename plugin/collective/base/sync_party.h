@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/policy/sync_mode.h"
+#include "plugin/collective/base/sync_mode.h"
 #include "topology/base/status.h"
 
 namespace riffle {

@@ -1,4 +1,4 @@
-#include "plugin/collective/slot_memory.h"
+#include "plugin/collective/base/slot_memory.h"
 
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-#include "plugin/policy/node_lock.h"
+#include "plugin/collective/base/node_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -7,8 +7,8 @@
 
 #include <cerrno>
 
+#include "plugin/collective/base/live_file.h"
 #include "plugin/config/log.h"
-#include "plugin/policy/live_file.h"
 
 namespace riffle {
 namespace {

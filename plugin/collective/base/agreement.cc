@@ -1,4 +1,4 @@
-#include "plugin/policy/agreement.h"
+#include "plugin/collective/base/agreement.h"
 
 #include <unistd.h>
 
@@ -11,9 +11,9 @@
 #include <sstream>
 #include <utility>
 
+#include "plugin/collective/base/live_file.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
-#include "plugin/policy/live_file.h"
 #include "topology/base/printed.h"
 
 namespace riffle::agreement {

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "plugin/collective/background.h"
+#include "plugin/collective/base/background.h"
 #include "plugin/transport/reactor/reactor.h"
 
 namespace riffle {

@@ -1,4 +1,4 @@
-#include "plugin/policy/shadow_settings.h"
+#include "plugin/collective/base/shadow_settings.h"
 
 #include <charconv>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "plugin/policy/sync_mode.h"
+#include "plugin/collective/base/sync_mode.h"
 
 #include <algorithm>
 #include <charconv>

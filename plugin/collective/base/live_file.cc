@@ -1,4 +1,4 @@
-#include "plugin/policy/live_file.h"
+#include "plugin/collective/base/live_file.h"
 
 #include <dirent.h>
 #include <fcntl.h>
