@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "plugin/collective/operation.h"
+#include "plugin/collective/engine/operation.h"
 
 namespace riffle::sim {
 

@@ -55,7 +55,7 @@ struct Scenario {
   std::uint64_t most_linger_ns = 0;  // between the last completion and close
   bool probes = false;               // while connecting
   bool exits_on_error = false;       // a process that has an error ends at once
-  // Calls have a length that some nodes, or none, do not know (collective/lengths.h).
+  // Calls have a length that some nodes, or none, do not know (collective/engine/lengths.h).
   bool has_lengths = false;
   // Epochs, if session.epochs is on: planning, and preparing a plan, take up to this.
   std::uint64_t most_planning_ns = 0;

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/collective/engine.h"
+#include "plugin/collective/engine/engine.h"
 #include "plugin/transport/sim/sim_network.h"
 #include "topology/fabric/fabric.h"
 #include "topology/plan/group_plan.h"

@@ -17,7 +17,7 @@
 
 #include "plugin/collective/base/background_thread.h"
 #include "plugin/collective/coll_service.h"
-#include "plugin/collective/kept_inputs.h"
+#include "plugin/collective/engine/kept_inputs.h"
 #include "plugin/collective/recording.h"
 #include "plugin/collective/relaxed_calls.h"
 #include "plugin/collective/session.h"

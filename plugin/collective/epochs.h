@@ -20,7 +20,7 @@
 #include "plugin/collective/base/background.h"
 #include "plugin/collective/base/control_channel.h"
 #include "plugin/collective/base/plan_basis.h"
-#include "plugin/collective/engine.h"
+#include "plugin/collective/engine/engine.h"
 #include "plugin/collective/epoch_event.h"
 #include "plugin/collective/plan_switch.h"
 #include "plugin/collective/slow_nodes.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugin/collective/engine.h"
+#include "plugin/collective/engine/engine.h"
 
 namespace riffle {
 namespace {

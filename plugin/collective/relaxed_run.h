@@ -22,7 +22,7 @@
 #include "plugin/collective/base/slot_memory.h"
 #include "plugin/collective/base/sync_mode.h"
 #include "plugin/collective/base/sync_party.h"
-#include "plugin/collective/operation.h"
+#include "plugin/collective/engine/operation.h"
 #include "plugin/collective/relaxed/rules/shadow_rule.h"
 #include "plugin/collective/sparse_run.h"
 #include "plugin/identity/layout.h"

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "plugin/collective/bootstrap.h"
-#include "plugin/collective/engine.h"
+#include "plugin/collective/engine/engine.h"
 #include "plugin/collective/epochs.h"
 #include "plugin/collective/prober.h"
 #include "plugin/collective/sparse_runner.h"

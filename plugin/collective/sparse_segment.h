@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "plugin/collective/operation.h"
+#include "plugin/collective/engine/operation.h"
 #include "sparse/element.h"
 #include "sparse/exchange.h"
 #include "sparse/residual.h"

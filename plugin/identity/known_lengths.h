@@ -1,6 +1,6 @@
-// In which communicators all nodes know the true length of calls (collective/lengths.h), so that
-// small all-reduces are faster in group plans than in NCCL's ring or tree: what COLLNET's connect
-// finds out, and the tuner must know.
+// In which communicators all nodes know the true length of calls (collective/engine/lengths.h), so
+// that small all-reduces are faster in group plans than in NCCL's ring or tree: what COLLNET's
+// connect finds out, and the tuner must know.
 //
 // All ranks have to choose alike. Connect is over on all of them between the same two collectives
 // of the communicator, for NCCL waits for it; but only ranks that take part in it learn its

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/collective/engine.h"
+#include "plugin/collective/engine/engine.h"
 #include "plugin/kernels/types.h"
 #include "test/unit/numbers.h"
 

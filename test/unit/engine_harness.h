@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lab/memory/memory_network.h"
-#include "plugin/collective/engine.h"
+#include "plugin/collective/engine/engine.h"
 
 namespace riffle::testing {
 

@@ -1,7 +1,7 @@
 // The engine over an in-memory network that reorders every frame: exactness for all collectives,
 // types, operators, random plans, sizes and interleavings, with and without changes of the plan in
 // mid-flight. RIFFLE_TEST_SEED=n repeats one case.
-#include "plugin/collective/engine.h"
+#include "plugin/collective/engine/engine.h"
 
 #include <gtest/gtest.h>
 

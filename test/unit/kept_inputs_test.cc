@@ -1,6 +1,6 @@
 // Copies of inputs in a bounded piece of memory: never overlapping, refused when there is no room,
 // all of it free again in the end.
-#include "plugin/collective/kept_inputs.h"
+#include "plugin/collective/engine/kept_inputs.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The agreement on how much of a call is valid (lengths.h): what it costs, what it saves, and what
 // nodes in the dark do. Engines on an in-memory network that reorders every frame; random calls and
 // plans are engine_test's.
-#include "plugin/collective/lengths.h"
+#include "plugin/collective/engine/lengths.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include <random>
 
-#include "plugin/collective/program.h"
+#include "plugin/collective/engine/program.h"
 #include "test/unit/plan_executor.h"
 #include "topology/plan/loads.h"
 #include "topology/plan/planner.h"

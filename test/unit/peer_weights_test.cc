@@ -1,4 +1,4 @@
-#include "plugin/collective/peer_weights.h"
+#include "plugin/collective/engine/peer_weights.h"
 
 #include <gtest/gtest.h>
 

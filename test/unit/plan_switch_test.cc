@@ -12,7 +12,7 @@
 
 #include "lab/memory/memory_network.h"
 #include "plugin/collective/base/control_channel.h"
-#include "plugin/collective/engine.h"
+#include "plugin/collective/engine/engine.h"
 #include "test/sanitized.h"
 #include "test/unit/random_plans.h"
 

@@ -1,5 +1,5 @@
-// plugin/collective/send_window.h on a mesh that only writes down what it is given.
-#include "plugin/collective/send_window.h"
+// plugin/collective/engine/send_window.h on a mesh that only writes down what it is given.
+#include "plugin/collective/engine/send_window.h"
 
 #include <gtest/gtest.h>
 

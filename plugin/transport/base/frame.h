@@ -29,7 +29,8 @@ enum class FrameType : std::uint8_t {
   kProbe = 8,      // active probing of the network during connect (collective/probe_flows.h)
   kDone = 9,       // operations that some, or all, nodes have finished (collective/survivors.h)
   kSparse = 10,    // a message of a sparse exchange (collective/sparse_runner.h)
-  kLength = 11,    // asks, or tells, how many elements of a call are valid (collective/lengths.h)
+  kLength =
+      11,  // asks, or tells, how many elements of a call are valid (collective/engine/lengths.h)
 };
 
 // What the sender of a frame says of the link, for measuring (topology/probe/passive.h).

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "plugin/collective/base/slot_memory.h"
-#include "plugin/collective/chunk.h"
-#include "plugin/collective/flow.h"
-#include "plugin/collective/operation.h"
-#include "plugin/collective/program.h"
+#include "plugin/collective/engine/chunk.h"
+#include "plugin/collective/engine/flow.h"
+#include "plugin/collective/engine/operation.h"
+#include "plugin/collective/engine/program.h"
 #include "plugin/telemetry/comm_counters.h"
 #include "topology/plan/group_plan.h"
 

@@ -1,4 +1,4 @@
-#include "plugin/collective/send_window.h"
+#include "plugin/collective/engine/send_window.h"
 
 #include <algorithm>
 

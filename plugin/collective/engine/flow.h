@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plugin/collective/range.h"
+#include "plugin/collective/engine/range.h"
 
 namespace riffle {
 

@@ -1,4 +1,4 @@
-#include "plugin/collective/kept_inputs.h"
+#include "plugin/collective/engine/kept_inputs.h"
 
 #include <cstring>
 

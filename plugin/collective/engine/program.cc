@@ -1,4 +1,4 @@
-#include "plugin/collective/program.h"
+#include "plugin/collective/engine/program.h"
 
 #include <algorithm>
 #include <string>

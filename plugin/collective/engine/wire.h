@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "plugin/collective/operation.h"
+#include "plugin/collective/engine/operation.h"
 
 namespace riffle {
 

@@ -1,4 +1,4 @@
-#include "plugin/collective/engine.h"
+#include "plugin/collective/engine/engine.h"
 
 #include <algorithm>
 #include <cstring>

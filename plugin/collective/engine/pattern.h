@@ -5,7 +5,7 @@
 // workstations", 2009, section 3; of the direct exchange with weights: docs/algorithms.md.
 #pragma once
 
-#include "plugin/collective/chunk.h"
+#include "plugin/collective/engine/chunk.h"
 
 namespace riffle {
 

@@ -1,4 +1,4 @@
-#include "plugin/collective/lengths.h"
+#include "plugin/collective/engine/lengths.h"
 
 #include <algorithm>
 #include <string>

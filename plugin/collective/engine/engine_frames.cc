@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "plugin/collective/engine.h"
-#include "plugin/collective/wire.h"
+#include "plugin/collective/engine/engine.h"
+#include "plugin/collective/engine/wire.h"
 #include "topology/base/check.h"
 
 namespace riffle {

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "plugin/collective/operation.h"
-#include "plugin/collective/program.h"
-#include "plugin/collective/range.h"
+#include "plugin/collective/engine/operation.h"
+#include "plugin/collective/engine/program.h"
+#include "plugin/collective/engine/range.h"
 
 namespace riffle {
 

@@ -24,12 +24,12 @@
 #include <memory>
 #include <vector>
 
-#include "plugin/collective/chunk.h"
-#include "plugin/collective/generation.h"
-#include "plugin/collective/lengths.h"
-#include "plugin/collective/operation.h"
-#include "plugin/collective/pattern.h"
-#include "plugin/collective/send_window.h"
+#include "plugin/collective/engine/chunk.h"
+#include "plugin/collective/engine/generation.h"
+#include "plugin/collective/engine/lengths.h"
+#include "plugin/collective/engine/operation.h"
+#include "plugin/collective/engine/pattern.h"
+#include "plugin/collective/engine/send_window.h"
 #include "plugin/telemetry/comm_counters.h"
 #include "plugin/transport/base/mesh.h"
 

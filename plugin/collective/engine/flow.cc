@@ -1,4 +1,4 @@
-#include "plugin/collective/flow.h"
+#include "plugin/collective/engine/flow.h"
 
 #include "topology/base/check.h"
 

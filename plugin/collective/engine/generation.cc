@@ -1,13 +1,13 @@
-#include "plugin/collective/generation.h"
+#include "plugin/collective/engine/generation.h"
 
 #include <algorithm>
 #include <bit>
 #include <string>
 #include <utility>
 
-#include "plugin/collective/peer_weights.h"
-#include "plugin/collective/send_window.h"
-#include "plugin/collective/wire.h"
+#include "plugin/collective/engine/peer_weights.h"
+#include "plugin/collective/engine/send_window.h"
+#include "plugin/collective/engine/wire.h"
 
 namespace riffle {
 namespace {

@@ -3,7 +3,7 @@
 // each way.
 #include <span>
 
-#include "plugin/collective/pattern.h"
+#include "plugin/collective/engine/pattern.h"
 #include "plugin/kernels/reduce.h"
 #include "topology/base/check.h"
 

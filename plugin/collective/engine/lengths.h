@@ -22,7 +22,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plugin/collective/operation.h"
+#include "plugin/collective/engine/operation.h"
 #include "plugin/transport/base/mesh.h"
 #include "topology/base/status.h"
 

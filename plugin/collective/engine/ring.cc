@@ -7,7 +7,7 @@
 // waiting slots can close into a circle.
 #include <array>
 
-#include "plugin/collective/pattern.h"
+#include "plugin/collective/engine/pattern.h"
 #include "plugin/kernels/reduce.h"
 #include "topology/base/check.h"
 
