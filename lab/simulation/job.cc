@@ -159,7 +159,7 @@ void Job::saw_probe_frame(int from, int to, const FrameHeader& header) {
   }
 }
 
-// As production does it (plugin/collective/decision.h), without its knobs.
+// As production does it (plugin/collective/connect/decision.h), without its knobs.
 Verdict Job::decide(const std::vector<NodeReport>& reports) {
   Verdict verdict;
   for (const NodeReport& r : reports) verdict.hosts.push_back(r.host);

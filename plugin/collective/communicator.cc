@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "plugin/collective/base/agreement.h"
-#include "plugin/collective/decision.h"
+#include "plugin/collective/connect/decision.h"
 #include "plugin/config/config.h"
 #include "plugin/config/fault_log.h"
 #include "plugin/config/log.h"

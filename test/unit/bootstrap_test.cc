@@ -1,5 +1,5 @@
 // Bootstrap on the in-memory network: one outcome for all nodes, whatever goes wrong where.
-#include "plugin/collective/bootstrap.h"
+#include "plugin/collective/connect/bootstrap.h"
 
 #include <gtest/gtest.h>
 

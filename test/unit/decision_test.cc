@@ -1,5 +1,5 @@
 // Node 0's decision: when all-reduces stay with NCCL's ring, and that it is no error.
-#include "plugin/collective/decision.h"
+#include "plugin/collective/connect/decision.h"
 
 #include <gtest/gtest.h>
 

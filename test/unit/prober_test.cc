@@ -1,6 +1,6 @@
 // Probing between nodes: every round runs to its end on every node, and whatever goes wrong only
 // means that less is known.
-#include "plugin/collective/prober.h"
+#include "plugin/collective/connect/prober.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "plugin/collective/base/node_lock.h"
-#include "plugin/collective/live_network.h"
+#include "plugin/collective/connect/live_network.h"
 #include "plugin/collective/session.h"
 #include "plugin/config/config.h"
 #include "plugin/transport/reactor/reactor.h"

@@ -1,4 +1,4 @@
-#include "plugin/collective/prober.h"
+#include "plugin/collective/connect/prober.h"
 
 #include <algorithm>
 #include <map>

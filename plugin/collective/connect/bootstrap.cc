@@ -1,4 +1,4 @@
-#include "plugin/collective/bootstrap.h"
+#include "plugin/collective/connect/bootstrap.h"
 
 #include <algorithm>
 #include <utility>

@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "plugin/collective/base/control_channel.h"
-#include "plugin/collective/messages.h"
+#include "plugin/collective/connect/messages.h"
 #include "topology/plan/group_plan.h"
 
 namespace riffle {

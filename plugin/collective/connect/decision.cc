@@ -1,4 +1,4 @@
-#include "plugin/collective/decision.h"
+#include "plugin/collective/connect/decision.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "plugin/collective/base/agreement.h"
-#include "plugin/collective/live_network.h"
+#include "plugin/collective/connect/live_network.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/identity/identity.h"

@@ -19,7 +19,7 @@
 #include <optional>
 #include <vector>
 
-#include "plugin/collective/probe_messages.h"
+#include "plugin/collective/connect/probe_messages.h"
 #include "plugin/transport/base/mesh.h"
 #include "topology/probe/flow_meter.h"
 

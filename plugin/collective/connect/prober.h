@@ -24,7 +24,7 @@
 #include <memory>
 #include <vector>
 
-#include "plugin/collective/probe_flows.h"
+#include "plugin/collective/connect/probe_flows.h"
 #include "plugin/transport/base/timer_service.h"
 #include "topology/probe/survey.h"
 

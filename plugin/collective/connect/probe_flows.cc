@@ -1,4 +1,4 @@
-#include "plugin/collective/probe_flows.h"
+#include "plugin/collective/connect/probe_flows.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "plugin/collective/messages.h"
+#include "plugin/collective/connect/messages.h"
 
 #include "plugin/collective/base/byte_io.h"
 

@@ -1,4 +1,4 @@
-#include "plugin/collective/live_network.h"
+#include "plugin/collective/connect/live_network.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,7 +6,7 @@
 #include <mutex>
 #include <set>
 
-#include "plugin/collective/decision.h"
+#include "plugin/collective/connect/decision.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/transport/device/device.h"

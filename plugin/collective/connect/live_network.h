@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "plugin/collective/messages.h"
-#include "plugin/collective/prober.h"
+#include "plugin/collective/connect/messages.h"
+#include "plugin/collective/connect/prober.h"
 #include "topology/fabric/fabric.h"
 #include "topology/fabric/racks_file.h"
 

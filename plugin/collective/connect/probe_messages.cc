@@ -1,4 +1,4 @@
-#include "plugin/collective/probe_messages.h"
+#include "plugin/collective/connect/probe_messages.h"
 
 #include <algorithm>
 

@@ -11,7 +11,7 @@
 
 #include "plugin/collective/base/plan_basis.h"
 #include "plugin/collective/base/sync_mode.h"
-#include "plugin/collective/messages.h"
+#include "plugin/collective/connect/messages.h"
 #include "topology/fabric/fabric.h"
 #include "topology/fabric/racks_file.h"
 #include "topology/plan/planner.h"
