@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
+#include "plugin/collective/adapt/epoch_event.h"
 #include "plugin/collective/connect/messages.h"
-#include "plugin/collective/epoch_event.h"
 #include "plugin/telemetry/comm_record.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/tcp/tcp_mesh.h"

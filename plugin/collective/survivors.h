@@ -41,10 +41,10 @@
 #include <utility>
 #include <vector>
 
+#include "plugin/collective/adapt/epochs.h"
 #include "plugin/collective/base/background.h"
 #include "plugin/collective/base/control_channel.h"
 #include "plugin/collective/engine/engine.h"
-#include "plugin/collective/epochs.h"
 #include "plugin/collective/member_mesh.h"
 #include "plugin/collective/recovery_messages.h"
 #include "plugin/collective/regroup.h"

@@ -1,7 +1,7 @@
 // Epochs from end to end in one process: eight sessions on a network that reorders every frame,
 // whose links report made-up traffic. A neighbour takes 3/4 of one node's link and leaves again:
 // the plan follows both times, with collectives in flight, every sum stays exact, and nobody waits.
-#include "plugin/collective/epochs.h"
+#include "plugin/collective/adapt/epochs.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Changing the plan by agreement, with collectives in flight, on a network that reorders every
 // frame and with preparations that take their time: every sum stays exact, all nodes use the same
 // plan from the same chunk, and a node that cannot take the plan stops nothing.
-#include "plugin/collective/plan_switch.h"
+#include "plugin/collective/adapt/plan_switch.h"
 
 #include <gtest/gtest.h>
 

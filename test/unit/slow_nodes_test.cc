@@ -1,5 +1,5 @@
 // Who has been below RIFFLE_MIN_RATE for long enough.
-#include "plugin/collective/slow_nodes.h"
+#include "plugin/collective/adapt/slow_nodes.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "plugin/collective/sync_agreement.h"
+#include "plugin/collective/adapt/sync_agreement.h"
 
 #include <algorithm>
 #include <exception>

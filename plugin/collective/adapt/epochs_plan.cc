@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-#include "plugin/collective/epochs.h"
+#include "plugin/collective/adapt/epochs.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "topology/base/printed.h"

@@ -1,4 +1,4 @@
-#include "plugin/collective/epochs.h"
+#include "plugin/collective/adapt/epochs.h"
 
 #include <algorithm>
 #include <utility>

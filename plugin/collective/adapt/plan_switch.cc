@@ -1,4 +1,4 @@
-#include "plugin/collective/plan_switch.h"
+#include "plugin/collective/adapt/plan_switch.h"
 
 #include <algorithm>
 #include <utility>

@@ -18,10 +18,10 @@
 #include <functional>
 #include <string>
 
+#include "plugin/collective/adapt/plan_switch.h"
 #include "plugin/collective/base/background.h"
 #include "plugin/collective/base/byte_io.h"
 #include "plugin/collective/base/sync_party.h"
-#include "plugin/collective/plan_switch.h"
 
 namespace riffle {
 

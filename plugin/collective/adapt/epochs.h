@@ -17,14 +17,14 @@
 #include <string>
 #include <vector>
 
+#include "plugin/collective/adapt/epoch_event.h"
+#include "plugin/collective/adapt/plan_switch.h"
+#include "plugin/collective/adapt/slow_nodes.h"
+#include "plugin/collective/adapt/sync_agreement.h"
 #include "plugin/collective/base/background.h"
 #include "plugin/collective/base/control_channel.h"
 #include "plugin/collective/base/plan_basis.h"
 #include "plugin/collective/engine/engine.h"
-#include "plugin/collective/epoch_event.h"
-#include "plugin/collective/plan_switch.h"
-#include "plugin/collective/slow_nodes.h"
-#include "plugin/collective/sync_agreement.h"
 #include "plugin/transport/base/timer_service.h"
 #include "topology/plan/replan.h"
 #include "topology/probe/live_rates.h"
