@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lab/memory/memory_network.h"
-#include "plugin/collective/sparse_run.h"
+#include "plugin/collective/sparse/sparse_run.h"
 #include "plugin/kernels/types.h"
 
 namespace riffle::testing {

@@ -10,7 +10,7 @@
 #include "plugin/collective/communicator.h"
 #include "plugin/collective/connect/decision.h"
 #include "plugin/collective/connect/live_network.h"
-#include "plugin/collective/sparse_choice.h"
+#include "plugin/collective/sparse/sparse_choice.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/transport/tcp/stream_set.h"

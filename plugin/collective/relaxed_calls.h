@@ -46,7 +46,7 @@
 #include "plugin/collective/base/sync_party.h"
 #include "plugin/collective/relaxed/rules/gradient_rules.h"
 #include "plugin/collective/relaxed_run.h"
-#include "plugin/collective/sparse_runner.h"
+#include "plugin/collective/sparse/sparse_runner.h"
 #include "plugin/identity/call_identity.h"
 #include "plugin/identity/layout.h"
 #include "plugin/telemetry/comm_record.h"

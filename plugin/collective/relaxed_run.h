@@ -24,7 +24,7 @@
 #include "plugin/collective/base/sync_party.h"
 #include "plugin/collective/engine/operation.h"
 #include "plugin/collective/relaxed/rules/shadow_rule.h"
-#include "plugin/collective/sparse_run.h"
+#include "plugin/collective/sparse/sparse_run.h"
 #include "plugin/identity/layout.h"
 
 namespace riffle {

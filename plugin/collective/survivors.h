@@ -48,7 +48,7 @@
 #include "plugin/collective/member_mesh.h"
 #include "plugin/collective/recovery_messages.h"
 #include "plugin/collective/regroup.h"
-#include "plugin/collective/sparse_runner.h"
+#include "plugin/collective/sparse/sparse_runner.h"
 #include "plugin/telemetry/comm_record.h"
 #include "plugin/transport/base/timer_service.h"
 

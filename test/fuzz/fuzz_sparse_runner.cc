@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "lab/memory/memory_network.h"
-#include "plugin/collective/sparse_runner.h"
+#include "plugin/collective/sparse/sparse_runner.h"
 #include "test/fuzz/target.h"
 #include "test/sparse_runner_setup.h"
 

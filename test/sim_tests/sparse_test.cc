@@ -12,8 +12,8 @@
 #include <tuple>
 #include <vector>
 
-#include "plugin/collective/sparse_run.h"
-#include "plugin/collective/sparse_runner.h"
+#include "plugin/collective/sparse/sparse_run.h"
+#include "plugin/collective/sparse/sparse_runner.h"
 #include "plugin/kernels/types.h"
 #include "plugin/transport/sim/sim_network.h"
 #include "sparse/predict.h"

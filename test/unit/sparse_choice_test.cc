@@ -1,5 +1,5 @@
 // Whether the sparse mode runs, and in which teams: node 0's choice on fabrics of known rates.
-#include "plugin/collective/sparse_choice.h"
+#include "plugin/collective/sparse/sparse_choice.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Nodes that turn out not to be at the same call: the runner alone, without the agreement that
 // keeps that from happening.
-#include "plugin/collective/sparse_runner.h"
+#include "plugin/collective/sparse/sparse_runner.h"
 
 #include <gtest/gtest.h>
 

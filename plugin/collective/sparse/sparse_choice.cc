@@ -1,11 +1,11 @@
-#include "plugin/collective/sparse_choice.h"
+#include "plugin/collective/sparse/sparse_choice.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
 
-#include "plugin/collective/sparse_run.h"
+#include "plugin/collective/sparse/sparse_run.h"
 #include "plugin/kernels/types.h"
 #include "topology/base/printed.h"
 #include "topology/plan/planner.h"

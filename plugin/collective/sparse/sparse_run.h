@@ -15,7 +15,7 @@
 
 #include "plugin/collective/base/sync_mode.h"
 #include "plugin/collective/base/sync_party.h"
-#include "plugin/collective/sparse_segment.h"
+#include "plugin/collective/sparse/sparse_segment.h"
 #include "plugin/identity/layout.h"
 
 namespace riffle {

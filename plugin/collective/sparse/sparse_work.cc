@@ -1,4 +1,4 @@
-#include "plugin/collective/sparse_work.h"
+#include "plugin/collective/sparse/sparse_work.h"
 
 #include "topology/base/printed.h"
 

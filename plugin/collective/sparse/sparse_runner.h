@@ -40,8 +40,8 @@
 #include <memory>
 #include <vector>
 
-#include "plugin/collective/sparse_segment.h"
-#include "plugin/collective/sparse_work.h"
+#include "plugin/collective/sparse/sparse_segment.h"
+#include "plugin/collective/sparse/sparse_work.h"
 #include "plugin/telemetry/comm_counters.h"
 #include "plugin/transport/base/mesh.h"
 

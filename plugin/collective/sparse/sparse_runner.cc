@@ -1,5 +1,5 @@
 // The life of a segment: submitted, started, one round or two, done. Its frames: sparse_frames.cc.
-#include "plugin/collective/sparse_runner.h"
+#include "plugin/collective/sparse/sparse_runner.h"
 
 #include <algorithm>
 #include <string>

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string>
 
-#include "plugin/collective/sparse_runner.h"
+#include "plugin/collective/sparse/sparse_runner.h"
 #include "plugin/kernels/float_environment.h"
 #include "topology/base/check.h"
 

@@ -1,10 +1,10 @@
-#include "plugin/collective/sparse_run.h"
+#include "plugin/collective/sparse/sparse_run.h"
 
 #include <algorithm>
 #include <bit>
 #include <string>
 
-#include "plugin/collective/sparse_runner.h"
+#include "plugin/collective/sparse/sparse_runner.h"
 #include "plugin/kernels/convert.h"
 #include "plugin/kernels/types.h"
 
