@@ -24,9 +24,9 @@
 #include "plugin/collective/adapt/epochs.h"
 #include "plugin/collective/connect/bootstrap.h"
 #include "plugin/collective/connect/prober.h"
+#include "plugin/collective/elastic/survivors.h"
 #include "plugin/collective/engine/engine.h"
 #include "plugin/collective/sparse/sparse_runner.h"
-#include "plugin/collective/survivors.h"
 #include "plugin/transport/base/timer_service.h"
 
 namespace riffle {

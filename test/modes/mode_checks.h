@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "plugin/collective/base/sync_mode.h"
+#include "plugin/collective/elastic/survivors.h"
 #include "plugin/collective/sparse/sparse_segment.h"
-#include "plugin/collective/survivors.h"
 #include "test/modes/expectations.h"
 #include "test/modes/job_call.h"
 

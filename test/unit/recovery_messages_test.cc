@@ -1,5 +1,5 @@
 // What survivors tell each other: there and back, mangled, and what follows from it.
-#include "plugin/collective/recovery_messages.h"
+#include "plugin/collective/elastic/recovery_messages.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // that die, links that are missing between some only, nodes that say goodbye; messages delayed at
 // random, in order between two nodes and in any order between others. Never two sides go on, nobody
 // waits for ever.
-#include "plugin/collective/regroup.h"
+#include "plugin/collective/elastic/regroup.h"
 #include "test/sanitized.h"
 
 #include <gtest/gtest.h>

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/collective/regroup.h"
+#include "plugin/collective/elastic/regroup.h"
 
 namespace riffle::testing {
 

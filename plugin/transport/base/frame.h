@@ -26,8 +26,8 @@ enum class FrameType : std::uint8_t {
   kCredit = 5,     // only the credit fields mean something
   kPosted = 6,     // NET: a receive was posted (tag, capacity)
   kFault = 7,      // a node was lost or failed; payload: a sentence naming it
-  kProbe = 8,    // active probing of the network during connect (collective/connect/probe_flows.h)
-  kDone = 9,     // operations that some, or all, nodes have finished (collective/survivors.h)
+  kProbe = 8,  // active probing of the network during connect (collective/connect/probe_flows.h)
+  kDone = 9,   // operations that some, or all, nodes have finished (collective/elastic/survivors.h)
   kSparse = 10,  // a message of a sparse exchange (collective/sparse/sparse_runner.h)
   kLength =
       11,  // asks, or tells, how many elements of a call are valid (collective/engine/lengths.h)

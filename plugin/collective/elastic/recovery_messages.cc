@@ -1,4 +1,4 @@
-#include "plugin/collective/recovery_messages.h"
+#include "plugin/collective/elastic/recovery_messages.h"
 
 #include <algorithm>
 #include <map>

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/collective/survivors.h"
+#include "plugin/collective/elastic/survivors.h"
 
 namespace riffle {
 

@@ -1,4 +1,4 @@
-#include "plugin/collective/member_mesh.h"
+#include "plugin/collective/elastic/member_mesh.h"
 
 namespace riffle {
 namespace {

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plugin/collective/membership.h"
+#include "plugin/collective/elastic/membership.h"
 #include "plugin/transport/base/mesh.h"
 
 namespace riffle {

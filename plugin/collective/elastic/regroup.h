@@ -47,7 +47,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/collective/membership.h"
+#include "plugin/collective/elastic/membership.h"
 #include "topology/base/status.h"
 
 namespace riffle {

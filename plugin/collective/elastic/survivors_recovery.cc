@@ -1,8 +1,8 @@
 // Survivors, part 2: from one term to the next. The steps that regroup.h asks for.
 #include <algorithm>
 
-#include "plugin/collective/survivors.h"
-#include "plugin/collective/survivors_term.h"
+#include "plugin/collective/elastic/survivors.h"
+#include "plugin/collective/elastic/survivors_term.h"
 #include "topology/base/printed.h"
 #include "topology/plan/planner.h"
 

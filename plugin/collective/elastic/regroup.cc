@@ -1,4 +1,4 @@
-#include "plugin/collective/regroup.h"
+#include "plugin/collective/elastic/regroup.h"
 
 #include <algorithm>
 #include <utility>

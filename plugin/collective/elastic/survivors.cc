@@ -1,10 +1,10 @@
-#include "plugin/collective/survivors.h"
+#include "plugin/collective/elastic/survivors.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "plugin/collective/base/byte_io.h"
-#include "plugin/collective/survivors_term.h"
+#include "plugin/collective/elastic/survivors_term.h"
 #include "plugin/config/log.h"
 #include "plugin/kernels/rescale.h"
 #include "topology/base/check.h"

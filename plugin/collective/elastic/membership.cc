@@ -1,4 +1,4 @@
-#include "plugin/collective/membership.h"
+#include "plugin/collective/elastic/membership.h"
 
 #include <algorithm>
 #include <utility>

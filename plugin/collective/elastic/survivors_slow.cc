@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugin/collective/survivors.h"
-#include "plugin/collective/survivors_term.h"
+#include "plugin/collective/elastic/survivors.h"
+#include "plugin/collective/elastic/survivors_term.h"
 #include "plugin/config/log.h"
 #include "topology/base/printed.h"
 
