@@ -19,7 +19,7 @@
 #include "plugin/collective/coll_service.h"
 #include "plugin/collective/engine/kept_inputs.h"
 #include "plugin/collective/recording.h"
-#include "plugin/collective/relaxed_calls.h"
+#include "plugin/collective/relaxed/relaxed_calls.h"
 #include "plugin/collective/session.h"
 #include "plugin/identity/call_identity.h"
 #include "plugin/identity/known_lengths.h"

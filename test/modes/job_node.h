@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "plugin/collective/relaxed_calls.h"
+#include "plugin/collective/relaxed/relaxed_calls.h"
 #include "plugin/collective/session.h"
 #include "plugin/kernels/types.h"
 #include "topology/fabric/fabric.h"

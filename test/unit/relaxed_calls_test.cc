@@ -1,6 +1,6 @@
 // Relaxed modes from end to end in one process: eight nodes agree on ds_sync, average within
 // groups, keep the sums, and go back to exact sums together, whatever goes wrong on one of them.
-#include "plugin/collective/relaxed_calls.h"
+#include "plugin/collective/relaxed/relaxed_calls.h"
 #include "test/sanitized.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // The memory of a relaxed mode: what docs/policies.md says it takes, as allocated and as the kernel
 // counts it once it is in use.
-#include "plugin/collective/relaxed_run.h"
+#include "plugin/collective/relaxed/relaxed_run.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

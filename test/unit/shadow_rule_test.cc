@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "plugin/collective/base/shadow_settings.h"
-#include "plugin/collective/shadow_rule_of.h"
+#include "plugin/collective/relaxed/shadow_rule_of.h"
 #include "topology/plan/patterns/contraction.h"
 
 namespace riffle::rules {

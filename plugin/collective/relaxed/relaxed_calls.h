@@ -44,8 +44,8 @@
 #include <vector>
 
 #include "plugin/collective/base/sync_party.h"
+#include "plugin/collective/relaxed/relaxed_run.h"
 #include "plugin/collective/relaxed/rules/gradient_rules.h"
-#include "plugin/collective/relaxed_run.h"
 #include "plugin/collective/sparse/sparse_runner.h"
 #include "plugin/identity/call_identity.h"
 #include "plugin/identity/layout.h"

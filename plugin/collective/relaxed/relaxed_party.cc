@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugin/collective/relaxed_calls.h"
+#include "plugin/collective/relaxed/relaxed_calls.h"
 
 namespace riffle {
 namespace {

@@ -1,4 +1,4 @@
-#include "plugin/collective/relaxed_calls.h"
+#include "plugin/collective/relaxed/relaxed_calls.h"
 
 #include <algorithm>
 #include <utility>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugin/collective/relaxed_calls.h"
+#include "plugin/collective/relaxed/relaxed_calls.h"
 #include "plugin/config/log.h"
 #include "plugin/kernels/convert.h"
 #include "plugin/kernels/float_environment.h"

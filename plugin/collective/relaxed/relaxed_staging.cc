@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "plugin/collective/relaxed/relaxed_calls.h"
 #include "plugin/collective/relaxed/rules/gradient_rules.h"
 #include "plugin/collective/relaxed/rules/trailer.h"
-#include "plugin/collective/relaxed_calls.h"
 #include "plugin/config/log.h"
 #include "plugin/kernels/types.h"
 

@@ -1,10 +1,10 @@
-#include "plugin/collective/relaxed_run.h"
+#include "plugin/collective/relaxed/relaxed_run.h"
 
 #include <algorithm>
 #include <string>
 
 #include "plugin/collective/relaxed/rules/trailer.h"
-#include "plugin/collective/shadow_rule_of.h"
+#include "plugin/collective/relaxed/shadow_rule_of.h"
 #include "plugin/kernels/convert.h"
 #include "plugin/kernels/types.h"
 #include "topology/plan/limits.h"

@@ -1,4 +1,4 @@
-#include "plugin/collective/shadow_rule_of.h"
+#include "plugin/collective/relaxed/shadow_rule_of.h"
 
 namespace riffle {
 
