@@ -4,7 +4,7 @@
 #include <random>
 
 #include "lab/simulation/scenario.h"
-#include "test/unit/random_plans.h"
+#include "test/topology/random_plans.h"
 #include "topology/base/time.h"
 #include "topology/plan/planner.h"
 

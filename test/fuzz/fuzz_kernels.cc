@@ -4,7 +4,7 @@
 
 #include "plugin/kernels/reduce.h"
 #include "test/fuzz/target.h"
-#include "test/unit/reduce_reference.h"
+#include "test/plugin/kernels/reduce_reference.h"
 
 namespace riffle::fuzz {
 

@@ -1,0 +1,63 @@
+// The engine over an in-memory network that reorders every frame: exactness for all collectives,
+// types, operators, random plans, sizes and interleavings, with and without changes of the plan in
+// mid-flight. RIFFLE_TEST_SEED=n repeats one case.
+#include "plugin/collective/engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "test/plugin/collective/engine/engine_case.h"
+#include "test/sanitized.h"
+
+namespace riffle {
+namespace {
+
+using testing::EngineCase;
+
+// Ten thousand cases in ten parts, so that they can run in parallel; fewer where every one is slow.
+constexpr std::uint64_t kCasesPerPart = cases(1000) / (kIsSanitized ? 2 : 1);
+class EngineRandom : public ::testing::TestWithParam<int> {};
+
+TEST_P(EngineRandom, SumsExactly) {
+  if (const char* one = std::getenv("RIFFLE_TEST_SEED")) {
+    ASSERT_EQ(EngineCase(std::strtoull(one, nullptr, 10)).run(), "");
+    return;
+  }
+  for (std::uint64_t i = 0; i < kCasesPerPart; ++i) {
+    const std::uint64_t seed = GetParam() * kCasesPerPart + i;
+    ASSERT_EQ(EngineCase(seed).run(), "") << "repeat with RIFFLE_TEST_SEED=" << seed;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, EngineRandom, ::testing::Range(0, 10));
+
+class EngineSwitch : public ::testing::TestWithParam<int> {};
+
+TEST_P(EngineSwitch, PlansChangeWhileChunksAreInFlight) {
+  if (const char* one = std::getenv("RIFFLE_TEST_SEED")) {
+    ASSERT_EQ(EngineCase(std::strtoull(one, nullptr, 10), 4).run(), "");
+    return;
+  }
+  for (std::uint64_t i = 0; i < kCasesPerPart / 4; ++i) {
+    const std::uint64_t seed = 1'000'000 + GetParam() * kCasesPerPart + i;
+    ASSERT_EQ(EngineCase(seed, 4).run(), "") << "repeat with RIFFLE_TEST_SEED=" << seed;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, EngineSwitch, ::testing::Range(0, 4));
+
+class EngineLengths : public ::testing::TestWithParam<int> {};
+
+TEST_P(EngineLengths, OnlyValidElementsAreMoved) {
+  if (const char* one = std::getenv("RIFFLE_TEST_SEED")) {
+    ASSERT_EQ(EngineCase(std::strtoull(one, nullptr, 10), 2, true).run(), "");
+    return;
+  }
+  for (std::uint64_t i = 0; i < kCasesPerPart / 8; ++i) {
+    const std::uint64_t seed = 2'000'000 + GetParam() * kCasesPerPart + i;
+    ASSERT_EQ(EngineCase(seed, 2, true).run(), "") << "repeat with RIFFLE_TEST_SEED=" << seed;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, EngineLengths, ::testing::Range(0, 4));
+
+}  // namespace
+}  // namespace riffle

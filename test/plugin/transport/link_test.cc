@@ -1,0 +1,214 @@
+// One link: what a peer may send, in which portions, and what costs it the connection; how a link
+// ends.
+#include "plugin/transport/tcp/link.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <thread>
+
+#include "plugin/config/log.h"
+#include "test/plugin/transport/link_harness.h"
+
+namespace riffle {
+namespace {
+
+TEST_F(LinkTest, FramesArriveWhateverPortionsTheyComeIn) {
+  start(1);
+  std::string wire;
+  const std::vector<std::string> payloads = {
+      "", "a", std::string(70, 'b'), std::string(20'000, 'c'), "", "tail"};
+  for (const auto& p : payloads) {
+    const FrameBytes header =
+        encode({.communicator = kCommunicator, .length = static_cast<std::uint32_t>(p.size())});
+    wire.append(reinterpret_cast<const char*>(header.data()), header.size());
+    wire += p;
+  }
+  for (const std::size_t portion : {1, 63, 64, 65, 1000, 30'000}) {
+    sink_.frames.clear();
+    for (std::size_t at = 0; at < wire.size(); at += portion) {
+      write(&wire[at], std::min(portion, wire.size() - at));
+      if (portion > 1 || at < 200) reactor_->run_and_wait([] {});  // lets it read
+      if (portion == 1 && at % 64 == 0) reactor_->run_and_wait([] {});
+    }
+    EXPECT_TRUE(eventually([&] { return sink_.count() == payloads.size(); }));
+    EXPECT_EQ(sink_.frames, payloads);
+  }
+}
+
+TEST_F(LinkTest, AFrameOfAnotherCommunicatorCostsTheConnection) {
+  start(2);
+  const FrameBytes bytes = encode({.communicator = 1, .length = 0});
+  write(bytes.data(), bytes.size());
+  expect_lost("another communicator");
+}
+
+TEST_F(LinkTest, ADamagedHeaderCostsTheConnection) {
+  start(2);
+  FrameBytes bytes = encode({.communicator = kCommunicator, .length = 5});
+  bytes[20] ^= 1;
+  write(bytes.data(), bytes.size());
+  expect_lost("CRC32C");
+}
+
+TEST_F(LinkTest, AnOversizedFrameCostsTheConnection) {
+  start(1);
+  const FrameBytes bytes = encode({.communicator = kCommunicator, .length = kMaxFramePayload + 1});
+  write(bytes.data(), bytes.size());
+  expect_lost("at most 4194304");
+}
+
+TEST_F(LinkTest, ATruncatedFrameIsALostPeer) {
+  start(1);
+  write_frame({}, "whole");
+  const FrameBytes bytes = encode({.communicator = kCommunicator, .length = 100});
+  write(bytes.data(), bytes.size());
+  write("half", 4);
+  ::shutdown(far_[0].get(), SHUT_WR);
+  expect_lost("without a goodbye");
+  EXPECT_EQ(sink_.count(), 1u);
+}
+
+TEST_F(LinkTest, ADamagedPayloadIsNoticedIfAskedFor) {
+  start(1, {.payload_crc = true});
+  write_frame({.payload_crc = crc32c("good", 4)}, "good");
+  EXPECT_TRUE(eventually([&] { return sink_.count() == 1; }));
+  write_frame({.payload_crc = crc32c("good", 4)}, "bad!");
+  expect_lost("payload damaged");
+}
+
+TEST_F(LinkTest, FramesAfterAGoodbyeAreABreachOfProtocol) {
+  start(1);
+  write_frame({.type = FrameType::kGoodbye}, "");
+  write_frame({}, "surprise");
+  expect_lost("after its goodbye");
+}
+
+TEST_F(LinkTest, DepartedOnceEveryStreamSaidGoodbyeAndResetsAreNoErrorThen) {
+  start(3);
+  for (std::size_t i : {0, 2}) write_frame({.type = FrameType::kGoodbye}, "", i);
+  write_frame({}, "still here", 1);
+  EXPECT_TRUE(eventually([&] { return sink_.count() == 1; }));
+  EXPECT_FALSE(sink_.has_departed);
+  write_frame({.type = FrameType::kGoodbye}, "", 1);
+  EXPECT_TRUE(eventually([&] { return sink_.has_departed.load(); }));
+  far_.clear();  // from now on sending breaks
+  const std::vector<std::byte> payload(1000);
+  reactor_->run_and_wait([&] {
+    for (int i = 0; i < 10; ++i) link_->send({.length = 1000}, payload, 0, 0);
+  });
+  EXPECT_TRUE(eventually([&] { return sink_.sent_count.load() == 10; }));
+  EXPECT_EQ(sink_.error_now(), "");
+}
+
+TEST_F(LinkTest, CloseSendsWhatIsQueuedThenGoodbyeThenTheEnd) {
+  start(2);
+  std::vector<std::byte> payload(300, std::byte{7});
+  reactor_->run_and_wait([&] {
+    for (std::uint64_t i = 0; i < 40; ++i) link_->send({.seq = i, .length = 300}, payload, 0, 0);
+    link_->close();
+    link_.reset();
+    payload.assign(300, std::byte{0});
+  });
+  std::size_t data_frames = 0;
+  for (std::size_t stream : {0, 1}) {
+    std::vector<FrameHeader> all;
+    EXPECT_TRUE(eventually([&] {
+      const auto more = read_frames(stream, 1);
+      all.insert(all.end(), more.begin(), more.end());
+      return all.back().type == FrameType::kGoodbye;
+    }));
+    data_frames += all.size() - 1;
+    char byte;
+    EXPECT_TRUE(eventually([&] { return ::recv(far_[stream].get(), &byte, 1, 0) == 0; }));
+  }
+  EXPECT_EQ(data_frames, 40u);
+}
+
+// Warnings while it lives; the logger is the process's.
+class Warnings {
+ public:
+  Warnings() { set_logger(keep); }
+  ~Warnings() { set_logger(nullptr); }
+  static std::string all() {
+    const std::lock_guard lock(mutex());
+    return text();
+  }
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex instance;
+    return instance;
+  }
+  static std::string& text() {
+    static std::string instance;
+    return instance;
+  }
+  static void keep(int, unsigned long, const char*, int, const char*, ...);
+};
+void Warnings::keep(int, unsigned long, const char*, int, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char line[512];
+  std::vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  const std::lock_guard lock(mutex());
+  text() += std::string(line) + "\n";
+}
+
+TEST_F(LinkTest, CloseWaitsForASlowPeerAsLongAsItTakesSomething) {
+  const Warnings warnings;
+  start(1, {.drain_ns = 400'000'000});
+  constexpr std::size_t kFrames = 60;
+  reactor_->run_and_wait([&] {
+    for (std::size_t i = 0; i < kFrames; ++i) {
+      link_->send({.seq = i, .length = 64 << 10}, large_payload_, 0, 0);
+    }
+    std::exchange(link_, nullptr)->close();
+  });
+  std::size_t got = 0;
+  while (got < kFrames && !HasFailure()) {  // three times the limit in all
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    got += read_frames(0, 1).size();
+  }
+  EXPECT_EQ(Warnings::all(), "");
+}
+
+TEST_F(LinkTest, CloseGivesUpAPeerThatTakesNothingAndSaysWhatWasLost) {
+  const Warnings warnings;
+  start(1, {.drain_ns = 100'000'000});
+  reactor_->run_and_wait([&] {
+    for (std::size_t i = 0; i < 30; ++i) {
+      link_->send({.seq = i, .length = 64 << 10}, large_payload_, 0, 0);
+    }
+    std::exchange(link_, nullptr)->close();
+  });
+  EXPECT_TRUE(
+      eventually([] { return Warnings::all().find("not delivered") != std::string::npos; }));
+  EXPECT_NE(Warnings::all().find("connection to the test"), std::string::npos) << Warnings::all();
+}
+
+TEST_F(LinkTest, SilenceIsALostPeerAndHeartbeatsAreSent) {
+  start(1, {.peer_timeout_ns = 200'000'000});
+  expect_lost("no sign of life for 0.2 s");
+}
+
+// Both sides were suspended: nothing came meanwhile, and nothing can have come.
+TEST_F(LinkTest, OwnAbsenceIsNoSilenceOfThePeer) {
+  start(1, {.peer_timeout_ns = 400'000'000});
+  for (int i = 0; i < 2; ++i) {
+    reactor_->run_and_wait([] { std::this_thread::sleep_for(std::chrono::milliseconds(450)); });
+    reactor_->run_and_wait([] {});  // the turn that was late is over
+    EXPECT_EQ(sink_.error_now(), "");
+  }
+  expect_lost("no sign of life for 0.4 s");
+}
+
+TEST_F(LinkTest, AnExceptionOfTheOwnerCostsOnlyThisLink) {
+  start(1);
+  reactor_->run_and_wait([&] {
+    EXPECT_THROW(link_->send({.length = 1}, {}, 0, 0), InvariantBroken);  // a lying header
+  });
+}
+
+}  // namespace
+}  // namespace riffle
