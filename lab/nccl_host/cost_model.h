@@ -1,7 +1,7 @@
 // NCCL's predicted times for collectives between single-GPU nodes, as its tuner plugin sees them
 // (graph/tuning.cc of 2.28 and 2.30 with its constants for a PCI machine): microseconds per
 // [algorithm][protocol], -1 = not available. The recorded tables in lab/nccl_host/traces are
-// reproduced to 0.1 %; test/host_tests/cost_model_test.cc checks it.
+// reproduced to 0.1 %; test/nccl_host/cost_model_test.cc checks it.
 #pragma once
 
 #include <cstddef>

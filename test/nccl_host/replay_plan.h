@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "test/host_tests/replay_mirror.h"
-#include "test/host_tests/trace_file.h"
+#include "test/nccl_host/replay_mirror.h"
+#include "test/nccl_host/trace_file.h"
 
 namespace riffle::host {
 

@@ -1,5 +1,5 @@
 #include "lab/nccl_host/plugin_call.h"
-#include "test/host_tests/replay_player.h"
+#include "test/nccl_host/replay_player.h"
 
 namespace riffle::host {
 

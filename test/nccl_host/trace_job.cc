@@ -1,4 +1,4 @@
-#include "test/host_tests/trace_job.h"
+#include "test/nccl_host/trace_job.h"
 
 #include <algorithm>
 

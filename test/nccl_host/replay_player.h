@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "test/host_tests/replay.h"
-#include "test/host_tests/replay_mirror.h"
-#include "test/host_tests/replay_objects.h"
-#include "test/host_tests/replay_plan.h"
+#include "test/nccl_host/replay.h"
+#include "test/nccl_host/replay_mirror.h"
+#include "test/nccl_host/replay_objects.h"
+#include "test/nccl_host/replay_plan.h"
 
 namespace riffle::host {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lab/nccl_host/memory_region.h"
-#include "test/host_tests/trace_file.h"
+#include "test/nccl_host/trace_file.h"
 
 namespace riffle::host {
 

@@ -1,6 +1,6 @@
 // Every recorded run of real NCCL is played into the plugin (replay.h).
-#include "test/host_tests/plugin_under_test.h"
-#include "test/host_tests/replay.h"
+#include "test/nccl_host/plugin_under_test.h"
+#include "test/nccl_host/replay.h"
 
 namespace riffle::host {
 namespace {

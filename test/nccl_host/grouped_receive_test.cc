@@ -6,8 +6,8 @@
 #include <functional>
 #include <thread>
 
-#include "test/host_tests/plugin_under_test.h"
-#include "test/host_tests/replay_mirror.h"
+#include "test/nccl_host/plugin_under_test.h"
+#include "test/nccl_host/replay_mirror.h"
 
 namespace riffle::host {
 namespace {

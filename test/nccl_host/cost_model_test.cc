@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "lab/nccl_host/cost_model.h"
-#include "test/host_tests/trace_file.h"
+#include "test/nccl_host/trace_file.h"
 
 namespace riffle::host {
 namespace {

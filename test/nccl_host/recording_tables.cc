@@ -1,4 +1,4 @@
-#include "test/host_tests/recording_tables.h"
+#include "test/nccl_host/recording_tables.h"
 
 #include <cstdint>
 

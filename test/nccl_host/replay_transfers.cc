@@ -3,7 +3,7 @@
 
 #include "lab/nccl_host/pattern.h"
 #include "lab/nccl_host/plugin_call.h"
-#include "test/host_tests/replay_player.h"
+#include "test/nccl_host/replay_player.h"
 
 namespace riffle::host {
 

@@ -1,4 +1,4 @@
-#include "test/host_tests/replay_mirror.h"
+#include "test/nccl_host/replay_mirror.h"
 
 #include <algorithm>
 #include <chrono>

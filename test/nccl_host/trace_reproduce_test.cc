@@ -3,8 +3,8 @@
 // connections the same sequences of sizes and tags.
 #include <algorithm>
 
-#include "test/host_tests/plugin_under_test.h"
-#include "test/host_tests/trace_job.h"
+#include "test/nccl_host/plugin_under_test.h"
+#include "test/nccl_host/trace_job.h"
 
 namespace riffle::host {
 namespace {

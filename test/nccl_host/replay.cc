@@ -1,11 +1,11 @@
-#include "test/host_tests/replay.h"
+#include "test/nccl_host/replay.h"
 
 #include <algorithm>
 #include <cstring>
 #include <thread>
 
 #include "lab/nccl_host/plugin_call.h"
-#include "test/host_tests/replay_player.h"
+#include "test/nccl_host/replay_player.h"
 
 namespace riffle::host {
 

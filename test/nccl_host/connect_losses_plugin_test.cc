@@ -17,7 +17,7 @@
 
 #include "lab/cluster/cluster.h"
 #include "test/blamed_nodes.h"
-#include "test/host_tests/plugin_under_test.h"
+#include "test/nccl_host/plugin_under_test.h"
 #include "test/shared_memory.h"
 
 namespace riffle::host {

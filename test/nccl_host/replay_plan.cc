@@ -1,8 +1,8 @@
-#include "test/host_tests/replay_plan.h"
+#include "test/nccl_host/replay_plan.h"
 
 #include <set>
 
-#include "test/host_tests/replay_objects.h"
+#include "test/nccl_host/replay_objects.h"
 
 namespace riffle::host {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "lab/nccl_host/bootstrap.h"
 #include "lab/nccl_host/plugin_library.h"
-#include "test/host_tests/trace_file.h"
+#include "test/nccl_host/trace_file.h"
 
 namespace riffle::host {
 

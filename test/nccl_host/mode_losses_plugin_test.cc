@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-#include "test/host_tests/plugin_under_test.h"
+#include "test/nccl_host/plugin_under_test.h"
 #include "test/shared_memory.h"
 
 namespace riffle::host {

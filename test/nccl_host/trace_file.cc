@@ -1,4 +1,4 @@
-#include "test/host_tests/trace_file.h"
+#include "test/nccl_host/trace_file.h"
 
 #include <zlib.h>
 

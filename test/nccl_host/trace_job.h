@@ -2,8 +2,8 @@
 #pragma once
 
 #include "lab/nccl_host/communicator.h"
-#include "test/host_tests/recording_tables.h"
-#include "test/host_tests/trace_file.h"
+#include "test/nccl_host/recording_tables.h"
+#include "test/nccl_host/trace_file.h"
 
 namespace riffle::host {
 

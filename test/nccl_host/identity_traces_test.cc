@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "plugin/identity/identity_book.h"
-#include "test/host_tests/trace_file.h"
+#include "test/nccl_host/trace_file.h"
 
 namespace riffle::host {
 namespace {

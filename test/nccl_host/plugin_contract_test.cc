@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "lab/nccl_host/pattern.h"
-#include "test/host_tests/plugin_under_test.h"
+#include "test/nccl_host/plugin_under_test.h"
 
 namespace riffle::host {
 namespace {
