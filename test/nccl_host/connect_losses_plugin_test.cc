@@ -2,7 +2,7 @@
 // shipped plugin over TCP: one or two of eight, at moments from before the first connection to
 // after the last. Every survivor returns from connect in time, all with the same outcome, and a
 // message that names who was lost and nobody else; nobody hangs when it closes. (Moments are swept
-// exactly in test/sim_tests/connect_losses_test.)
+// exactly in test/simulation/connect_losses_test.)
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>

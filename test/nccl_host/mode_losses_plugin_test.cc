@@ -1,6 +1,6 @@
 // RIFFLE_ON_LOSS=continue beside relaxed and sparse modes, with the shipped plugin: eight processes
 // over TCP, of which one or two are killed or stopped in mid-step, and which end when each is
-// through, at different times. (What each call computes is test/sim_tests/mode_losses_test's to
+// through, at different times. (What each call computes is test/simulation/mode_losses_test's to
 // judge.)
 #include <signal.h>
 
