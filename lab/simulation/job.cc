@@ -41,10 +41,10 @@ SimOptions network_options(const Fabric& fabric, SimOptions options) {
 
 }  // namespace
 
-class Job::Recorder final : public EpochObserver {
+class Job::Recorder final : public ReplanObserver {
  public:
-  void on_epoch(const EpochEvent& event) override { events.push_back(event); }
-  std::vector<EpochEvent> events;
+  void on_replan(const ReplanEvent& event) override { events.push_back(event); }
+  std::vector<ReplanEvent> events;
 };
 
 class Job::Node final : private MeshSink {
@@ -144,7 +144,7 @@ Job::Job(const Fabric& fabric, const JobOptions& options)
 }
 Job::~Job() = default;
 
-const std::vector<EpochEvent>& Job::events() const { return recorder_->events; }
+const std::vector<ReplanEvent>& Job::events() const { return recorder_->events; }
 
 void Job::saw_probe_frame(int from, int to, const FrameHeader& header) {
   if (header.flags == ProbeFlows::kData) {

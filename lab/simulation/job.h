@@ -55,7 +55,7 @@ class Job {
   const ProbeTraffic& traffic() const { return traffic_; }
   const PlanBasis& basis() const { return basis_; }     // that the first plan was made on
   const PlanChoice& choice() const { return choice_; }  // the first plan
-  const std::vector<EpochEvent>& events() const;        // of all epochs so far
+  const std::vector<ReplanEvent>& events() const;        // of all epochs so far
 
  private:
   class Node;

@@ -60,9 +60,9 @@ SessionHooks Member::hooks() {
   return hooks;
 }
 
-void Member::on_epoch(const EpochEvent& event) {
-  if (event.kind == EpochEvent::Kind::kReport) return;
-  const bool is_given_up = event.kind == EpochEvent::Kind::kGivenUp;
+void Member::on_replan(const ReplanEvent& event) {
+  if (event.kind == ReplanEvent::Kind::kReport) return;
+  const bool is_given_up = event.kind == ReplanEvent::Kind::kGivenUp;
   ++(is_given_up ? plan_changes_given_up_ : plan_changes_);
   say((is_given_up ? "gives up a change of the plan: " : "changes the plan: ") + event.cause);
 }

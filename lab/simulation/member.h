@@ -15,7 +15,7 @@
 
 namespace riffle::sim {
 
-class Member final : private MeshSink, private EpochObserver {
+class Member final : private MeshSink, private ReplanObserver {
  public:
   // Broken promises of the session, in words; and what happens, for people, if it is not empty.
   using Say = std::function<void(const std::string&)>;
@@ -54,7 +54,7 @@ class Member final : private MeshSink, private EpochObserver {
   void sent(int peer, std::uint64_t cookie) override;
   void departed(int peer) override;
   void lost(int peer, const Status& why) override;
-  void on_epoch(const EpochEvent& event) override;
+  void on_replan(const ReplanEvent& event) override;
 
   SessionHooks hooks();
   SessionOptions session_options();

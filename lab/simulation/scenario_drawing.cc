@@ -230,7 +230,7 @@ class Drawing {
     EngineOptions& e = s_.session.engine;
     e.piece_bytes = 1024u << below(4);
     e.chunk_bytes = e.piece_bytes * (1 + below(8));
-    EpochOptions& epochs = s_.session.epochs;
+    ReplanOptions& epochs = s_.session.epochs;
     epochs.collectives = 1 + below(4);
     epochs.shortest_ns = one_in(2) ? 0 : spread(kMillisecond, 200 * kMillisecond);
     epochs.planned_bytes = 1 << 20;

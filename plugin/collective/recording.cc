@@ -36,13 +36,13 @@ void Recording::connected(const Status& outcome, TcpMesh* mesh) {
 
 void Recording::failed(const std::string& why) { record_->failed(why); }
 
-void Recording::on_epoch(const EpochEvent& event) {
-  if (event.kind == EpochEvent::Kind::kMode) {
+void Recording::on_replan(const ReplanEvent& event) {
+  if (event.kind == ReplanEvent::Kind::kMode) {
     const bool has_rule = event.mode == name_of(SyncMode::kShadowSync);
     record_->mode_changed({event.mode, event.first_seq, event.cause,
                            has_rule ? describe(sync_settings().shadow, size_) : std::string()});
   }
-  if (event.kind != EpochEvent::Kind::kPlanChange) return;
+  if (event.kind != ReplanEvent::Kind::kPlanChange) return;
   record_->planned({.from_chunk = event.first_seq,
                     .cause = event.cause,
                     .reason = event.reason,

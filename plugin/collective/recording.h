@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "plugin/collective/adapt/epoch_event.h"
+#include "plugin/collective/adapt/replan_event.h"
 #include "plugin/collective/connect/messages.h"
 #include "plugin/telemetry/comm_record.h"
 #include "plugin/transport/reactor/reactor.h"
@@ -19,7 +19,7 @@
 
 namespace riffle {
 
-class Recording final : public EpochObserver {
+class Recording final : public ReplanObserver {
  public:
   // Null where nothing is recorded. `comm_id` is the same on all nodes.
   static std::unique_ptr<Recording> begin(Reactor* reactor, std::uint64_t comm_id, int rank,
@@ -42,7 +42,7 @@ class Recording final : public EpochObserver {
   void failed(const std::string& why);
   void survived(const LossRecord& loss) { record_->survived(loss); }
   // Node 0: changes of the plan.
-  void on_epoch(const EpochEvent& event) override;
+  void on_replan(const ReplanEvent& event) override;
   // The last sample.
   void end();
   void flush() { record_->flush(); }

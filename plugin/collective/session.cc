@@ -43,7 +43,7 @@ void Session::start(Mesh* mesh, NodeReport report) {
   } else {
     engine_ = std::make_unique<Engine>(mesh_, options_.engine,
                                        [this](int peer, const Status& why) { lost(peer, why); });
-    epochs_ = std::make_unique<Epochs>(mesh_, control_.get(), engine_.get(), timers_,
+    epochs_ = std::make_unique<Replanner>(mesh_, control_.get(), engine_.get(), timers_,
                                        options_.background, options_.epochs, hooks_.epochs);
     if (options_.sparse) {
       sparse_ = std::make_unique<SparseRunner>(

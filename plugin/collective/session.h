@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/collective/adapt/epochs.h"
+#include "plugin/collective/adapt/replanner.h"
 #include "plugin/collective/connect/bootstrap.h"
 #include "plugin/collective/connect/prober.h"
 #include "plugin/collective/elastic/survivors.h"
@@ -33,7 +33,7 @@ namespace riffle {
 
 struct SessionOptions {
   EngineOptions engine;
-  EpochOptions epochs;
+  ReplanOptions epochs;
   SurvivorOptions survivors;
   std::optional<SparseRunner::Options> sparse;  // where the sparse mode is wanted
   Background* background = nullptr;             // needed by epochs; must outlive the session
@@ -57,7 +57,7 @@ struct SessionHooks {
   std::function<void(const Verdict&)> planned;
   // Node 0, after `planned`: what the plan was made for. Needed by epochs.
   std::function<PlanBasis()> basis;
-  EpochHooks epochs;
+  ReplanHooks epochs;
   // Every node, once: connect's outcome, the same everywhere. As BootstrapSteps::finished.
   std::function<void(Status, const std::string& aside)> connected;
   // At most once, before the operations fail: what went wrong, for people.
@@ -141,7 +141,7 @@ class Session final : private MeshSink {
   // Either survivors_, or engine_ and epochs_.
   std::unique_ptr<Survivors> survivors_;
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<Epochs> epochs_;
+  std::unique_ptr<Replanner> epochs_;
   std::unique_ptr<SparseRunner> sparse_;  // beside engine_; null unless SessionOptions::sparse
   struct Early {
     int peer;

@@ -55,8 +55,8 @@ std::string MemoryJob::run(int steps) {
   return "nothing moves";
 }
 
-void MemoryJob::Watcher::on_epoch(const EpochEvent& e) {
-  if (e.kind != EpochEvent::Kind::kMode) return;
+void MemoryJob::Watcher::on_replan(const ReplanEvent& e) {
+  if (e.kind != ReplanEvent::Kind::kMode) return;
   const bool is_sparse = e.mode == name_of(SyncMode::kSparse);  // which is no value of RIFFLE_SYNC
   const SyncMode mode = is_sparse ? SyncMode::kSparse : sync_mode_of(e.mode);
   changes_->push_back({mode, e.first_seq, e.cause});

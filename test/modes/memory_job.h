@@ -88,10 +88,10 @@ class MemoryJob {
   PlanSet plans_;
 
  private:
-  class Watcher final : public EpochObserver {
+  class Watcher final : public ReplanObserver {
    public:
     explicit Watcher(std::vector<ModeChange>* changes) : changes_(changes) {}
-    void on_epoch(const EpochEvent& e) override;
+    void on_replan(const ReplanEvent& e) override;
 
    private:
     std::vector<ModeChange>* changes_;

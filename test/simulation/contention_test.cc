@@ -44,7 +44,7 @@ void print(const char* what, const std::vector<double>& x) {
 
 int changes(const Job& job) {
   int count = 0;
-  for (const EpochEvent& e : job.events()) count += e.kind == EpochEvent::Kind::kPlanChange;
+  for (const ReplanEvent& e : job.events()) count += e.kind == ReplanEvent::Kind::kPlanChange;
   return count;
 }
 

@@ -1,4 +1,4 @@
-// Recorded machines (test/unit/machines) read and compared with what is expected beside them:
+// Recorded machines (test/topology/machines) read and compared with what is expected beside them:
 // NAME.json, NAME.nccl.xml, or for a broken file NAME.error with a part of the message.
 // RIFFLE_TEST_UPDATE=1 writes the expected outputs anew; read the difference before you commit it.
 #include <dlfcn.h>

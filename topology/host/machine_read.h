@@ -3,7 +3,7 @@
 // hwloc is loaded when first asked for (libhwloc.so.15, hwloc 2.x), never linked: nothing depends
 // on it, and it runs in the `riffle` command only. Inside a job the machine is read from sysfs: it
 // takes a few milliseconds, where hwloc takes tens and loads its own plugins (OpenCL, X11) into
-// the process. Both tell the same (test/unit/machine_test).
+// the process. Both tell the same (test/topology/machine_test).
 //
 // Recorded machines are hwloc XML exports. What hwloc does not know of a NIC (speed, driver, bond)
 // stands there as info attributes of its OS device, written by record_machine: "RiffleState" (up,

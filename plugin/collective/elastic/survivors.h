@@ -41,7 +41,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/collective/adapt/epochs.h"
+#include "plugin/collective/adapt/replanner.h"
 #include "plugin/collective/base/background.h"
 #include "plugin/collective/base/control_channel.h"
 #include "plugin/collective/elastic/member_mesh.h"
@@ -74,14 +74,14 @@ class Survivors {
   struct Options {
     SurvivorOptions survivors;
     EngineOptions engine;
-    EpochOptions epochs;
+    ReplanOptions epochs;
     std::uint64_t peer_timeout_ns = 0;
     std::optional<SparseRunner::Options> sparse;  // where the sparse mode is wanted
   };
   struct Hooks {
     std::function<void(int peer, std::uint32_t kind, std::vector<std::uint8_t>)> send;
     std::function<PlanBasis()> basis;  // node 0
-    EpochHooks epochs;
+    ReplanHooks epochs;
     std::function<std::string(int node)> name_of;
     // A loss was survived; `what`: a line for people.
     std::function<void(const LossRecord& loss, const std::string& what)> went_on;

@@ -55,8 +55,8 @@ struct Survivors::Term {
     children_done.assign(children.size(), 0);
   }
 
-  static EpochHooks hooks_of(Survivors* all) {
-    EpochHooks hooks = all->hooks_.epochs;
+  static ReplanHooks hooks_of(Survivors* all) {
+    ReplanHooks hooks = all->hooks_.epochs;
     hooks.too_slow = [all](const std::vector<SlowNode>& places) { all->too_slow(places); };
     return hooks;
   }
@@ -82,7 +82,7 @@ struct Survivors::Term {
   Engine engine;
   std::unique_ptr<SparseRunner> sparse;  // null unless it is wanted
   TermBackground background;
-  Epochs epochs;
+  Replanner epochs;
   std::vector<Early> early;  // messages before connect was over here
   std::vector<int> children;
   std::vector<std::uint64_t> children_done;  // their subtrees have all results below

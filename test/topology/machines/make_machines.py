@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the hand-made machines of this folder: hwloc 2 XML as `riffle topo --record` would.
 
-usage: test/unit/machines/make_machines.py    (writes beside itself)
+usage: test/topology/machines/make_machines.py    (writes beside itself)
 
 The shapes are those of real machines (which card sits below which bridge, what drivers tell); the
 serial facts (addresses) are invented. Expected outputs beside them are checked by machine_test.

@@ -16,8 +16,8 @@ struct Shown {
   std::int64_t peak_mbps = limit_mbps;
 };
 
-struct Epochs {
-  explicit Epochs(int nodes, std::int64_t least_kbps = kLeast) : slow(least_kbps, nodes) {}
+struct Replanner {
+  explicit Replanner(int nodes, std::int64_t least_kbps = kLeast) : slow(least_kbps, nodes) {}
   // What is believed of a node's receiving, and what it showed: the same, unless said otherwise.
   std::vector<int> next(const std::vector<std::int64_t>& mbps, const std::vector<Shown>& shown) {
     Fabric live = even_fabric(static_cast<int>(mbps.size()), 100'000);
@@ -40,7 +40,7 @@ struct Epochs {
 using Nodes = std::vector<int>;
 
 TEST(SlowNodes, ThreeEpochsInARow) {
-  Epochs e(3);
+  Replanner e(3);
   EXPECT_EQ(e.next({100, 49, 100}), Nodes());
   EXPECT_EQ(e.next({100, 49, 100}), Nodes());
   EXPECT_EQ(e.next({100, 49, 100}), Nodes{1});
@@ -52,7 +52,7 @@ TEST(SlowNodes, ThreeEpochsInARow) {
 }
 
 TEST(SlowNodes, AllAtOnceThoughNotNoticedAtOnce) {
-  Epochs e(4);
+  Replanner e(4);
   EXPECT_EQ(e.next({100, 10, 100, 100}), Nodes());
   EXPECT_EQ(e.next({100, 10, 100, 100}), Nodes());
   EXPECT_EQ(e.next({100, 10, 100, 10}), Nodes());
@@ -61,12 +61,12 @@ TEST(SlowNodes, AllAtOnceThoughNotNoticedAtOnce) {
 }
 
 TEST(SlowNodes, WhoWaversDoesNotSaveOthersForEver) {
-  Epochs e(3);
+  Replanner e(3);
   for (int epoch = 1; epoch < 6; ++epoch) {
     EXPECT_EQ(e.next({100, 10, epoch % 2 == 1 ? 10 : 100}), epoch == 4 ? Nodes{1} : Nodes())
         << epoch;
   }
-  Epochs f(4);
+  Replanner f(4);
   for (int epoch = 1; epoch < 6; ++epoch) {  // two that take turns
     EXPECT_EQ(f.next({100, 10, epoch % 2 == 1 ? 10 : 100, epoch % 2 == 0 ? 10 : 100}), Nodes());
   }
@@ -77,7 +77,7 @@ TEST(SlowNodes, WhoWaversDoesNotSaveOthersForEver) {
 
 TEST(SlowNodes, WhatIsBelievedHasToBeSeen) {
   const Shown well{100}, slow{10}, idle{0}, now_and_then{10, 0.6}, held_up{10, 1, 20};
-  Epochs e(2);
+  Replanner e(2);
   // Neither a word for it nor against it.
   EXPECT_EQ(e.next({100, 10}, {well, slow}), Nodes());
   EXPECT_EQ(e.next({100, 10}, {well, idle}), Nodes());
@@ -92,7 +92,7 @@ TEST(SlowNodes, WhatIsBelievedHasToBeSeen) {
 }
 
 TEST(SlowNodes, OffByDefault) {
-  Epochs e(2, 0);
+  Replanner e(2, 0);
   for (int i = 0; i < 9; ++i) EXPECT_EQ(e.next({100, 0}), Nodes());
 }
 

@@ -1,14 +1,14 @@
-# One executable per *_test.cc; each file tests one header. Sanitized ones take a second each to link and
+# Tests of one room lie in the folder of its name; one executable per *_test.cc, each tests one header. Sanitized ones take a second each to link and
 # long to start, so there all files are two programs, and a test of ctest is one file.
 # Those that start threads or processes: thread sanitizer has nothing to look for in the others.
 set(with_threads background_thread_test communicator_test faults_test handshake_test
   identity_threads_test link_streams_test link_test log_test
   mesh_test net_test peer_loss_test placement_test reactor_test survivors_test telemetry_test)
-file(GLOB tests CONFIGURE_DEPENDS *_test.cc)
-set_source_files_properties(fabric_test.cc PROPERTIES
+file(GLOB_RECURSE tests CONFIGURE_DEPENDS topology/*_test.cc sparse/*_test.cc plugin/*_test.cc)
+set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/topology/fabric_test.cc PROPERTIES
   COMPILE_DEFINITIONS RIFFLE_DOCS="${PROJECT_SOURCE_DIR}/docs")
-set_source_files_properties(machine_test.cc PROPERTIES
-  COMPILE_DEFINITIONS RIFFLE_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines")
+set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/topology/machine_test.cc PROPERTIES
+  COMPILE_DEFINITIONS RIFFLE_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/topology/machines")
 
 # tests_of(FILE OUT): gtest's filter for all tests of a file, which may share their suite with another's.
 function(tests_of file out)
@@ -26,9 +26,9 @@ endfunction()
 
 if(RIFFLE_SANITIZE)
   add_executable(riffle_unit_tests)
-  gtest_program(riffle_unit_tests riffle_core riffle_sparse riffle_mode_jobs)
+  gtest_program(riffle_unit_tests riffle_mode_jobs riffle_memory riffle_core riffle_sparse)
   add_executable(riffle_threads_tests)
-  gtest_program(riffle_threads_tests riffle_core)
+  gtest_program(riffle_threads_tests riffle_memory riffle_core)
 else()
   add_custom_target(riffle_unit_tests)
 endif()
@@ -51,7 +51,7 @@ foreach(file ${tests})
     set_tests_properties(${name} PROPERTIES ${properties})
   else()
     add_executable(${name} ${file})
-    gtest_program(${name} riffle_core riffle_sparse riffle_mode_jobs)
+    gtest_program(${name} riffle_mode_jobs riffle_memory riffle_core riffle_sparse)
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
     add_dependencies(riffle_unit_tests ${name})
   endif()

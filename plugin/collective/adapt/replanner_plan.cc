@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-#include "plugin/collective/adapt/epochs.h"
+#include "plugin/collective/adapt/replanner.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "topology/base/printed.h"
@@ -36,7 +36,7 @@ void trace(const Mesh& mesh, std::uint64_t epoch,
 
 // ----------------------------------------------------------------------------------------- node 0
 
-void Epochs::learn() {
+void Replanner::learn() {
   round_ns_ = mesh_->now_ns() - asked_ns_;
   std::vector<probe::PassiveReport> reports(mesh_->size());
   for (const NodeRates& r : gathered_) {
@@ -45,7 +45,7 @@ void Epochs::learn() {
   rates_->update(reports);
   trace(*mesh_, epoch_, reports);
   const Fabric live = rates_->fabric();
-  EpochEvent e = event(EpochEvent::Kind::kReport);
+  ReplanEvent e = event(ReplanEvent::Kind::kReport);
   look_for_slow(live, reports);
   e.reports = std::move(reports);
   tell(e);
@@ -76,7 +76,7 @@ void Epochs::learn() {
   if (!runs) is_planning_ = false;
 }
 
-void Epochs::look_for_slow(const Fabric& live, const std::vector<probe::PassiveReport>& reports) {
+void Replanner::look_for_slow(const Fabric& live, const std::vector<probe::PassiveReport>& reports) {
   const std::vector<int> nodes = slow_->update(live, reports);
   if (nodes.empty() || !hooks_.too_slow || anybody_left_) return;
   std::vector<SlowNode> slow;
@@ -87,7 +87,7 @@ void Epochs::look_for_slow(const Fabric& live, const std::vector<probe::PassiveR
   hooks_.too_slow(slow);
 }
 
-void Epochs::decide_on(const std::shared_ptr<Weighed>& weighed) {
+void Replanner::decide_on(const std::shared_ptr<Weighed>& weighed) {
   if (weighed->choice.plans == *plans_) return hysteresis_->confirmed(weighed->fabric);
   const bool is_between = engine_->generations() > 1;  // the last change is not over
   if (anybody_left_ || is_between || !hysteresis_->is_worth_it(*weighed)) return;
@@ -99,8 +99,8 @@ void Epochs::decide_on(const std::shared_ptr<Weighed>& weighed) {
   switch_.begin(order);
 }
 
-void Epochs::decided(const Result<std::uint64_t>& first_seq) {
-  EpochEvent e = event(first_seq ? EpochEvent::Kind::kPlanChange : EpochEvent::Kind::kGivenUp);
+void Replanner::decided(const Result<std::uint64_t>& first_seq) {
+  ReplanEvent e = event(first_seq ? ReplanEvent::Kind::kPlanChange : ReplanEvent::Kind::kGivenUp);
   e.cause = probe::describe_change(hysteresis_->planned(), weighed_->fabric);
   e.plan = weighed_->choice.plans.name;
   e.reason = weighed_->choice.reason;
@@ -128,7 +128,7 @@ void Epochs::decided(const Result<std::uint64_t>& first_seq) {
 // ------------------------------------------------------------------------------------ relaxed
 // modes
 
-void Epochs::make_agreement() {
+void Replanner::make_agreement() {
   SyncAgreement::Hooks hooks;
   hooks.send = [this](int peer, std::uint32_t kind, std::vector<std::uint8_t> message) {
     channel_->send(peer, FrameType::kControl, kind, std::move(message));
@@ -146,18 +146,18 @@ void Epochs::make_agreement() {
       hooks_.party, background_, std::move(hooks));
 }
 
-std::uint64_t Epochs::relaxed_chunk_bytes() const { return plans_->relaxed.chunk_bytes; }
+std::uint64_t Replanner::relaxed_chunk_bytes() const { return plans_->relaxed.chunk_bytes; }
 
-void Epochs::mode_changed(const ModeChange& change) {
-  EpochEvent e = event(EpochEvent::Kind::kMode);
+void Replanner::mode_changed(const ModeChange& change) {
+  ReplanEvent e = event(ReplanEvent::Kind::kMode);
   e.cause = change.cause;
   e.mode = name_of(change.mode);
   e.first_seq = change.first_call;
   tell(e);
 }
 
-EpochEvent Epochs::event(EpochEvent::Kind kind) const {
-  EpochEvent e;
+ReplanEvent Replanner::event(ReplanEvent::Kind kind) const {
+  ReplanEvent e;
   e.kind = kind;
   e.epoch = epoch_;
   e.collectives = counted_;
@@ -166,13 +166,13 @@ EpochEvent Epochs::event(EpochEvent::Kind kind) const {
   return e;
 }
 
-void Epochs::tell(const EpochEvent& event) const {
-  if (hooks_.observer != nullptr) hooks_.observer->on_epoch(event);
+void Replanner::tell(const ReplanEvent& event) const {
+  if (hooks_.observer != nullptr) hooks_.observer->on_replan(event);
 }
 
 // -------------------------------------------------------------------------------- every node again
 
-void Epochs::prepare(const PlanSwitch::Order& order, const std::function<void(Status)>& prepared) {
+void Replanner::prepare(const PlanSwitch::Order& order, const std::function<void(Status)>& prepared) {
   struct Made {
     Status status;
     std::unique_ptr<Generation> generation;
@@ -202,7 +202,7 @@ void Epochs::prepare(const PlanSwitch::Order& order, const std::function<void(St
   if (!background_->run(make, take)) prepared(system_error("no thread to prepare a plan"));
 }
 
-std::uint64_t Epochs::hold(std::uint64_t horizon_ns) {
+std::uint64_t Replanner::hold(std::uint64_t horizon_ns) {
   if (engine_->holds_reached() > std::exchange(holds_seen_, engine_->holds_reached())) {
     caution_ = std::min(caution_ * 2, 64.0);
   }

@@ -1,7 +1,7 @@
 // Epochs from end to end in one process: eight sessions on a network that reorders every frame,
 // whose links report made-up traffic. A neighbour takes 3/4 of one node's link and leaves again:
 // the plan follows both times, with collectives in flight, every sum stays exact, and nobody waits.
-#include "plugin/collective/adapt/epochs.h"
+#include "plugin/collective/adapt/replanner.h"
 
 #include <gtest/gtest.h>
 
@@ -52,17 +52,17 @@ class BusyMesh final : public ClockMesh {
   std::vector<LinkActivity> activity_;
 };
 
-class Recorder final : public EpochObserver {
+class Recorder final : public ReplanObserver {
  public:
-  void on_epoch(const EpochEvent& event) override { events.push_back(event); }
-  std::vector<EpochEvent> changes() const {
-    std::vector<EpochEvent> list;
-    for (const EpochEvent& e : events) {
-      if (e.kind == EpochEvent::Kind::kPlanChange) list.push_back(e);
+  void on_replan(const ReplanEvent& event) override { events.push_back(event); }
+  std::vector<ReplanEvent> changes() const {
+    std::vector<ReplanEvent> list;
+    for (const ReplanEvent& e : events) {
+      if (e.kind == ReplanEvent::Kind::kPlanChange) list.push_back(e);
     }
     return list;
   }
-  std::vector<EpochEvent> events;
+  std::vector<ReplanEvent> events;
 };
 
 class Cluster {
@@ -189,7 +189,7 @@ TEST(Epochs, ThePlanFollowsANeighbourThatComesAndGoes) {
 
   cluster.contended = true;
   ASSERT_EQ(cluster.run(20), "");
-  std::vector<EpochEvent> changes = cluster.recorder.changes();
+  std::vector<ReplanEvent> changes = cluster.recorder.changes();
   ASSERT_EQ(changes.size(), 1u);
   EXPECT_EQ(changes[0].cause, "node 3 now sends and receives 100 Mbit/s, was 400");
   EXPECT_LT(changes[0].time_us, 0.7 * changes[0].former_time_us);

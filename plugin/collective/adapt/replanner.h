@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/collective/adapt/epoch_event.h"
+#include "plugin/collective/adapt/replan_event.h"
 #include "plugin/collective/adapt/plan_switch.h"
 #include "plugin/collective/adapt/slow_nodes.h"
 #include "plugin/collective/adapt/sync_agreement.h"
@@ -32,7 +32,7 @@
 
 namespace riffle {
 
-struct EpochOptions {
+struct ReplanOptions {
   std::uint64_t collectives = 0;  // per epoch; 0: never
   std::uint64_t shortest_ns = 250'000'000;
   std::uint64_t planned_bytes = 32u << 20;  // the size that plans are compared at
@@ -56,10 +56,10 @@ struct SlowNode {
   int epochs = 0;  // in a row
 };
 
-struct EpochHooks {
+struct ReplanHooks {
   // Collectives so far. Node 0.
   std::function<std::uint64_t()> count;
-  EpochObserver* observer = nullptr;  // node 0; may be null
+  ReplanObserver* observer = nullptr;  // node 0; may be null
   // Every node: its calls, where a relaxed mode is wanted; must outlive the epochs. Null: none is.
   SyncParty* party = nullptr;
   // Node 0, any thread: what the relaxed modes run over on a fabric. Null: they keep what they
@@ -74,7 +74,7 @@ struct EpochHooks {
   std::function<void(const std::vector<SlowNode>&)> too_slow;
 };
 
-class Epochs {
+class Replanner {
  public:
   static constexpr std::uint32_t kAsk = 30, kRates = 31, kNetwork = 32;
   bool is_mine(std::uint32_t kind) const {
@@ -83,9 +83,9 @@ class Epochs {
   }
 
   // All of them must outlive this; `background` may be null only if options.collectives is 0.
-  Epochs(Mesh* mesh, ControlChannel* channel, Engine* engine, TimerService* timers,
-         Background* background, EpochOptions options, EpochHooks hooks);
-  ~Epochs();
+  Replanner(Mesh* mesh, ControlChannel* channel, Engine* engine, TimerService* timers,
+         Background* background, ReplanOptions options, ReplanHooks hooks);
+  ~Replanner();
 
   // Connect is over; node 0 gives what it planned on.
   void start(const PlanSet& plans, const PlanBasis& basis);
@@ -120,8 +120,8 @@ class Epochs {
   void prepare(const PlanSwitch::Order& order, const std::function<void(Status)>& prepared);
   std::uint64_t hold(std::uint64_t horizon_ns);
   void decided(const Result<std::uint64_t>& first_seq);
-  EpochEvent event(EpochEvent::Kind kind) const;
-  void tell(const EpochEvent& event) const;
+  ReplanEvent event(ReplanEvent::Kind kind) const;
+  void tell(const ReplanEvent& event) const;
   void make_agreement();
   std::uint64_t relaxed_chunk_bytes() const;
   void mode_changed(const ModeChange& change);
@@ -131,8 +131,8 @@ class Epochs {
   Engine* const engine_;
   TimerService* const timers_;
   Background* const background_;
-  EpochOptions options_;
-  const EpochHooks hooks_;
+  ReplanOptions options_;
+  const ReplanHooks hooks_;
   bool is_started_ = false, is_over_ = false;
   std::vector<int> children_;
   PlanSwitch switch_;

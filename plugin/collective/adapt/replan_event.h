@@ -1,4 +1,4 @@
-// EpochEvent: what node 0 learned and decided at the end of an epoch, for whoever keeps a record
+// ReplanEvent: what node 0 learned and decided at the end of an epoch, for whoever keeps a record
 // (log, explain record, demo). A value type; rates are link rates in kbit/s as in Fabric.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace riffle {
 
-struct EpochEvent {
+struct ReplanEvent {
   enum class Kind {
     kReport,      // rates came in; the plan stays
     kPlanChange,  // all nodes agreed on another plan
@@ -38,10 +38,10 @@ struct EpochEvent {
 };
 
 // Called on node 0's progress thread: be quick, do not block.
-class EpochObserver {
+class ReplanObserver {
  public:
-  virtual ~EpochObserver() = default;
-  virtual void on_epoch(const EpochEvent& event) = 0;
+  virtual ~ReplanObserver() = default;
+  virtual void on_replan(const ReplanEvent& event) = 0;
 };
 
 }  // namespace riffle

@@ -1,4 +1,4 @@
-#include "plugin/collective/adapt/epochs.h"
+#include "plugin/collective/adapt/replanner.h"
 
 #include <algorithm>
 #include <utility>
@@ -34,8 +34,8 @@ probe::PassiveRate get_rate(ByteReader* reader) {
 
 }  // namespace
 
-Epochs::Epochs(Mesh* mesh, ControlChannel* channel, Engine* engine, TimerService* timers,
-               Background* background, EpochOptions options, EpochHooks hooks)
+Replanner::Replanner(Mesh* mesh, ControlChannel* channel, Engine* engine, TimerService* timers,
+               Background* background, ReplanOptions options, ReplanHooks hooks)
     : mesh_(mesh),
       channel_(channel),
       engine_(engine),
@@ -67,9 +67,9 @@ Epochs::Epochs(Mesh* mesh, ControlChannel* channel, Engine* engine, TimerService
   if (hooks_.party != nullptr) make_agreement();
 }
 
-Epochs::~Epochs() { stop(); }
+Replanner::~Replanner() { stop(); }
 
-void Epochs::start(const PlanSet& plans, const PlanBasis& basis) {
+void Replanner::start(const PlanSet& plans, const PlanBasis& basis) {
   is_started_ = true;
   mark_ns_ = asked_ns_ = mesh_->now_ns();
   if (!is_root() || !is_on()) return;
@@ -83,14 +83,14 @@ void Epochs::start(const PlanSet& plans, const PlanBasis& basis) {
   tell_network(basis);
 }
 
-void Epochs::stop() {
+void Replanner::stop() {
   is_over_ = true;
   if (sync_) sync_->stop();
   if (timer_) timers_->cancel(*timer_);
   timer_.reset();
 }
 
-void Epochs::departed(int peer) {
+void Replanner::departed(int peer) {
   anybody_left_ = true;
   if (!is_on()) return;
   switch_.departed(peer);
@@ -98,7 +98,7 @@ void Epochs::departed(int peer) {
 }
 
 // Everybody has to know who is behind a limited uplink and how fast the own link is.
-void Epochs::tell_network(const PlanBasis& basis) {
+void Replanner::tell_network(const PlanBasis& basis) {
   const Fabric& fabric = basis.fabric;
   const bool has_uplinks =
       std::any_of(fabric.racks.begin(), fabric.racks.end(),
@@ -113,7 +113,7 @@ void Epochs::tell_network(const PlanBasis& basis) {
   (void)take_network(w.take());
 }
 
-Status Epochs::take_network(const std::vector<std::uint8_t>& message) {
+Status Replanner::take_network(const std::vector<std::uint8_t>& message) {
   struct Node {
     std::uint64_t rack, out_kbps, in_kbps;
   };
@@ -136,7 +136,7 @@ Status Epochs::take_network(const std::vector<std::uint8_t>& message) {
 
 // -------------------------------------------------------------------------------------- measuring
 
-void Epochs::operation_posted() {
+void Replanner::operation_posted() {
   if (!is_on()) return;
   idle_samples_ = 0;
   if (!timer_) {
@@ -156,7 +156,7 @@ void Epochs::operation_posted() {
   ask();
 }
 
-void Epochs::sample_later() {
+void Replanner::sample_later() {
   const std::uint64_t links = static_cast<std::uint64_t>(mesh_->size());
   const std::uint64_t stretch = (links + kLinksPerSample - 1) / kLinksPerSample;
   timer_ = timers_->call_at(mesh_->now_ns() + stretch * probe::RateMeter::kSampleNs, [this] {
@@ -165,7 +165,7 @@ void Epochs::sample_later() {
   });
 }
 
-void Epochs::sample() {
+void Replanner::sample() {
   const std::uint64_t now = mesh_->now_ns();
   const std::uint64_t took = now - std::exchange(sampled_ns_, now);
   bool any = false;
@@ -194,12 +194,12 @@ void Epochs::sample() {
 
 // -------------------------------------------------------------------------------------- gathering
 
-void Epochs::ask() {
+void Replanner::ask() {
   asked_ns_ = mesh_->now_ns();
   begin_gathering(epoch_ + 1);
 }
 
-void Epochs::begin_gathering(std::uint64_t epoch) {
+void Replanner::begin_gathering(std::uint64_t epoch) {
   epoch_ = epoch;
   is_gathering_ = true;
   children_missing_ = children_.size();
@@ -219,7 +219,7 @@ void Epochs::begin_gathering(std::uint64_t epoch) {
   pass_on_if_complete();
 }
 
-Status Epochs::received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
+Status Replanner::received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
   if (!is_on()) {
     // A node's connect may end a little after its parent's; its knobs are the same, so it is on.
     return is_over_ ? Status::ok() : remote_error("an epoch's message before connect is over");
@@ -261,7 +261,7 @@ Status Epochs::received(int peer, std::uint32_t kind, const std::vector<std::uin
   return Status::ok();
 }
 
-void Epochs::pass_on_if_complete() {
+void Replanner::pass_on_if_complete() {
   if (children_missing_ > 0) return;
   is_gathering_ = false;
   if (is_root()) return learn();
