@@ -112,9 +112,9 @@ void add_bench(CLI::App& app, int& exit_code) {
   CLI::App* sub =
       app.add_subcommand("bench", "All-reduce beside other libraries on an emulated cluster");
   sub->add_option("--profile", o->profile, "Name in bench/profiles, or a TOML file")->required();
-  sub->add_option(
-         "--peers", o->peers,
-         "nccl-ring, gloo, openmpi, riffle-fixed (no epochs), riffle-exact; riffle always runs")
+  sub->add_option("--peers", o->peers,
+                  "nccl-ring, gloo, openmpi, riffle-fixed (no replanning intervals), riffle-exact; "
+                  "riffle always runs")
       ->delimiter(',');
   sub->add_option("--sizes", o->sizes, "Bytes per buffer, with K, M or G")->delimiter(',');
   sub->add_option("--dtype", o->type, "Element type, nccl-tests' names")->capture_default_str();

@@ -95,8 +95,8 @@ int probe_of(const SimArguments& o) {
   options.session.engine.chunk_bytes = static_cast<std::size_t>(config().chunk_bytes);
   options.session.engine.piece_bytes = static_cast<std::size_t>(config().piece_bytes);
   options.session.engine.max_chunks = fabric->size() > kManyNodes ? kChunks / 8 : kChunks;
-  options.session.epochs.planned_bytes = o.bytes;
-  options.session.epochs.plan = plan_options(o);
+  options.session.replan.planned_bytes = o.bytes;
+  options.session.replan.plan = plan_options(o);
   sim::Job job(fabric.value(), options);
   if (const Status s = job.connect(); !s) return report(s);
   const ProbeOutcome& found = job.probed();

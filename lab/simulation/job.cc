@@ -96,8 +96,8 @@ class Job::Node final : private MeshSink {
       return job->decide(reports);
     };
     hooks.basis = [job = job_] { return job->basis_; };
-    hooks.epochs.count = [job = job_] { return job->collectives_; };
-    hooks.epochs.observer = rank_ == 0 ? job_->recorder_.get() : nullptr;
+    hooks.replan.count = [job = job_] { return job->collectives_; };
+    hooks.replan.observer = rank_ == 0 ? job_->recorder_.get() : nullptr;
     hooks.connected = [this](Status outcome, const std::string& aside) {
       outcome_ = std::move(outcome);
       if (aside.empty()) return;
@@ -173,7 +173,7 @@ Verdict Job::decide(const std::vector<NodeReport>& reports) {
   }
   basis_ = {*known, false};
   Result<PlanChoice> choice =
-      plan(*known, options_.session.epochs.planned_bytes, options_.session.epochs.plan);
+      plan(*known, options_.session.replan.planned_bytes, options_.session.replan.plan);
   if (!choice) {
     verdict.problem = choice.status().message();
     return verdict;

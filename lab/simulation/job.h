@@ -1,9 +1,10 @@
 // Job: the production sessions of all nodes on a simulated network: connect, with probing if
-// wanted, then all-reduces one after the other while epochs watch and the network changes. Numbers
-// do not travel (DryCalls), nor does what probes send; every message of the protocol does.
+// wanted, then all-reduces one after the other while replanning intervals watch and the network
+// changes. Numbers do not travel (DryCalls), nor does what probes send; every message of the
+// protocol does.
 //
-// Rates of the network count as payload rates (sim_network.h); what probing and epochs believe are
-// link rates, as in production: payload times 1514/1448.
+// Rates of the network count as payload rates (sim_network.h); what probing and replanning
+// intervals believe are link rates, as in production: payload times 1514/1448.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ namespace riffle::sim {
 
 struct JobOptions {
   SimOptions network = {.tick_ns = 0};  // 0: fits the rates
-  SessionOptions session;               // its epochs: how often; background is the job's own
-  bool probes = false;                  // else the network's rates are known, as from a file
+  SessionOptions session;  // its replanning intervals: how often; background is the job's own
+  bool probes = false;     // else the network's rates are known, as from a file
   std::vector<int> racks;  // with probes: who stands where, if that is known; empty: to be found
   std::string aside;  // not empty: why the verdict is to leave the work to NCCL; nodes then close
   std::uint64_t call_bytes = 1 << 20;
@@ -55,7 +56,7 @@ class Job {
   const ProbeTraffic& traffic() const { return traffic_; }
   const PlanBasis& basis() const { return basis_; }     // that the first plan was made on
   const PlanChoice& choice() const { return choice_; }  // the first plan
-  const std::vector<ReplanEvent>& events() const;        // of all epochs so far
+  const std::vector<ReplanEvent>& events() const;       // of all replanning intervals so far
 
  private:
   class Node;

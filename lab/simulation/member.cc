@@ -52,8 +52,8 @@ SessionHooks Member::hooks() {
   };
   hooks.decide = [this](const std::vector<NodeReport>& reports) { return decide(reports); };
   hooks.basis = [this] { return PlanBasis{link_rates(scenario_.fabric), false}; };
-  hooks.epochs.count = [this] { return next_call_; };
-  hooks.epochs.observer = this;
+  hooks.replan.count = [this] { return next_call_; };
+  hooks.replan.observer = this;
   hooks.connected = [this](const Status& outcome, const std::string&) { connected(outcome); };
   hooks.failed = [this](const std::string& why) { failed(why); };
   hooks.went_on = [this](const LossRecord&, const std::string& what) { went_on(what); };

@@ -118,7 +118,7 @@ class Play {
       case Fault::Kind::kCutRack:
         return cut_rack(f.node);
       case Fault::Kind::kNodeRate:
-        if (s_.session.epochs.least_kbps > 0) blame(f.node);  // it may be sent away
+        if (s_.session.replan.least_kbps > 0) blame(f.node);  // it may be sent away
         [[fallthrough]];
       case Fault::Kind::kRackRate:
         set_rate(f, f.factor);
@@ -250,8 +250,8 @@ class Play {
       }
       groups = std::max(groups, sum * plan.levels.size());
     }
-    // Plans that epochs change to have at most as many levels as doublings, twice.
-    if (s_.session.epochs.collectives > 0) {
+    // Plans that replanning intervals change to have at most as many levels as doublings, twice.
+    if (s_.session.replan.collectives > 0) {
       groups = std::max<std::uint64_t>(groups, s_.fabric.nodes.size() * 8);
     }
     const std::uint64_t most = e.max_chunks * groups * pieces * 4 + 64;

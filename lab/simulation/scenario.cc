@@ -81,8 +81,9 @@ std::string describe(const Scenario& s) {
       std::to_string(s.plans.lanes.size()) + " lanes, " + std::to_string(s.calls.size()) +
       " calls of up to " + std::to_string(s.outstanding) + " at once, chunks of " +
       std::to_string(e.chunk_bytes) + " in pieces of " + std::to_string(e.piece_bytes) + " bytes\n";
-  if (s.session.epochs.collectives > 0) {
-    text += "  an epoch every " + std::to_string(s.session.epochs.collectives) + " calls\n";
+  if (s.session.replan.collectives > 0) {
+    text += "  a replanning interval every " + std::to_string(s.session.replan.collectives) +
+            " calls\n";
   }
   if (s.session.survivors.is_on) {
     text += s.session.survivors.rescales ? "  goes on after losses\n"

@@ -57,7 +57,7 @@ struct Scenario {
   bool exits_on_error = false;       // a process that has an error ends at once
   // Calls have a length that some nodes, or none, do not know (collective/engine/lengths.h).
   bool has_lengths = false;
-  // Epochs, if session.epochs is on: planning, and preparing a plan, take up to this.
+  // Replanning, if session.replan is on: planning, and preparing a plan, take up to this.
   std::uint64_t most_planning_ns = 0;
   std::vector<Fault> faults;  // in order of time
 

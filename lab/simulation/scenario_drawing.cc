@@ -14,8 +14,8 @@ namespace {
 constexpr std::uint64_t kMicrosecond = 1'000;
 constexpr std::uint64_t kMillisecond = 1'000'000;
 
-// Of so many groups of eight seeds one has epochs, or probes.
-constexpr std::uint64_t kGroup = 8, kWithEpochs = 4, kWithProbes = 21;
+// Of so many groups of eight seeds one has replanning intervals, or probes.
+constexpr std::uint64_t kGroup = 8, kWithIntervals = 4, kWithProbes = 21;
 
 void scale_rates(Fabric* fabric, double factor) {
   const auto scale = [factor](std::int64_t* kbps) {
@@ -53,7 +53,7 @@ class Drawing {
     draw_plans();
     draw_calls();
     draw_faults();
-    if (s_.seed / kGroup % kWithEpochs == 2) draw_epochs();
+    if (s_.seed / kGroup % kWithIntervals == 2) draw_intervals();
     if (s_.seed / kGroup % kWithProbes == 3) draw_probes();
     return std::move(s_);
   }
@@ -83,7 +83,7 @@ class Drawing {
     f.node = static_cast<int>(below(s_.fabric.nodes.size()));
     f.when_ns =
         s_.most_start_ns + 5 * kMillisecond + below(static_cast<std::uint64_t>(run_us * 1e3));
-    f.is_in_switch = s_.session.epochs.collectives > 0 && one_in(2);
+    f.is_in_switch = s_.session.replan.collectives > 0 && one_in(2);
     if (f.is_in_switch) f.when_ns = below(50 * kMillisecond);
     s_.faults.push_back(f);
     std::sort(s_.faults.begin(), s_.faults.end(),
@@ -222,31 +222,32 @@ class Drawing {
               [](const Fault& a, const Fault& b) { return a.when_ns < b.when_ns; });
   }
   // The plan changes in mid-job: links slow enough to be measured, calls enough to fill some
-  // epochs, rates that change for longer than one, and often a fault in the middle of a change.
-  void draw_epochs() {
+  // replanning intervals, rates that change for longer than one, and often a fault in the middle of
+  // a change.
+  void draw_intervals() {
     if (s_.size() > 12) return;
     const auto rate = static_cast<double>(spread(10'000, 40'000));
     scale_rates(&s_.fabric, rate / static_cast<double>(fastest_kbps(s_.fabric)));
     EngineOptions& e = s_.session.engine;
     e.piece_bytes = 1024u << below(4);
     e.chunk_bytes = e.piece_bytes * (1 + below(8));
-    ReplanOptions& epochs = s_.session.epochs;
-    epochs.collectives = 1 + below(4);
-    epochs.shortest_ns = one_in(2) ? 0 : spread(kMillisecond, 200 * kMillisecond);
-    epochs.planned_bytes = 1 << 20;
+    ReplanOptions& replan = s_.session.replan;
+    replan.collectives = 1 + below(4);
+    replan.shortest_ns = one_in(2) ? 0 : spread(kMillisecond, 200 * kMillisecond);
+    replan.planned_bytes = 1 << 20;
     // Half of them so close ahead that nodes have to wait, and the decision matters to the chunk.
     if (one_in(2)) {
-      epochs.burst_chunks = below(4);
-      epochs.least_horizon_ns = 0;
+      replan.burst_chunks = below(4);
+      replan.least_horizon_ns = 0;
     }
-    epochs.plan.max_lanes = 1 + static_cast<int>(below(4));
+    replan.plan.max_lanes = 1 + static_cast<int>(below(4));
     s_.most_planning_ns = one_in(3) ? 0 : spread(kMillisecond, 200 * kMillisecond);
     // Nodes drift apart by as many chunks as may run, while one of them thinks.
     if (one_in(2)) e.max_chunks = 16 + static_cast<int>(below(48));
     s_.most_think_ns = one_in(3) ? spread(kMillisecond, 20 * kMillisecond)
                                  : std::min(s_.most_think_ns, kMillisecond);
     // Half of the time the plan that the planner would begin with.
-    if (one_in(2)) s_.plans = plan(s_.fabric, epochs.planned_bytes, epochs.plan)->plans;
+    if (one_in(2)) s_.plans = plan(s_.fabric, replan.planned_bytes, replan.plan)->plans;
     s_.calls.clear();
     const std::uint64_t calls = 20 + below(30);
     const auto most =

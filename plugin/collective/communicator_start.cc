@@ -85,21 +85,22 @@ SessionOptions Communicator::session_options(const SyncSettings& sync, std::uint
       sync.mode == SyncMode::kExact ? kMaxRequests : static_cast<int>(kMaxOperations);
   options.connect_timeout_ns = timeout_ns;
   options.peer_timeout_ns = static_cast<std::uint64_t>(config().peer_timeout_s) * kSecond;
-  options.epochs.collectives =
+  options.replan.collectives =
       config().deterministic ? 0 : static_cast<std::uint64_t>(config().epoch);
-  options.epochs.planned_bytes = kPlannedBytes;
-  options.epochs.plan = plan_options();
+  options.replan.planned_bytes = kPlannedBytes;
+  options.replan.plan = plan_options();
   options.survivors.is_on = config().on_loss == "continue";
   options.survivors.rescales = config().rescale;
-  options.epochs.least_kbps = static_cast<std::int64_t>(config().min_rate) * 1000;
+  options.replan.least_kbps = static_cast<std::int64_t>(config().min_rate) * 1000;
   if (config().min_rate > 0 && rank_ == 0 &&
-      (!options.survivors.is_on || options.epochs.collectives == 0)) {
+      (!options.survivors.is_on || options.replan.collectives == 0)) {
     log_warn(
-        "RIFFLE_MIN_RATE has no effect without RIFFLE_ON_LOSS=continue and epochs (RIFFLE_EPOCH "
+        "RIFFLE_MIN_RATE has no effect without RIFFLE_ON_LOSS=continue and replanning intervals "
+        "(RIFFLE_EPOCH "
         "above 0, RIFFLE_DETERMINISTIC=0)");
   }
-  options.epochs.mode = sync.mode;
-  options.epochs.warmup_steps = sync.warmup_steps;
+  options.replan.mode = sync.mode;
+  options.replan.warmup_steps = sync.warmup_steps;
   return options;
 }
 
@@ -132,18 +133,18 @@ SessionHooks Communicator::session_hooks(const SyncSettings& sync, const Session
   };
   hooks.basis = [this] { return basis_; };
   // Without our tuner nobody counts collectives, but operations are there to count.
-  hooks.epochs.count = [this] {
+  hooks.replan.count = [this] {
     const std::uint64_t collectives = counted_collectives();
     return collectives > 0 ? collectives : operations_;
   };
-  hooks.epochs.observer = recording_.get();
-  hooks.epochs.party = relaxed_.get();
-  hooks.epochs.relaxed_plans = [mode = sync.mode](const Fabric& fabric) {
+  hooks.replan.observer = recording_.get();
+  hooks.replan.party = relaxed_.get();
+  hooks.replan.relaxed_plans = [mode = sync.mode](const Fabric& fabric) {
     return relaxed_plans(fabric, mode);
   };
   // (After losses any node may be the lowest that is left.)
   if (sync.mode == SyncMode::kSparse && (rank_ == 0 || options.survivors.is_on)) {
-    hooks.epochs.sparse_order =
+    hooks.replan.sparse_order =
         [this, sync, speed = report.speed, chunk = options.engine.chunk_bytes / sizeof(float),
          mbps = sparse::measure_exchange_mbps()](const Fabric& fabric,
                                                  const PlanSet& exact) -> Result<SparseOrder> {

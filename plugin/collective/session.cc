@@ -43,8 +43,8 @@ void Session::start(Mesh* mesh, NodeReport report) {
   } else {
     engine_ = std::make_unique<Engine>(mesh_, options_.engine,
                                        [this](int peer, const Status& why) { lost(peer, why); });
-    epochs_ = std::make_unique<Replanner>(mesh_, control_.get(), engine_.get(), timers_,
-                                       options_.background, options_.epochs, hooks_.epochs);
+    replanner_ = std::make_unique<Replanner>(mesh_, control_.get(), engine_.get(), timers_,
+                                             options_.background, options_.replan, hooks_.replan);
     if (options_.sparse) {
       sparse_ = std::make_unique<SparseRunner>(
           mesh_, *options_.sparse, [this](int peer, const Status& why) { lost(peer, why); });
@@ -93,7 +93,7 @@ std::unique_ptr<Survivors> Session::make_survivors() {
     control_->send(peer, FrameType::kControl, kind, std::move(message));
   };
   hooks.basis = hooks_.basis;
-  hooks.epochs = hooks_.epochs;
+  hooks.replan = hooks_.replan;
   hooks.name_of = [this](int node) { return name_of(node); };
   hooks.went_on = hooks_.went_on;
   hooks.violation = [this](int peer, const Status& why) {
@@ -110,7 +110,7 @@ std::unique_ptr<Survivors> Session::make_survivors() {
   };
   return std::make_unique<Survivors>(
       mesh_, timers_, options_.background,
-      Survivors::Options{options_.survivors, options_.engine, options_.epochs,
+      Survivors::Options{options_.survivors, options_.engine, options_.replan,
                          options_.peer_timeout_ns, options_.sparse},
       std::move(hooks));
 }
@@ -124,9 +124,9 @@ void Session::received(int peer, std::uint32_t kind, const std::vector<std::uint
     }
     return;
   }
-  if (epochs_ && epochs_->is_mine(kind)) {
+  if (replanner_ && replanner_->is_mine(kind)) {
     if (!bootstrap_->is_over()) return;
-    if (const Status s = epochs_->received(peer, kind, message); !s) lost(peer, s);
+    if (const Status s = replanner_->received(peer, kind, message); !s) lost(peer, s);
     return;
   }
   if (kind != kFaultKind) return bootstrap_->received(peer, kind, message);
@@ -178,9 +178,9 @@ void Session::connect_is_over(Status outcome, const std::string& aside) {
   if (is_connected_ && survivors_) {
     survivors_->start(std::exchange(plans_, {}));
   } else if (is_connected_) {
-    const bool adapts = rank_ == 0 && options_.epochs.collectives > 0;
+    const bool adapts = rank_ == 0 && options_.replan.collectives > 0;
     const PlanBasis basis = adapts ? hooks_.basis() : PlanBasis();
-    epochs_->start(std::exchange(plans_, {}), basis);
+    replanner_->start(std::exchange(plans_, {}), basis);
   }
   hooks_.connected(std::move(outcome), aside);
   const auto troubles = std::exchange(after_connect_, {});
@@ -208,7 +208,7 @@ void Session::submit(Operation* operation) {
   } else {
     engine_->submit(operation);
   }
-  epochs_->operation_posted();
+  replanner_->operation_posted();
 }
 
 void Session::abort(const std::string& fault, const std::string& why) {
@@ -259,7 +259,7 @@ bool Session::end() {
     const bool unconnected = !is_connected_ && bootstrap_->is_over();
     return survivors_->end() || unconnected;
   }
-  epochs_->stop();
+  replanner_->stop();
   // A clean end says goodbye and drains; so does a failed connect, whose last messages say why.
   const bool clean = is_idle() && !engine_->has_failed() && bootstrap_->is_over();
   engine_->fail();
@@ -357,7 +357,7 @@ void Session::departed(int peer) {
     if (is_connected_) survivors_->departed(peer);
     return look_whether_needed();
   }
-  epochs_->departed(peer);
+  replanner_->departed(peer);
   if (left_.empty()) left_ = name_of(peer);
   if (is_retired()) return;
   // It has sent us all it ever will. What is running now should end by itself; if not, say so.
@@ -415,9 +415,9 @@ void Session::fail(const std::string& why) {
   // What follows from a fault before its time is up is not the cause.
   hooks_.failed(cause_.empty() ? why : cause_);
   // Calls that wait for an agreement would wait for good.
-  if (hooks_.epochs.party != nullptr) hooks_.epochs.party->drop();
+  if (hooks_.replan.party != nullptr) hooks_.replan.party->drop();
   if (survivors_) return survivors_->fail();
-  epochs_->stop();
+  replanner_->stop();
   engine_->fail();
   if (sparse_) sparse_->fail();
 }

@@ -33,10 +33,10 @@ namespace riffle {
 
 struct SessionOptions {
   EngineOptions engine;
-  ReplanOptions epochs;
+  ReplanOptions replan;
   SurvivorOptions survivors;
   std::optional<SparseRunner::Options> sparse;  // where the sparse mode is wanted
-  Background* background = nullptr;             // needed by epochs; must outlive the session
+  Background* background = nullptr;  // needed by replanning intervals; must outlive the session
   std::uint64_t connect_timeout_ns = 60'000'000'000;
   std::uint64_t peer_timeout_ns = 60'000'000'000;
 };
@@ -55,9 +55,9 @@ struct SessionHooks {
   std::function<Verdict(const std::vector<NodeReport>&)> decide;
   // Every node: it is about to install the verdict's plan.
   std::function<void(const Verdict&)> planned;
-  // Node 0, after `planned`: what the plan was made for. Needed by epochs.
+  // Node 0, after `planned`: what the plan was made for. Needed by replanning intervals.
   std::function<PlanBasis()> basis;
-  ReplanHooks epochs;
+  ReplanHooks replan;
   // Every node, once: connect's outcome, the same everywhere. As BootstrapSteps::finished.
   std::function<void(Status, const std::string& aside)> connected;
   // At most once, before the operations fail: what went wrong, for people.
@@ -138,10 +138,10 @@ class Session final : private MeshSink {
   std::unique_ptr<Bootstrap> bootstrap_;
   std::unique_ptr<Prober> prober_;
   std::vector<NodeReport> reports_;  // node 0, while it probes
-  // Either survivors_, or engine_ and epochs_.
+  // Either survivors_, or engine_ and replanner_.
   std::unique_ptr<Survivors> survivors_;
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<Replanner> epochs_;
+  std::unique_ptr<Replanner> replanner_;
   std::unique_ptr<SparseRunner> sparse_;  // beside engine_; null unless SessionOptions::sparse
   struct Early {
     int peer;

@@ -25,12 +25,12 @@ JobNode::JobNode(int own_rank, const JobSetup& setup, const PlanSet* plans)
   options.engine.piece_bytes = setup.piece_bytes;
   options.engine.chunk_bytes = setup.chunk_bytes;
   options.engine.max_operations = 64 + 2 * RelaxedRun::kMaxSegments;
-  options.epochs.collectives = 4;
-  options.epochs.shortest_ns = 0;
-  options.epochs.burst_chunks = 4;
-  options.epochs.least_horizon_ns = 1'000'000;
-  options.epochs.mode = setup.settings.mode;
-  options.epochs.warmup_steps = setup.settings.warmup_steps;
+  options.replan.collectives = 4;
+  options.replan.shortest_ns = 0;
+  options.replan.burst_chunks = 4;
+  options.replan.least_horizon_ns = 1'000'000;
+  options.replan.mode = setup.settings.mode;
+  options.replan.warmup_steps = setup.settings.warmup_steps;
   if (setup.settings.mode == SyncMode::kSparse) {
     options.sparse =
         SparseRunner::Options{.most_elements = SparseRun::most_elements(setup.chunk_bytes / 4),
@@ -43,7 +43,7 @@ JobNode::JobNode(int own_rank, const JobSetup& setup, const PlanSet* plans)
     return v;
   };
   hooks.basis = [this] { return PlanBasis{setup_.fabric(), false}; };
-  hooks.epochs.party = calls.get();
+  hooks.replan.party = calls.get();
 }
 
 void JobNode::make_session(TimerService* timers) {

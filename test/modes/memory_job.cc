@@ -15,8 +15,8 @@ MemoryJob::MemoryJob(const JobSetup& setup, std::uint64_t seed, std::vector<JobC
   for (int r = 0; r < size(); ++r) {
     nodes_.push_back(std::make_unique<Node>(r, setup_, &plans_, network_.mesh(r), clock_));
     SessionHooks& hooks = node(r).hooks;
-    hooks.epochs.count = [this] { return node(0).step; };
-    hooks.epochs.observer = r == 0 ? &watcher_ : nullptr;
+    hooks.replan.count = [this] { return node(0).step; };
+    hooks.replan.observer = r == 0 ? &watcher_ : nullptr;
     hooks.connected = [this](const Status& s, const std::string&) { connected_ += s.is_ok(); };
     hooks.failed = [this](const std::string& why) { failure = why; };
   }

@@ -129,11 +129,11 @@ void ModeJob::make_node(int r) {
   o.survivors = options_.survivors;
   o.background = &n->background;
   SessionHooks& hooks = n->job.hooks;
-  hooks.epochs.count = [n] { return n->job.posted; };
-  hooks.epochs.relaxed_plans = [mode = options_.settings.mode](const Fabric& fabric) {
+  hooks.replan.count = [n] { return n->job.posted; };
+  hooks.replan.relaxed_plans = [mode = options_.settings.mode](const Fabric& fabric) {
     return mode == SyncMode::kSparse ? RelaxedPlans() : testing::half_plans(fabric.size());
   };
-  hooks.epochs.sparse_order = [this](const Fabric& fabric, const PlanSet&) {
+  hooks.replan.sparse_order = [this](const Fabric& fabric, const PlanSet&) {
     const auto nodes = static_cast<std::uint64_t>(fabric.size());
     const std::uint64_t teams = nodes % options_.sparse_teams == 0 ? options_.sparse_teams : 1;
     return Result<SparseOrder>(

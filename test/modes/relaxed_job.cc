@@ -27,7 +27,7 @@ RelaxedJob::RelaxedJob(const Options& options)
   plans_.relaxed = groups_;
   plans_.relaxed.chunk_bytes = options_.chunk_bytes;
   for (int r = 0; r < kNodes; ++r) {
-    node(r).options.epochs.collectives = options_.epoch;
+    node(r).options.replan.collectives = options_.interval;
     node(r).on_post = [this](Operation* op) {
       if (is_over_all(op->step, op->lane)) op->step = Operation::kExact;
     };

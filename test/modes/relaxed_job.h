@@ -28,7 +28,7 @@ class RelaxedJob final : public MemoryJob {
                           .state_limit_bytes = 64 << 20,
                           .min_bytes = 4096};
     std::vector<JobCall> calls = usual_calls();
-    std::uint64_t epoch = 4;
+    std::uint64_t interval = 4;
     std::uint32_t chunk_bytes = 0;  // of the relaxed plans
   };
 

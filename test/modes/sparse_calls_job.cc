@@ -17,7 +17,7 @@ SparseCallsJob::SparseCallsJob(const Options& options)
                 options.seed, options.calls),
       options_(options) {
   for (int r = 0; r < size(); ++r) {
-    node(r).hooks.epochs.sparse_order = [this](const Fabric&, const PlanSet&) {
+    node(r).hooks.replan.sparse_order = [this](const Fabric&, const PlanSet&) {
       return Result<SparseOrder>(
           sparse_order(size(), options_.teams, options_.is_recursive, large_calls_and_small()));
     };

@@ -148,8 +148,8 @@ class ConnectJob {
       return case_.probes;
     };
     hooks.probed = [](const std::vector<NodeReport>&, const ProbeOutcome&) {};
-    hooks.epochs.count = [n] { return n->job.posted; };
-    hooks.epochs.relaxed_plans = [](const Fabric& fabric) {
+    hooks.replan.count = [n] { return n->job.posted; };
+    hooks.replan.relaxed_plans = [](const Fabric& fabric) {
       return testing::half_plans(fabric.size());
     };
     hooks.connected = [this, n](const Status& outcome, const std::string&) {

@@ -1,4 +1,4 @@
-// Epochs in virtual time: the production sessions follow a network that changes in mid-job.
+// Replanning in virtual time: the production sessions follow a network that changes in mid-job.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,10 +13,10 @@ constexpr std::uint64_t kBytes = 32 << 20;
 constexpr int kPhase = 40;    // all-reduces
 constexpr int kSettled = 20;  // of them that the plan has to follow
 
-JobOptions with_epochs() {
+JobOptions with_intervals() {
   JobOptions options;
   options.network.tick_ns = 20'000;
-  options.session.epochs.collectives = 4;
+  options.session.replan.collectives = 4;
   return options;
 }
 
@@ -53,7 +53,7 @@ TEST(Contention, ThePlanFollowsAForeignFlowThatComesAndGoes) {
   const Fabric calm = even_fabric(8, kRate);
   Fabric contended = calm;
   contended.nodes[3].out_kbps = contended.nodes[3].in_kbps = kRate / 4;
-  Job job(calm, with_epochs());
+  Job job(calm, with_intervals());
   ASSERT_TRUE(job.connect());
   const std::vector<double> before = x_bounds(job, calm, kPhase / 2);
   print("before", before);
@@ -80,7 +80,7 @@ TEST(Contention, ThePlanFollowsAnUplink) {
   for (int n = 0; n < 8; ++n) calm.nodes[n].rack = n % 2;
   Fabric contended = calm;
   contended.racks[0].up_kbps = contended.racks[0].down_kbps = kRate / 2;
-  Job job(calm, with_epochs());
+  Job job(calm, with_intervals());
   ASSERT_TRUE(job.connect());
   print("before", x_bounds(job, calm, kPhase / 2));
   job.network().set_rack_rate(0, kRate / 2, kRate / 2);
@@ -103,7 +103,7 @@ TEST(Contention, ThePlanFollowsANodeInRacksOfUnevenSize) {
   for (const int node : {1, 6}) {
     Fabric contended = calm;
     contended.nodes[node].out_kbps = contended.nodes[node].in_kbps = kRate / 4;
-    Job job(calm, with_epochs());
+    Job job(calm, with_intervals());
     ASSERT_TRUE(job.connect());
     const std::vector<double> before = x_bounds(job, calm, kPhase / 2);
     print("before", before);
@@ -124,7 +124,7 @@ TEST(Contention, ThePlanFollowsANodeInRacksOfUnevenSize) {
 TEST(Contention, NoiseChangesNothing) {
   Fabric fabric = even_fabric(8, kRate);
   fabric.nodes[2].out_kbps = fabric.nodes[2].in_kbps = kRate / 2;
-  JobOptions options = with_epochs();
+  JobOptions options = with_intervals();
   options.network.jitter_ns = 300'000;
   options.network.loss_per_frame = 0.001;
   options.network.retransmit_ns = 20'000'000;

@@ -1,5 +1,5 @@
 // RIFFLE_MIN_RATE in the simulator: nodes whose links have become slow are sent away after three
-// epochs, all at once or not at all, and every sum stays right (play.h).
+// replanning intervals, all at once or not at all, and every sum stays right (play.h).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,8 +43,8 @@ class MinRateTest : public ::testing::Test {
   // Eight nodes; from 50 ms on the links of some have a part of their rate left.
   static Scenario with(const std::vector<int>& slow, double factor, std::int64_t least_kbps) {
     Scenario s = surviving_job(even_fabric(8, kRateKbps), 5, 40, 64 << 10);
-    s.session.epochs.collectives = 1;
-    s.session.epochs.least_kbps = least_kbps;
+    s.session.replan.collectives = 1;
+    s.session.replan.least_kbps = least_kbps;
     for (const int node : slow) {
       Fault f;
       f.kind = Fault::Kind::kNodeRate;
@@ -96,7 +96,8 @@ TEST_F(MinRateTest, TwoAreSentAwayAtOnce) {
   expect_sent_away(with({3, 6}, 0.1, 30'000), {3, 6});
   log_lines().clear();
   Scenario later = with({2, 7}, 0.1, 30'000);
-  later.faults[1].when_ns += 400'000'000;  // while epochs are counted for the first one
+  later.faults[1].when_ns +=
+      400'000'000;  // while replanning intervals are counted for the first one
   expect_sent_away(later, {2, 7});
 }
 

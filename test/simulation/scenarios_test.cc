@@ -36,7 +36,7 @@ TEST(ScenarioTest, FaultsStrikeInTheMiddleOfChanges) {
   int in_switches = 0, felt = 0;
   for (std::uint64_t seed = kSeeds + 1; seed <= kSeeds + 400; ++seed) {
     const Scenario scenario = draw_scenario(seed);
-    if (scenario.session.epochs.collectives == 0) continue;
+    if (scenario.session.replan.collectives == 0) continue;
     const Outcome outcome = play(scenario);
     EXPECT_EQ(outcome.broken, "") << describe(scenario) << "again: riffle sim --seed " << seed;
     in_switches += outcome.faults_in_switches;

@@ -1,5 +1,5 @@
 // Rates from live traffic: what a node concludes from its own links, and what node 0 believes of
-// the network over the epochs, on made-up traces with contention, noise and pauses.
+// the network over the replanning intervals, on made-up traces with contention, noise and pauses.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -158,8 +158,8 @@ PassiveReport report(std::int64_t out_limit, std::int64_t in_limit, std::int64_t
 }
 
 // Seven nodes that carry `peak` and one, node 3, that is the limit.
-std::vector<PassiveReport> epoch(std::int64_t limit_of_3, std::int64_t peak, double noise,
-                                 std::mt19937_64* random) {
+std::vector<PassiveReport> interval(std::int64_t limit_of_3, std::int64_t peak, double noise,
+                                    std::mt19937_64* random) {
   std::uniform_real_distribution<double> wander(1 - noise, 1 + noise);
   const auto noisy = [&](std::int64_t kbps) {
     return static_cast<std::int64_t>(static_cast<double>(kbps) * wander(*random));
@@ -186,7 +186,7 @@ TEST(LiveRates, NoiseOnAnEvenNetworkIsExactlyTheEvenNetwork) {
     rates.update(all);
     const Fabric live = rates.fabric();
     for (int i = 0; i < 8; ++i) {
-      EXPECT_EQ(live.nodes[i].out_kbps, kBase) << "epoch " << e << ", node " << i;
+      EXPECT_EQ(live.nodes[i].out_kbps, kBase) << "replanning interval " << e << ", node " << i;
       EXPECT_EQ(live.nodes[i].in_kbps, kBase);
     }
   }
@@ -196,7 +196,7 @@ TEST(LiveRates, ContentionIsFoundAndForgotten) {
   std::mt19937_64 random(5);
   const Fabric base = even_fabric(8, kBase);
   LiveRates rates(base, false);
-  for (int e = 0; e < 2; ++e) rates.update(epoch(100'000, 250'000, 0.05, &random));
+  for (int e = 0; e < 2; ++e) rates.update(interval(100'000, 250'000, 0.05, &random));
   Fabric live = rates.fabric();
   EXPECT_NEAR(static_cast<double>(live.nodes[3].out_kbps), 100'000, 8'000);
   EXPECT_NEAR(static_cast<double>(live.nodes[3].in_kbps), 100'000, 8'000);
@@ -207,20 +207,20 @@ TEST(LiveRates, ContentionIsFoundAndForgotten) {
   EXPECT_EQ(describe_change(base, live).substr(0, 16), "node 3 now sends");
   // It ends. The plan spares node 3, so nothing shows what its link could carry but that it carries
   // more than before.
-  int epochs = 0;
+  int intervals = 0;
   do {
     std::vector<PassiveReport> all;
     for (int i = 0; i < 8; ++i) {
       all.push_back(i == 3 ? report(0, 0, 230'000) : report(390'000, 0, 390'000));
     }
     rates.update(all);
-    ++epochs;
-  } while (is_news(base, rates.fabric()) && epochs < 20);
-  EXPECT_LE(epochs, 3);
+    ++intervals;
+  } while (is_news(base, rates.fabric()) && intervals < 20);
+  EXPECT_LE(intervals, 3);
   EXPECT_EQ(rates.fabric().nodes[3].in_kbps, kBase);
 }
 
-TEST(LiveRates, OneOddEpochChangesNothing) {
+TEST(LiveRates, OneOddIntervalChangesNothing) {
   LiveRates rates(even_fabric(8, kBase), false);
   std::vector<PassiveReport> all(8, report(395'000, 0, 395'000));
   rates.update(all);
@@ -240,7 +240,7 @@ TEST(LiveRates, NominalSpeedsOnlyCountAsRatios) {
   LiveRates rates(even_fabric(8, 10'000'000), true);
   std::mt19937_64 random(6);
   for (int e = 0; e < 4; ++e) {
-    std::vector<PassiveReport> all = epoch(100'000, 390'000, 0.03, &random);
+    std::vector<PassiveReport> all = interval(100'000, 390'000, 0.03, &random);
     rates.update(all);
   }
   const Fabric live = rates.fabric();
@@ -277,7 +277,7 @@ TEST(LiveRates, AnUplinkHasWhatItsOnlySenderSends) {
   Fabric base = even_fabric(8, kBase);
   base.racks = {{"a", 800'000, 800'000}, {"b", 800'000, 800'000}};
   for (int n = 0; n < 8; ++n) base.nodes[n].rack = n / 4;
-  const auto epoch = [](std::int64_t far_kbps) {
+  const auto interval = [](std::int64_t far_kbps) {
     std::vector<PassiveReport> all(8);
     for (PassiveReport& r : all) {
       r.active_ms = 4000;
@@ -287,9 +287,9 @@ TEST(LiveRates, AnUplinkHasWhatItsOnlySenderSends) {
     return all;
   };
   LiveRates rates(base, false);
-  rates.update(epoch(395'000));  // all that the node can send
+  rates.update(interval(395'000));  // all that the node can send
   EXPECT_EQ(rates.fabric().racks[0].up_kbps, 800'000);
-  rates.update(epoch(200'000));
+  rates.update(interval(200'000));
   EXPECT_NEAR(static_cast<double>(rates.fabric().racks[0].up_kbps), 200'000, 20'000);
 }
 
@@ -310,20 +310,21 @@ TEST(Hysteresis, AClearGainChangesThePlanAndTheEvenPlanComesBack) {
   contended.nodes[3].out_kbps = contended.nodes[3].in_kbps = 100'000;
   const PlanSet first = plan(even, kBytes, {})->plans;
   Hysteresis hysteresis(even);
-  EXPECT_FALSE(hysteresis.epoch_ended(even));
-  ASSERT_TRUE(hysteresis.epoch_ended(contended));
+  EXPECT_FALSE(hysteresis.interval_ended(even));
+  ASSERT_TRUE(hysteresis.interval_ended(contended));
   const Weighed down = *weigh(contended, first, kBytes, {});
   EXPECT_GT(down.gain(), 1.3);
   ASSERT_TRUE(hysteresis.is_worth_it(down));
   hysteresis.changed(contended);
-  for (int e = 0; e < 10; ++e) EXPECT_FALSE(hysteresis.epoch_ended(contended));
+  for (int e = 0; e < 10; ++e) EXPECT_FALSE(hysteresis.interval_ended(contended));
 
   // The way back gains little; it takes rates that stay.
   const Weighed up = *weigh(even, down.choice.plans, kBytes, {});
   EXPECT_LT(up.gain(), Hysteresis::kClearGain);
-  EXPECT_TRUE(hysteresis.epoch_ended(even));
+  EXPECT_TRUE(hysteresis.interval_ended(even));
   EXPECT_FALSE(hysteresis.is_worth_it(up));
-  for (int e = 0; e < Hysteresis::kSteadyEpochs; ++e) EXPECT_TRUE(hysteresis.epoch_ended(even));
+  for (int e = 0; e < Hysteresis::kSteadyIntervals; ++e)
+    EXPECT_TRUE(hysteresis.interval_ended(even));
   EXPECT_TRUE(hysteresis.is_worth_it(up));
   EXPECT_EQ(up.choice.plans, first);
 }
@@ -337,7 +338,7 @@ TEST(Hysteresis, ANervousNetworkIsFollowedMoreAndMoreRarely) {
   int changes = 0;
   for (int e = 0; e < 200; ++e) {
     const Fabric& now = e % 2 == 0 ? contended : even;
-    if (!hysteresis.epoch_ended(now)) continue;
+    if (!hysteresis.interval_ended(now)) continue;
     Weighed w = *weigh(now, current, kBytes, {});
     if (!hysteresis.is_worth_it(w)) continue;
     hysteresis.changed(now);

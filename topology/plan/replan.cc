@@ -42,24 +42,24 @@ bool is_news(const Fabric& before, const Fabric& now) {
   return false;
 }
 
-bool Hysteresis::epoch_ended(const Fabric& live) {
-  ++epochs_since_change_;
-  steady_epochs_ = is_news(live_, live) ? 0 : steady_epochs_ + 1;
+bool Hysteresis::interval_ended(const Fabric& live) {
+  ++intervals_since_change_;
+  steady_intervals_ = is_news(live_, live) ? 0 : steady_intervals_ + 1;
   live_ = live;
   return is_news(planned_, live);
 }
 
 bool Hysteresis::is_worth_it(const Weighed& weighed) const {
-  if (epochs_since_change_ < pause_) return false;
+  if (intervals_since_change_ < pause_) return false;
   if (weighed.gain() >= kClearGain) return true;
-  return weighed.gain() >= kSmallGain && steady_epochs_ >= kSteadyEpochs;
+  return weighed.gain() >= kSmallGain && steady_intervals_ >= kSteadyIntervals;
 }
 
 void Hysteresis::changed(const Fabric& to) {
   planned_ = to;
-  const bool was_quick = epochs_since_change_ < kQuickEpochs;
+  const bool was_quick = intervals_since_change_ < kQuickIntervals;
   pause_ = was_quick ? std::min(2 * pause_, kLongestPause) : std::max(1, pause_ / 2);
-  epochs_since_change_ = 0;
+  intervals_since_change_ = 0;
 }
 
 }  // namespace riffle

@@ -29,14 +29,14 @@ class Hysteresis {
  public:
   static constexpr double kClearGain = 1.08;
   static constexpr double kSmallGain = 1.02;
-  static constexpr int kSteadyEpochs = 1;   // for a small gain
-  static constexpr int kQuickEpochs = 8;    // changes closer than this grow the pause
-  static constexpr int kLongestPause = 32;  // epochs
+  static constexpr int kSteadyIntervals = 1;  // for a small gain
+  static constexpr int kQuickIntervals = 8;   // changes closer than this grow the pause
+  static constexpr int kLongestPause = 32;    // replanning intervals
 
   explicit Hysteresis(Fabric fabric) : live_(fabric), planned_(std::move(fabric)) {}
 
-  // An epoch ended with these rates. False: the current plan was made for them.
-  bool epoch_ended(const Fabric& live);
+  // A replanning interval ended with these rates. False: the current plan was made for them.
+  bool interval_ended(const Fabric& live);
   bool is_worth_it(const Weighed& weighed) const;
   // The plan changed, or the best plan turned out to be the current one.
   void changed(const Fabric& to);
@@ -44,10 +44,10 @@ class Hysteresis {
   const Fabric& planned() const { return planned_; }
 
  private:
-  Fabric live_;     // of the last epoch
+  Fabric live_;     // of the last replanning interval
   Fabric planned_;  // that the current plan was made for
-  int steady_epochs_ = 0;
-  int epochs_since_change_ = kQuickEpochs;
+  int steady_intervals_ = 0;
+  int intervals_since_change_ = kQuickIntervals;
   int pause_ = 1;
 };
 

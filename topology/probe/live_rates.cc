@@ -9,28 +9,30 @@
 namespace riffle::probe {
 namespace {
 
-// A link "was the limit" in an epoch if it was for this long and for this part of the active time.
+// A link "was the limit" in a replanning interval if it was for this long and for this part of the
+// active time.
 constexpr std::int64_t kLimitMs = 100;
 constexpr double kLimitShare = 0.25;
 constexpr double kOfPeak = 0.7;
 // ... for this part, if it never carried more: an uplink that a plan keeps full all the time holds
 // frames up only now and then.
 constexpr double kSteadyShare = 0.05;
-// Beyond doubt: one epoch is enough.
+// Beyond doubt: one replanning interval is enough.
 constexpr std::int64_t kClearMs = 500;
 constexpr double kClearShare = 0.5;
 // Two measurements that agree.
 constexpr double kAgree = 0.15;
-// What a link carried counts only if the epoch was long enough for the quantile to mean something.
+// What a link carried counts only if the replanning interval was long enough for the quantile to
+// mean something.
 constexpr std::int64_t kPeakMs = 50;
-// Steps of recovery per epoch: small without a sign, large while the link carries about all that it
-// is believed to and still is not the limit.
+// Steps of recovery per replanning interval: small without a sign, large while the link carries
+// about all that it is believed to and still is not the limit.
 constexpr double kCreep = 1.1;
 constexpr double kLeap = 2.0;
 constexpr double kAboutAll = 0.9;
 constexpr double kBurst = 1.25;
 // A node that sends less than this part of its rate to other racks has no part in the collective's
-// way there, only in the messages of connect and epochs.
+// way there, only in the messages of connect and replanning intervals.
 constexpr double kMessages = 0.02;
 
 template <typename Link>
@@ -55,7 +57,8 @@ bool LiveRates::was_limit(const PassiveRate& rate, std::int64_t active_ms) {
       static_cast<double>(rate.limit_kbps) / static_cast<double>(rate.peak_kbps + 1);
   const double least_share = of_peak >= kAboutAll ? kSteadyShare : kLimitShare;
   if (rate.limit_kbps <= 0 || rate.limit_ms < kLimitMs || share < least_share) return false;
-  // A link that carried far more in the same epoch was not the limit, unless for most of the time.
+  // A link that carried far more in the same replanning interval was not the limit, unless for most
+  // of the time.
   return share >= kClearShare || of_peak >= kOfPeak;
 }
 

@@ -1,14 +1,14 @@
 // LiveRates: what node 0 believes of the network while the job runs: the fabric that connect
-// decided on, corrected by what the nodes report about their own traffic (passive.h), epoch by
-// epoch.
+// decided on, corrected by what the nodes report about their own traffic (passive.h), replanning
+// interval by replanning interval.
 //
-// A rate goes down (or up) to what was measured while the link was the limit, if two epochs in a
-// row agree or one is beyond doubt. A link that was not the limit has a rate of at least what it
-// carried; from there its estimate goes back towards the rate it had at connect, slowly, or fast
-// while it carries all it is believed to, because nothing else would ever find out that a neighbour
-// has left: if that is too much, the link becomes the limit and is measured. Rates within 8 % of
-// each other, or of connect's, count as equal, so that an even network gives exactly the even plan
-// again.
+// A rate goes down (or up) to what was measured while the link was the limit, if two replanning
+// intervals in a row agree or one is beyond doubt. A link that was not the limit has a rate of at
+// least what it carried; from there its estimate goes back towards the rate it had at connect,
+// slowly, or fast while it carries all it is believed to, because nothing else would ever find out
+// that a neighbour has left: if that is too much, the link becomes the limit and is measured. Rates
+// within 8 % of each other, or of connect's, count as equal, so that an even network gives exactly
+// the even plan again.
 //
 // An uplink has what its nodes sent to other racks together, if most of them say that it held them
 // up. (The way down of a rack is not told apart from the ways up of the others; it keeps its rate.)
@@ -36,7 +36,7 @@ class LiveRates {
   // `is_nominal`: nobody measured or wrote down the base's rates.
   LiveRates(Fabric base, bool is_nominal);
 
-  // One epoch's reports, in rank order.
+  // One replanning interval's reports, in rank order.
   void update(const std::vector<PassiveReport>& reports);
 
   // The base with the live rates of all nodes and uplinks, near-equal ones made equal.
@@ -46,7 +46,7 @@ class LiveRates {
  private:
   struct Estimate {
     double factor = 1;    // of the base's rate
-    double pending = 0;   // measured once, waits for a second epoch; 0: nothing
+    double pending = 0;   // measured once, waits for a second replanning interval; 0: nothing
     double measured = 0;  // the most it ever had as the limit
     double carried = 0;   // ... and the most it ever carried
   };

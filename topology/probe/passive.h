@@ -28,7 +28,7 @@
 
 namespace riffle::probe {
 
-// One direction of a node's link over an epoch.
+// One direction of a node's link over a replanning interval.
 struct PassiveRate {
   std::int64_t limit_kbps = 0;  // while this direction was the limit (median); 0: it never was
   std::int64_t peak_kbps = 0;   // what it carried at least (90 % quantile over times)

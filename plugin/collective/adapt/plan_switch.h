@@ -34,7 +34,8 @@ namespace riffle {
 
 class PlanSwitch {
  public:
-  // The kinds of its messages are three from the first; others belong to connect and to the epochs.
+  // The kinds of its messages are three from the first; others belong to connect and to the
+  // replanning intervals.
   static constexpr std::uint32_t kPlanKinds = 20, kModeKinds = 23;
   bool is_mine(std::uint32_t kind) const { return kind >= first_kind_ && kind < first_kind_ + 3; }
 

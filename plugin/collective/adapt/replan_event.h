@@ -1,5 +1,6 @@
-// ReplanEvent: what node 0 learned and decided at the end of an epoch, for whoever keeps a record
-// (log, explain record, demo). A value type; rates are link rates in kbit/s as in Fabric.
+// ReplanEvent: what node 0 learned and decided at the end of a replanning interval, for whoever
+// keeps a record (log, explain record, demo). A value type; rates are link rates in kbit/s as in
+// Fabric.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,9 @@ struct ReplanEvent {
   };
 
   Kind kind = Kind::kReport;
-  std::uint64_t epoch = 0;                    // counts from 1
-  std::uint64_t collectives = 0;              // counted on node 0 when the epoch ended
-  std::uint64_t time_ns = 0;                  // of the mesh's clock (monotonic)
+  std::uint64_t interval = 0;     // counts from 1
+  std::uint64_t collectives = 0;  // counted on node 0 when the replanning interval ended
+  std::uint64_t time_ns = 0;      // of the mesh's clock (monotonic)
   std::vector<probe::PassiveReport> reports;  // kReport: by rank, what each node measured
   Fabric fabric;                              // what is believed of the network now
   // kPlanChange, kGivenUp.

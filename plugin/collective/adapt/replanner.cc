@@ -35,7 +35,7 @@ probe::PassiveRate get_rate(ByteReader* reader) {
 }  // namespace
 
 Replanner::Replanner(Mesh* mesh, ControlChannel* channel, Engine* engine, TimerService* timers,
-               Background* background, ReplanOptions options, ReplanHooks hooks)
+                     Background* background, ReplanOptions options, ReplanHooks hooks)
     : mesh_(mesh),
       channel_(channel),
       engine_(engine),
@@ -196,11 +196,11 @@ void Replanner::sample() {
 
 void Replanner::ask() {
   asked_ns_ = mesh_->now_ns();
-  begin_gathering(epoch_ + 1);
+  begin_gathering(interval_ + 1);
 }
 
-void Replanner::begin_gathering(std::uint64_t epoch) {
-  epoch_ = epoch;
+void Replanner::begin_gathering(std::uint64_t interval) {
+  interval_ = interval;
   is_gathering_ = true;
   children_missing_ = children_.size();
   gathered_.assign(1, {mesh_->rank(), meter_.take()});
@@ -213,7 +213,7 @@ void Replanner::begin_gathering(std::uint64_t epoch) {
   mark_seq_ = engine_->next_seq();
   mark_ns_ = now;
   ByteWriter w;
-  w.number(epoch_);
+  w.number(interval_);
   const std::vector<std::uint8_t> message = w.take();
   for (const int child : children_) channel_->send(child, FrameType::kControl, kAsk, message);
   pass_on_if_complete();
@@ -222,20 +222,22 @@ void Replanner::begin_gathering(std::uint64_t epoch) {
 Status Replanner::received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
   if (!is_on()) {
     // A node's connect may end a little after its parent's; its knobs are the same, so it is on.
-    return is_over_ ? Status::ok() : remote_error("an epoch's message before connect is over");
+    return is_over_ ? Status::ok()
+                    : remote_error("a replanning interval's message before connect is over");
   }
   if (sync_ && sync_->is_mine(kind)) return sync_->received(peer, kind, message);
   if (switch_.is_mine(kind)) return switch_.received(peer, kind, message);
   if (kind == kNetwork && !is_root() && peer == parent()) return take_network(message);
   ByteReader reader(message);
-  const std::uint64_t epoch = reader.number();
+  const std::uint64_t interval = reader.number();
   if (kind == kAsk && !is_root() && peer == parent() && reader.is_complete()) {
-    begin_gathering(epoch);
+    begin_gathering(interval);
     return Status::ok();
   }
   const bool is_child = std::find(children_.begin(), children_.end(), peer) != children_.end();
   if (kind != kRates || !is_child) {
-    return remote_error("unexpected message " + std::to_string(kind) + " about an epoch");
+    return remote_error("unexpected message " + std::to_string(kind) +
+                        " about a replanning interval");
   }
   std::vector<NodeRates> more;
   for (std::uint64_t n = reader.number(); n > 0 && reader.is_ok(); --n) {
@@ -251,9 +253,9 @@ Status Replanner::received(int peer, std::uint32_t kind, const std::vector<std::
   SyncReport calls;
   if (sync_) calls = SyncAgreement::get(&reader);
   if (!reader.is_complete() || more.size() > static_cast<std::size_t>(mesh_->size())) {
-    return remote_error("mangled message about an epoch");
+    return remote_error("mangled message about a replanning interval");
   }
-  if (!is_gathering_ || epoch != epoch_) return Status::ok();
+  if (!is_gathering_ || interval != interval_) return Status::ok();
   gathered_.insert(gathered_.end(), more.begin(), more.end());
   if (sync_) sync_->add(calls);
   --children_missing_;
@@ -266,7 +268,7 @@ void Replanner::pass_on_if_complete() {
   is_gathering_ = false;
   if (is_root()) return learn();
   ByteWriter w;
-  w.number(epoch_);
+  w.number(interval_);
   w.number(gathered_.size());
   for (const NodeRates& r : gathered_) {
     w.number(static_cast<std::uint64_t>(r.rank));

@@ -1,4 +1,4 @@
-// Epochs: the plan follows the network while the job runs.
+// Replanning: the plan follows the network while the job runs.
 //
 // Every node measures its own link from the traffic (topology/probe/passive.h). After a number of
 // collectives node 0 asks down the tree of connect (parent of r: (r-1)/2), reports come up, some
@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "plugin/collective/adapt/replan_event.h"
 #include "plugin/collective/adapt/plan_switch.h"
+#include "plugin/collective/adapt/replan_event.h"
 #include "plugin/collective/adapt/slow_nodes.h"
 #include "plugin/collective/adapt/sync_agreement.h"
 #include "plugin/collective/base/background.h"
@@ -33,7 +33,7 @@
 namespace riffle {
 
 struct ReplanOptions {
-  std::uint64_t collectives = 0;  // per epoch; 0: never
+  std::uint64_t collectives = 0;  // per replanning interval; 0: never
   std::uint64_t shortest_ns = 250'000'000;
   std::uint64_t planned_bytes = 32u << 20;  // the size that plans are compared at
   PlanOptions plan;
@@ -45,7 +45,7 @@ struct ReplanOptions {
   // The relaxed mode that is wanted, and after how many steps.
   SyncMode mode = SyncMode::kExact;
   std::uint64_t warmup_steps = 10;
-  // Nodes that stay below it for SlowNodes::kEpochs are too slow; 0: nobody is.
+  // Nodes that stay below it for SlowNodes::kIntervals are too slow; 0: nobody is.
   std::int64_t least_kbps = 0;
 };
 
@@ -53,14 +53,15 @@ struct ReplanOptions {
 struct SlowNode {
   int node = 0;
   std::int64_t kbps = 0;
-  int epochs = 0;  // in a row
+  int intervals = 0;  // in a row
 };
 
 struct ReplanHooks {
   // Collectives so far. Node 0.
   std::function<std::uint64_t()> count;
   ReplanObserver* observer = nullptr;  // node 0; may be null
-  // Every node: its calls, where a relaxed mode is wanted; must outlive the epochs. Null: none is.
+  // Every node: its calls, where a relaxed mode is wanted; must outlive the replanning intervals.
+  // Null: none is.
   SyncParty* party = nullptr;
   // Node 0, any thread: what the relaxed modes run over on a fabric. Null: they keep what they
   // have.
@@ -69,8 +70,8 @@ struct ReplanHooks {
   // run for the calls that `party` knows, on this fabric and beside these exact plans. An error:
   // better not, and why.
   std::function<Result<SparseOrder>(const Fabric&, const PlanSet&)> sparse_order;
-  // Node 0: all that are too slow, in ascending order; in every epoch while it lasts. Must not end
-  // the epochs at once. Null: nothing follows from it.
+  // Node 0: all that are too slow, in ascending order; in every replanning interval while it lasts.
+  // Must not end the replanning intervals at once. Null: nothing follows from it.
   std::function<void(const std::vector<SlowNode>&)> too_slow;
 };
 
@@ -84,7 +85,7 @@ class Replanner {
 
   // All of them must outlive this; `background` may be null only if options.collectives is 0.
   Replanner(Mesh* mesh, ControlChannel* channel, Engine* engine, TimerService* timers,
-         Background* background, ReplanOptions options, ReplanHooks hooks);
+            Background* background, ReplanOptions options, ReplanHooks hooks);
   ~Replanner();
 
   // Connect is over; node 0 gives what it planned on.
@@ -112,7 +113,7 @@ class Replanner {
   void sample();
   void sample_later();
   void ask();
-  void begin_gathering(std::uint64_t epoch);
+  void begin_gathering(std::uint64_t interval);
   void pass_on_if_complete();
   void learn();
   void look_for_slow(const Fabric& live, const std::vector<probe::PassiveReport>& reports);
@@ -152,7 +153,7 @@ class Replanner {
   double caution_ = 1;
 
   // Gathering.
-  std::uint64_t epoch_ = 0;
+  std::uint64_t interval_ = 0;
   bool is_gathering_ = false;
   std::size_t children_missing_ = 0;
   std::vector<NodeRates> gathered_;

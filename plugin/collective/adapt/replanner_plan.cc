@@ -1,4 +1,4 @@
-// Epochs, part 2: from rates to a new plan. Node 0 weighs and decides; every node prepares and
+// Replanning, part 2: from rates to a new plan. Node 0 weighs and decides; every node prepares and
 // switches.
 #include <algorithm>
 #include <exception>
@@ -14,10 +14,11 @@ namespace {
 
 std::string seconds(double us) { return printed("%.3g s", us / 1e6); }
 
-void trace(const Mesh& mesh, std::uint64_t epoch,
+void trace(const Mesh& mesh, std::uint64_t interval,
            const std::vector<probe::PassiveReport>& reports) {
   if (config().log_level != "trace") return;
-  std::string text = "epoch " + std::to_string(epoch) + ", Mbit/s as limit (ms), at least:";
+  std::string text =
+      "replanning interval " + std::to_string(interval) + ", Mbit/s as limit (ms), at least:";
   const auto side = [&text](const char* name, const probe::PassiveRate& r) {
     text += std::string(" ") + name + " " + std::to_string(r.limit_kbps / 1000) + " (" +
             std::to_string(r.limit_ms) + "), " + std::to_string(r.peak_kbps / 1000);
@@ -43,15 +44,15 @@ void Replanner::learn() {
     if (r.rank < mesh_->size()) reports[r.rank] = r.report;
   }
   rates_->update(reports);
-  trace(*mesh_, epoch_, reports);
+  trace(*mesh_, interval_, reports);
   const Fabric live = rates_->fabric();
   ReplanEvent e = event(ReplanEvent::Kind::kReport);
   look_for_slow(live, reports);
   e.reports = std::move(reports);
   tell(e);
   const bool has_groups = !plans_->relaxed.is_empty() || options_.mode == SyncMode::kSparse;
-  if (sync_) sync_->epoch_ended(round_ns_, has_groups);
-  if (!hysteresis_->epoch_ended(live) || anybody_left_) return;
+  if (sync_) sync_->interval_ended(round_ns_, has_groups);
+  if (!hysteresis_->interval_ended(live) || anybody_left_) return;
   if (weighed_ && !is_news(weighed_->fabric, live)) return decide_on(weighed_);
 
   is_planning_ = true;
@@ -76,13 +77,14 @@ void Replanner::learn() {
   if (!runs) is_planning_ = false;
 }
 
-void Replanner::look_for_slow(const Fabric& live, const std::vector<probe::PassiveReport>& reports) {
+void Replanner::look_for_slow(const Fabric& live,
+                              const std::vector<probe::PassiveReport>& reports) {
   const std::vector<int> nodes = slow_->update(live, reports);
   if (nodes.empty() || !hooks_.too_slow || anybody_left_) return;
   std::vector<SlowNode> slow;
   for (const int node : nodes) {
     slow.push_back({node, SlowNodes::rate_of(live.nodes[static_cast<std::size_t>(node)]),
-                    slow_->epochs_below(node)});
+                    slow_->intervals_below(node)});
   }
   hooks_.too_slow(slow);
 }
@@ -159,7 +161,7 @@ void Replanner::mode_changed(const ModeChange& change) {
 ReplanEvent Replanner::event(ReplanEvent::Kind kind) const {
   ReplanEvent e;
   e.kind = kind;
-  e.epoch = epoch_;
+  e.interval = interval_;
   e.collectives = counted_;
   e.time_ns = mesh_->now_ns();
   e.fabric = rates_->fabric();
@@ -172,7 +174,8 @@ void Replanner::tell(const ReplanEvent& event) const {
 
 // -------------------------------------------------------------------------------- every node again
 
-void Replanner::prepare(const PlanSwitch::Order& order, const std::function<void(Status)>& prepared) {
+void Replanner::prepare(const PlanSwitch::Order& order,
+                        const std::function<void(Status)>& prepared) {
   struct Made {
     Status status;
     std::unique_ptr<Generation> generation;

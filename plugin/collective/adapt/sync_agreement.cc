@@ -91,7 +91,7 @@ SyncReport SyncAgreement::get(ByteReader* reader) {
   return r;
 }
 
-void SyncAgreement::epoch_ended(std::uint64_t round_ns, bool may_begin) {
+void SyncAgreement::interval_ended(std::uint64_t round_ns, bool may_begin) {
   if (switch_.is_running() || anybody_left_ || is_over_) return;
   const SyncReport& r = gathered_;
   const auto nodes = static_cast<std::uint64_t>(size_);
@@ -126,13 +126,13 @@ void SyncAgreement::epoch_ended(std::uint64_t round_ns, bool may_begin) {
                   : " (see docs/policies.md for what the nodes' parameters may differ by)"));
     if (hooks_.changed) hooks_.changed({SyncMode::kExact, 0, "the calls changed"});
   }
-  if (epochs_to_wait_ > 0) {
-    --epochs_to_wait_;
+  if (intervals_to_wait_ > 0) {
+    --intervals_to_wait_;
     return;
   }
   if (options_.mode == SyncMode::kExact || r.nodes != nodes || nodes < 2 || !may_begin) return;
   if (r.layout == 0 || r.doubts > 0) {
-    if (++unknown_epochs_ == kToldAfter) {
+    if (++unknown_intervals_ == kToldAfter) {
       log_info(std::string(name_of(options_.mode)) + " has not begun, sums are exact: " +
                (r.why.empty() ? "the calls do not repeat" : r.why));
     }
@@ -174,7 +174,7 @@ void SyncAgreement::better_not(const std::string& why) {
 }
 
 void SyncAgreement::pause() {
-  epochs_to_wait_ = pause_;
+  intervals_to_wait_ = pause_;
   pause_ = std::min(2 * pause_, kLongestPause);
 }
 

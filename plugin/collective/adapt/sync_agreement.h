@@ -1,11 +1,11 @@
 // SyncAgreement: how all nodes enter and leave a relaxed mode at the same call.
 //
-// With the reports of an epoch come those about the calls: does every node know them as the same
-// repeating sequence, and for how long? If so, node 0 orders the mode, naming the digest of the
-// sequence; a node that does not know it as its own, or has no memory, refuses, and nothing
-// changes. The first call is agreed upon as the first chunk of a plan is (plan_switch.h). If later
-// any node is in doubt about its calls, or the nodes are not of one mind, node 0 orders exact sums,
-// and waits the longer before it tries again the more often that happened.
+// With the reports of a replanning interval come those about the calls: does every node know them
+// as the same repeating sequence, and for how long? If so, node 0 orders the mode, naming the
+// digest of the sequence; a node that does not know it as its own, or has no memory, refuses, and
+// nothing changes. The first call is agreed upon as the first chunk of a plan is (plan_switch.h).
+// If later any node is in doubt about its calls, or the nodes are not of one mind, node 0 orders
+// exact sums, and waits the longer before it tries again the more often that happened.
 //
 // Where nodes were lost (survivors.h), a mode runs that another agreement began: a relaxed one goes
 // on in the survivors' groups; the sparse one, whose schedule is for all nodes, is ended here to
@@ -52,20 +52,20 @@ class SyncAgreement {
     std::function<Result<SparseOrder>()> sparse_order;
     std::function<void(const ModeChange&)> changed;  // node 0; may be null
   };
-  static constexpr std::uint64_t kLongestPause = 64;  // epochs
-  static constexpr std::uint64_t kToldAfter = 16;     // epochs without a beginning
+  static constexpr std::uint64_t kLongestPause = 64;  // replanning intervals
+  static constexpr std::uint64_t kToldAfter = 16;     // replanning intervals without a beginning
 
   SyncAgreement(int rank, int size, SyncAgreementOptions options, SyncParty* party,
                 Background* background, Hooks hooks);
 
-  // Reports of one epoch: the own one first, then those of children are added.
+  // Reports of one replanning interval: the own one first, then those of children are added.
   void begin_gathering() { gathered_ = party_->report(); }
   void put(ByteWriter* writer) const;
   static SyncReport get(ByteReader* reader);
   void add(const SyncReport& report) { gathered_.add(report); }
   // Node 0: all are in. `round_ns`: what messages down and up the tree take. `may_begin`: there are
   // groups for a mode.
-  void epoch_ended(std::uint64_t round_ns, bool may_begin = true);
+  void interval_ended(std::uint64_t round_ns, bool may_begin = true);
 
   bool is_mine(std::uint32_t kind) const { return switch_.is_mine(kind); }
   bool is_running() const { return switch_.is_running(); }
@@ -99,8 +99,8 @@ class SyncAgreement {
   ModeOrder ordered_;
   std::string cause_, better_not_;
   bool is_relaxed_ = false, is_ending_ = false;
-  std::uint64_t unknown_epochs_ = 0;
-  std::uint64_t pause_ = 1, epochs_to_wait_ = 0;
+  std::uint64_t unknown_intervals_ = 0;
+  std::uint64_t pause_ = 1, intervals_to_wait_ = 0;
 };
 
 }  // namespace riffle

@@ -1,6 +1,6 @@
-// Collectives that this process steered to group plans, over all communicators: what epochs count.
-// Calls of COLLNET do not count collectives (one of 32 MiB is many calls), the tuner sees each
-// once. Any thread.
+// Collectives that this process steered to group plans, over all communicators: what replanning
+// intervals count. Calls of COLLNET do not count collectives (one of 32 MiB is many calls), the
+// tuner sees each once. Any thread.
 #pragma once
 
 #include <atomic>

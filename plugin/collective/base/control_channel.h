@@ -1,6 +1,6 @@
-// Messages of any size between the nodes of a mesh, for connect and epochs: cut into frames, put
-// together again. Messages from one peer are received in the order in which it sent them, although
-// their frames may overtake each other on different streams.
+// Messages of any size between the nodes of a mesh, for connect and replanning intervals: cut into
+// frames, put together again. Messages from one peer are received in the order in which it sent
+// them, although their frames may overtake each other on different streams.
 //
 // Threads: the mesh's owner. Limits: kMaxMessageBytes for all messages under way from one peer, and
 // kMaxMessagesAhead of them; beyond, the peer is refused.

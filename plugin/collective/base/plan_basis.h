@@ -1,4 +1,4 @@
-// What node 0 planned on when the communicator connected; epochs go on from there.
+// What node 0 planned on when the communicator connected; replanning intervals go on from there.
 #pragma once
 
 #include <cstdint>

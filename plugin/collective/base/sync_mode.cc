@@ -62,11 +62,12 @@ double density_in(const SparseSettings& settings, std::uint64_t step) {
 
 namespace {
 
-// Why a mode that nodes agree on at an epoch, and that keeps a state on each, cannot be; or empty.
+// Why a mode that nodes agree on at a replanning interval, and that keeps a state on each, cannot
+// be; or empty.
 std::string obstacle(const std::string& wish) {
   const Config& c = config();
   if (c.deterministic || c.epoch == 0) {
-    return wish + " begins when the nodes agree at an epoch, and " +
+    return wish + " begins when the nodes agree at a replanning interval, and " +
            (c.deterministic ? "RIFFLE_DETERMINISTIC=1" : "RIFFLE_EPOCH=0") + " has none";
   }
   return "";

@@ -12,7 +12,7 @@
 
 namespace riffle {
 
-// What a node tells at the end of an epoch, or a subtree of nodes together.
+// What a node tells at the end of a replanning interval, or a subtree of nodes together.
 struct SyncReport {
   std::uint64_t nodes = 1;
   // The digest of the repeating sequence of calls; 0: some node knows none, or they differ.

@@ -72,13 +72,13 @@ void Survivors::start(const PlanSet& plans) {
   if (term_->is_root()) {
     basis = hooks_.basis();
     take_basis(encode(basis));
-    if (basis.is_nominal && options_.epochs.least_kbps > 0) {
+    if (basis.is_nominal && options_.replan.least_kbps > 0) {
       log_warn(
           "RIFFLE_MIN_RATE has no effect: rates were neither measured nor given (RIFFLE_PROBE, "
           "RIFFLE_FABRIC)");
     }
   }
-  term_->epochs.start(plans, basis);
+  term_->replanner.start(plans, basis);
   take_early();
 }
 
@@ -104,8 +104,8 @@ void Survivors::term_message(int place, std::uint32_t kind,
     if (place == term_->parent() && !basis_) take_basis(message);
     return;
   }
-  const Status s = term_->epochs.is_mine(kind)
-                       ? term_->epochs.received(place, kind, message)
+  const Status s = term_->replanner.is_mine(kind)
+                       ? term_->replanner.received(place, kind, message)
                        : remote_error("unexpected message " + std::to_string(kind));
   if (!s) hooks_.violation(term_->node(place), s);
 }
@@ -216,7 +216,7 @@ void Survivors::begin(std::uint64_t number) {
     return o.state.store(Operation::State::kDone, std::memory_order_relaxed);
   }
   term_->engine.submit(&o);
-  term_->epochs.operation_posted();
+  term_->replanner.operation_posted();
 }
 
 void Survivors::begin_sparse(Entry& e, bool again) {
@@ -230,7 +230,7 @@ void Survivors::begin_sparse(Entry& e, bool again) {
     std::memcpy(s.recv, s.kept, s.whole * sparse::size_of(s.element));
   }
   term_->sparse->submit(&s, &e.inner);
-  term_->epochs.operation_posted();
+  term_->replanner.operation_posted();
 }
 
 // What keeps an operation from making sense without the lost nodes; empty: nothing.
@@ -393,7 +393,7 @@ void Survivors::sent(int peer, std::uint64_t cookie) {
 // Losses that nobody minds until there is something to do: the job may be at its end everywhere.
 void Survivors::lost(int peer, const std::string& why) {
   // What it had to say about a plan or a mode may be lost with it.
-  const bool may_wait = !term_ || !term_->epochs.is_agreeing();
+  const bool may_wait = !term_ || !term_->replanner.is_agreeing();
   gone(peer, regroup_.has_left(peer) ? Regroup::kLeftByItself : why, may_wait);
 }
 
@@ -401,7 +401,7 @@ void Survivors::departed(int peer) {
   anybody_departed_ = true;
   if (has_failed_) return;
   const int place = term_->mesh.members().place_of(peer);
-  if (place >= 0) term_->epochs.departed(place);
+  if (place >= 0) term_->replanner.departed(place);
   gone(peer, Regroup::kLeftByItself, true);
 }
 

@@ -1,8 +1,8 @@
 // Survivors: RIFFLE_ON_LOSS=continue. The work of a communicator that goes on when nodes are lost.
 //
-// Terms: the nodes that work together, an engine, a control channel and epochs over a mesh of just
-// them (member_mesh.h). A loss ends the term (regroup.h): everybody freezes, those who go on plan
-// for the network that is left, wait for each other's last frames and begin a new term.
+// Terms: the nodes that work together, an engine, a control channel and replanning intervals over a
+// mesh of just them (member_mesh.h). A loss ends the term (regroup.h): everybody freezes, those who
+// go on plan for the network that is left, wait for each other's last frames and begin a new term.
 //
 // Operations: one is reported done only when all nodes of the term have its result. Each node tells
 // its parent in a tree (kFanOut children) below which number its subtree has all results, the root
@@ -74,14 +74,14 @@ class Survivors {
   struct Options {
     SurvivorOptions survivors;
     EngineOptions engine;
-    ReplanOptions epochs;
+    ReplanOptions replan;
     std::uint64_t peer_timeout_ns = 0;
     std::optional<SparseRunner::Options> sparse;  // where the sparse mode is wanted
   };
   struct Hooks {
     std::function<void(int peer, std::uint32_t kind, std::vector<std::uint8_t>)> send;
     std::function<PlanBasis()> basis;  // node 0
-    ReplanHooks epochs;
+    ReplanHooks replan;
     std::function<std::string(int node)> name_of;
     // A loss was survived; `what`: a line for people.
     std::function<void(const LossRecord& loss, const std::string& what)> went_on;

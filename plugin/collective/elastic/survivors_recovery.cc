@@ -53,7 +53,7 @@ void Survivors::freeze() {
   frozen_ns_ = mesh_->now_ns();
   if (!term_) return;
   term_->mesh.freeze();
-  term_->epochs.stop();
+  term_->replanner.stop();
   term_->engine.fail();
   if (term_->sparse) term_->sparse->fail();
 }
@@ -62,7 +62,7 @@ Regroup::Bytes Survivors::account() {
   WorkAccount account;
   account.done = done_;
   account.begun = begun_;
-  if (hooks_.epochs.party != nullptr) account.mode = hooks_.epochs.party->span();
+  if (hooks_.replan.party != nullptr) account.mode = hooks_.replan.party->span();
   for (std::uint64_t number = released_; number < posted_; ++number) {
     const Entry& e = entry(number);
     if (e.has_begun && !is_repeatable(*e.user)) account.unrepeatable.push_back(number);
@@ -93,10 +93,10 @@ void Survivors::plan(const Membership& next, const std::vector<Regroup::Bytes>& 
     order->digest = digest(alone);
     return planned(encode(*order));
   }
-  PlanOptions options = options_.epochs.plan;
+  PlanOptions options = options_.replan.plan;
   options.small_message_ns = basis.small_message_ns;
-  const auto work = [order, basis, options, bytes = options_.epochs.planned_bytes,
-                     relaxed = hooks_.epochs.relaxed_plans] {
+  const auto work = [order, basis, options, bytes = options_.replan.planned_bytes,
+                     relaxed = hooks_.replan.relaxed_plans] {
     Result<PlanChoice> choice = riffle::plan(basis.fabric, bytes, options);
     if (!choice) {  // a kind of plan that was asked for and needs other numbers of nodes
       PlanOptions any = options;
@@ -129,9 +129,9 @@ void Survivors::install(const Regroup::Verdict& verdict, const std::vector<std::
   if (digest(*plans) != order->digest)
     return installed(remote_error("the plan's checksum differs"));
   if (const Status s = make_term(verdict.next, *plans, &next_); !s) return installed(s);
-  if (hooks_.epochs.party != nullptr) {
+  if (hooks_.replan.party != nullptr) {
     const Status s =
-        hooks_.epochs.party->catch_up(order->mode, next_->mesh.rank(), next_->mesh.size());
+        hooks_.replan.party->catch_up(order->mode, next_->mesh.rank(), next_->mesh.size());
     if (!s) return installed(s);
   }
   order_ = std::move(*order);
@@ -168,9 +168,9 @@ void Survivors::go(const Regroup::Verdict& verdict) {
   term_->told = done_;
   const LossRecord loss = loss_between(before, verdict.next);
   hooks_.went_on(loss, describe(loss));
-  const bool plans_again = term_->is_root() && options_.epochs.collectives > 0;
-  term_->epochs.start(std::exchange(term_->plans, {}),
-                      plans_again ? basis_of(verdict.next) : PlanBasis());
+  const bool plans_again = term_->is_root() && options_.replan.collectives > 0;
+  term_->replanner.start(std::exchange(term_->plans, {}),
+                         plans_again ? basis_of(verdict.next) : PlanBasis());
   take_early();
   while (released_ < done_) {
     entry(released_++).user->state.store(Operation::State::kDone, std::memory_order_release);
@@ -184,7 +184,7 @@ void Survivors::go(const Regroup::Verdict& verdict) {
 void Survivors::ended(const std::string& why) {
   if (anybody_departed_ && is_idle()) {
     end_reason_ = why;  // a call that waits for an agreement would wait for good
-    if (hooks_.epochs.party != nullptr) hooks_.epochs.party->drop();
+    if (hooks_.replan.party != nullptr) hooks_.replan.party->drop();
     return;
   }
   freeze();  // it may take a moment until all operations have failed

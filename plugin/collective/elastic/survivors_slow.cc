@@ -25,10 +25,10 @@ void Survivors::too_slow(const std::vector<SlowNode>& places) {
     const int node = term_->node(s.node);
     std::erase(fast, node);
     who += (who.empty() ? "" : ", ") + hooks_.name_of(node);
-    if (node == mesh_->rank() || s.epochs < SlowNodes::kEpochs) continue;
+    if (node == mesh_->rank() || s.intervals < SlowNodes::kIntervals) continue;
     away.emplace_back(node, printed("it carried %.4g Mbit/s, less than RIFFLE_MIN_RATE=%.4g, in %d "
-                                    "epochs in a row",
-                                    mbps(s.kbps), mbps(options_.epochs.least_kbps), s.epochs));
+                                    "replanning intervals in a row",
+                                    mbps(s.kbps), mbps(options_.replan.least_kbps), s.intervals));
   }
   if (!holds_quorum(all, fast)) {
     if (std::exchange(said_too_many_, true)) return;
@@ -41,7 +41,7 @@ void Survivors::too_slow(const std::vector<SlowNode>& places) {
              " is slower than RIFFLE_MIN_RATE; it stays, for it is the one that plans");
   }
   if (away.empty()) return;
-  // Later: the epochs that say so end with the term.
+  // Later: the replanning intervals that say so end with the term.
   slow_timer_ = timers_->call_at(mesh_->now_ns(), [this, away] {
     slow_timer_.reset();
     if (!has_failed_) regroup_.expel(away);

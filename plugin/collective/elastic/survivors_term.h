@@ -46,8 +46,8 @@ struct Survivors::Term {
                                                     })
                    : nullptr),
         background(all->background_),
-        epochs(&mesh, &control, &engine, all->timers_, &background, all->options_.epochs,
-               hooks_of(all)) {
+        replanner(&mesh, &control, &engine, all->timers_, &background, all->options_.replan,
+                  hooks_of(all)) {
     for (int i = 0; i < kFanOut; ++i) {
       const int child = mesh.rank() * kFanOut + 1 + i;
       if (child < mesh.size()) children.push_back(child);
@@ -56,7 +56,7 @@ struct Survivors::Term {
   }
 
   static ReplanHooks hooks_of(Survivors* all) {
-    ReplanHooks hooks = all->hooks_.epochs;
+    ReplanHooks hooks = all->hooks_.replan;
     hooks.too_slow = [all](const std::vector<SlowNode>& places) { all->too_slow(places); };
     return hooks;
   }
@@ -82,7 +82,7 @@ struct Survivors::Term {
   Engine engine;
   std::unique_ptr<SparseRunner> sparse;  // null unless it is wanted
   TermBackground background;
-  Replanner epochs;
+  Replanner replanner;
   std::vector<Early> early;  // messages before connect was over here
   std::vector<int> children;
   std::vector<std::uint64_t> children_done;  // their subtrees have all results below

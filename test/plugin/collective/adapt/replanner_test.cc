@@ -1,4 +1,4 @@
-// Epochs from end to end in one process: eight sessions on a network that reorders every frame,
+// Replanning from end to end in one process: eight sessions on a network that reorders every frame,
 // whose links report made-up traffic. A neighbour takes 3/4 of one node's link and leaves again:
 // the plan follows both times, with collectives in flight, every sum stays exact, and nobody waits.
 #include "plugin/collective/adapt/replanner.h"
@@ -75,8 +75,8 @@ class Cluster {
       SessionOptions options;
       options.engine.piece_bytes = 256;
       options.engine.chunk_bytes = 2048;
-      options.epochs.collectives = every;
-      options.epochs.shortest_ns = 0;
+      options.replan.collectives = every;
+      options.replan.shortest_ns = 0;
       options.background = &node->background;
       SessionHooks hooks;
       hooks.decide = [this](const std::vector<NodeReport>&) {
@@ -86,8 +86,8 @@ class Cluster {
         return v;
       };
       hooks.basis = [] { return PlanBasis{even_fabric(kNodes, kRateKbps), false}; };
-      hooks.epochs.count = [this] { return posted_[0]; };
-      hooks.epochs.observer = r == 0 ? &recorder : nullptr;
+      hooks.replan.count = [this] { return posted_[0]; };
+      hooks.replan.observer = r == 0 ? &recorder : nullptr;
       hooks.connected = [this](const Status& s, const std::string&) { connected_ += s.is_ok(); };
       hooks.failed = [this](const std::string& why) { failure = why; };
       node->session = std::make_unique<Session>(r, kNodes, options, &clock_, std::move(hooks));
@@ -181,7 +181,7 @@ class Cluster {
   int connected_ = 0;
 };
 
-TEST(Epochs, ThePlanFollowsANeighbourThatComesAndGoes) {
+TEST(Intervals, ThePlanFollowsANeighbourThatComesAndGoes) {
   Cluster cluster(1, 4);
   ASSERT_EQ(cluster.run(20), "");
   EXPECT_TRUE(cluster.recorder.changes().empty());
@@ -202,7 +202,7 @@ TEST(Epochs, ThePlanFollowsANeighbourThatComesAndGoes) {
   EXPECT_EQ(changes[1].fabric.nodes[kSlow].out_kbps, kRateKbps);
 }
 
-TEST(Epochs, AnEvenNetworkKeepsItsPlanAndAFrozenOneHasNoEpochs) {
+TEST(Intervals, AnEvenNetworkKeepsItsPlanAndAFrozenOneHasNoIntervals) {
   Cluster even(2, 2);
   ASSERT_EQ(even.run(60), "");
   EXPECT_TRUE(even.recorder.changes().empty());

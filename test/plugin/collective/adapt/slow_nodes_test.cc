@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::int64_t kLeast = 50'000;
 
-// What an epoch shows of a link, Mbit/s: what it carried as the limit (0: it never was), for which
-// part of the time, and at most.
+// What a replanning interval shows of a link, Mbit/s: what it carried as the limit (0: it never
+// was), for which part of the time, and at most.
 struct Shown {
   std::int64_t limit_mbps = 0;
   double share = 1;
@@ -39,12 +39,12 @@ struct Replanner {
 
 using Nodes = std::vector<int>;
 
-TEST(SlowNodes, ThreeEpochsInARow) {
+TEST(SlowNodes, ThreeIntervalsInARow) {
   Replanner e(3);
   EXPECT_EQ(e.next({100, 49, 100}), Nodes());
   EXPECT_EQ(e.next({100, 49, 100}), Nodes());
   EXPECT_EQ(e.next({100, 49, 100}), Nodes{1});
-  EXPECT_EQ(e.slow.epochs_below(1), 3);
+  EXPECT_EQ(e.slow.intervals_below(1), 3);
   EXPECT_EQ(e.next({100, 50, 100}), Nodes());  // just enough: it begins anew
   EXPECT_EQ(e.next({100, 10, 100}), Nodes());
   EXPECT_EQ(e.next({100, 10, 100}), Nodes());
@@ -62,17 +62,18 @@ TEST(SlowNodes, AllAtOnceThoughNotNoticedAtOnce) {
 
 TEST(SlowNodes, WhoWaversDoesNotSaveOthersForEver) {
   Replanner e(3);
-  for (int epoch = 1; epoch < 6; ++epoch) {
-    EXPECT_EQ(e.next({100, 10, epoch % 2 == 1 ? 10 : 100}), epoch == 4 ? Nodes{1} : Nodes())
-        << epoch;
+  for (int interval = 1; interval < 6; ++interval) {
+    EXPECT_EQ(e.next({100, 10, interval % 2 == 1 ? 10 : 100}), interval == 4 ? Nodes{1} : Nodes())
+        << interval;
   }
   Replanner f(4);
-  for (int epoch = 1; epoch < 6; ++epoch) {  // two that take turns
-    EXPECT_EQ(f.next({100, 10, epoch % 2 == 1 ? 10 : 100, epoch % 2 == 0 ? 10 : 100}), Nodes());
+  for (int interval = 1; interval < 6; ++interval) {  // two that take turns
+    EXPECT_EQ(f.next({100, 10, interval % 2 == 1 ? 10 : 100, interval % 2 == 0 ? 10 : 100}),
+              Nodes());
   }
   EXPECT_EQ(f.next({100, 10, 100, 10}), (Nodes{1, 3}));
-  EXPECT_EQ(f.slow.epochs_below(1), 6);
-  EXPECT_EQ(f.slow.epochs_below(3), 1) << "below, but not to be sent away";
+  EXPECT_EQ(f.slow.intervals_below(1), 6);
+  EXPECT_EQ(f.slow.intervals_below(3), 1) << "below, but not to be sent away";
 }
 
 TEST(SlowNodes, WhatIsBelievedHasToBeSeen) {
@@ -86,7 +87,7 @@ TEST(SlowNodes, WhatIsBelievedHasToBeSeen) {
   EXPECT_EQ(e.next({100, 10}, {well, slow}), Nodes{1});
   // Somebody else held it up, as it carried more.
   EXPECT_EQ(e.next({100, 10}, {well, held_up}), Nodes());
-  EXPECT_EQ(e.slow.epochs_below(1), 0);
+  EXPECT_EQ(e.slow.intervals_below(1), 0);
   // Seen, but not believed yet.
   for (int i = 0; i < 5; ++i) EXPECT_EQ(e.next({100, 100}, {well, slow}), Nodes());
 }

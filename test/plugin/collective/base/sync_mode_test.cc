@@ -65,7 +65,7 @@ TEST_F(SyncModeTest, MoshpitWithAllLevelsIsExactUnderEveryOptimizer) {
   EXPECT_NE(both.note.find("RIFFLE_PLAN=ring"), std::string::npos) << both.note;
 }
 
-TEST_F(SyncModeTest, NoModeWithoutEpochs) {
+TEST_F(SyncModeTest, NoModeWithoutIntervals) {
   for (const auto& [name, value] :
        {std::pair{"RIFFLE_EPOCH", "0"}, std::pair{"RIFFLE_DETERMINISTIC", "1"}}) {
     const SyncSettings s =

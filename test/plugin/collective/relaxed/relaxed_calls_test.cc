@@ -274,7 +274,7 @@ TEST(RelaxedCalls, FirIsBoundedWithRoundsOfAnyLength) {
 TEST(RelaxedCalls, CentresAreTheSameBitsOnAllNodes) {
   for (const ShadowVariant variant : {ShadowVariant::kBmuf, ShadowVariant::kEasgd}) {
     RelaxedJob::Options options = shadow_options(variant, 3);
-    options.epoch = 30;  // so that the mode outlives the doubt for a while
+    options.interval = 30;  // so that the mode outlives the doubt for a while
     options.calls = {{0, 0, 1500, 1500, 1500}, {3, 0, 1048, 1048, 1048}};
     RelaxedJob job(options);
     ASSERT_EQ(job.run(70), "");
