@@ -43,11 +43,11 @@ Status read_rule(const std::string& rule, PolicyQuestion& question) {
 
 int run_policy(const PlanArguments& options, const Fabric& fabric) {
   PolicyQuestion question = options.question;
-  for (const PatternMode mode :
-       {PatternMode::kDsSync, PatternMode::kMoshpit, PatternMode::kShadowSync}) {
+  for (const ScheduleMode mode :
+       {ScheduleMode::kDsSync, ScheduleMode::kMoshpit, ScheduleMode::kShadowSync}) {
     if (options.policy == name_of(mode)) question.mode = mode;
   }
-  if (question.mode == PatternMode::kShadowSync) {
+  if (question.mode == ScheduleMode::kShadowSync) {
     if (Status s = read_rule(options.rule, question); !s) return report(s);
   } else if (!options.rule.empty()) {
     return report(invalid_argument("--rule is of --policy shadow_sync"));

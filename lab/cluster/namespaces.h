@@ -1,8 +1,8 @@
-// Namespaces that vanish with their owner: a keeper process holds the switch's network namespace,
-// one holder process per node holds the node's network and UTS namespace. Nothing has a name in the
-// file system, so nothing can be left behind: when the owner dies, in whatever way, the kernel
-// tells the keeper (parent-death signal), the keeper takes the holders with it, and namespaces
-// without processes are gone together with their devices.
+// Namespaces that close_unconfirmed with their owner: a keeper process holds the switch's network
+// namespace, one holder process per node holds the node's network and UTS namespace. Nothing has a
+// name in the file system, so nothing can be left behind: when the owner dies, in whatever way, the
+// kernel tells the keeper (parent-death signal), the keeper takes the holders with it, and
+// namespaces without processes are gone together with their devices.
 //
 // Where the caller may not make network namespaces, all of it happens inside a user namespace of
 // its own, if the kernel allows these.

@@ -23,7 +23,7 @@ class MemoryNetwork {
   void set_sink(int rank, MeshSink* sink);
   // Carries out one randomly chosen event. False if nothing is in flight.
   bool step();
-  // The node is gone: its peers hear of it, its frames vanish.
+  // The node is gone: its peers hear of it, its frames close_unconfirmed.
   void kill(int rank);
   std::uint64_t frames_delivered() const { return delivered_; }
   std::uint64_t payload_bytes() const { return payload_bytes_; }

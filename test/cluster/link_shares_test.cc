@@ -1,5 +1,5 @@
-// Weights of links (Mesh::share_out) over real TCP: what they do where what several nodes send
-// meets in the queue of a switch. Nodes 1 and 2 send to node 0 without end.
+// Weights of links (Mesh::set_peer_weights) over real TCP: what they do where what several nodes
+// send meets in the queue of a switch. Nodes 1 and 2 send to node 0 without end.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -119,7 +119,7 @@ void be(int rank, Shared* shared) {
   } else {
     wait_until([&] { return shared->phase >= 1; }, "no first measurement");
     const std::array<int, 3> weights = {kWeights[static_cast<std::size_t>(rank)], 1, 1};
-    reactor->run_and_wait([&] { node.mesh->share_out(weights); });
+    reactor->run_and_wait([&] { node.mesh->set_peer_weights(weights); });
     ++shared->weighted;
     wait_until([&] { return shared->phase == 2; }, "no second measurement");
   }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plugin/collective/base/sync_party.h"
+#include "plugin/collective/base/mode_participant.h"
 #include "topology/plan/group_plan.h"
 
 namespace riffle::testing {

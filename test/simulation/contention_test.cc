@@ -93,9 +93,9 @@ TEST(Contention, ThePlanFollowsAnUplink) {
   EXPECT_LE(worst_settled(after), 1.15);
 }
 
-// A node in one of two racks of uneven size, whose plan weighs links (Mesh::share_out), loses three
-// quarters of its rate and gets them back. The ring it begins with cannot tell which end of a link
-// is slow: its neighbours are suspected as well, and cleared one after the other.
+// A node in one of two racks of uneven size, whose plan weighs links (Mesh::set_peer_weights),
+// loses three quarters of its rate and gets them back. The ring it begins with cannot tell which
+// end of a link is slow: its neighbours are suspected as well, and cleared one after the other.
 TEST(Contention, ThePlanFollowsANodeInRacksOfUnevenSize) {
   Fabric calm = even_fabric(8, kRate);
   calm.racks = {{"a", kRate, kRate}, {"b", kRate, kRate}};

@@ -20,13 +20,13 @@ struct Seen {
   PatternChoice choice;
   PolicyQuestion question;
 
-  Seen(Fabric f, PatternMode mode, const ShadowSettings& shadow = {}, int round_steps = 1)
+  Seen(Fabric f, ScheduleMode mode, const ShadowSettings& shadow = {}, int round_steps = 1)
       : fabric(std::move(f)) {
     question.mode = mode;
     question.shadow = shadow;
     question.options.bytes = 32 << 20;
     question.options.round_steps = round_steps;
-    if (mode == PatternMode::kShadowSync) put_into(shadow, &question.options);
+    if (mode == ScheduleMode::kShadowSync) put_into(shadow, &question.options);
     const auto chosen = choose_pattern(fabric, mode, question.options);
     EXPECT_TRUE(chosen) << chosen.status().message();
     if (chosen) choice = *chosen;
@@ -36,7 +36,7 @@ struct Seen {
 };
 
 TEST(PolicyView, SaysSpeedMixingAndGroups) {
-  Seen seen(racks8(), PatternMode::kDsSync);
+  Seen seen(racks8(), ScheduleMode::kDsSync);
   seen.question.momentum = 0.9;
   const std::string text = seen.text();
   for (const char* part :
@@ -48,7 +48,7 @@ TEST(PolicyView, SaysSpeedMixingAndGroups) {
 }
 
 TEST(PolicyView, FullStepsCount) {
-  Seen seen(racks8(), PatternMode::kDsSync);
+  Seen seen(racks8(), ScheduleMode::kDsSync);
   const double step_us = seen.choice.quality.time_us, exact_us = seen.choice.exact_us;
   seen.question.full_every = 10;
   EXPECT_NEAR(seen.view().mean_us(), 0.9 * step_us + 0.1 * exact_us, 1e-6 * exact_us);
@@ -58,13 +58,13 @@ TEST(PolicyView, FullStepsCount) {
 }
 
 TEST(PolicyView, FormulasHaveTheJobsOwnNumbers) {
-  Seen grid(even_fabric(16, 1'000'000), PatternMode::kMoshpit);
+  Seen grid(even_fabric(16, 1'000'000), ScheduleMode::kMoshpit);
   ASSERT_EQ(grid.choice.dimensions, (std::vector<int>{2, 2, 2, 2}));
   const auto formulas = grid.view().formulas();
   ASSERT_FALSE(formulas.empty());
   EXPECT_DOUBLE_EQ(formulas[0].second, 0.6875);
   EXPECT_NEAR(formulas[0].second, grid.choice.quality.deviation, 1e-6);
-  Seen shadow(racks8(), PatternMode::kShadowSync);
+  Seen shadow(racks8(), ScheduleMode::kShadowSync);
   shadow.question.options.round_steps = 4;
   EXPECT_DOUBLE_EQ(shadow.view().formulas()[0].second, 3.5);
 }
@@ -73,7 +73,7 @@ TEST(PolicyView, NamesTheRuleOfShadowSync) {
   for (const ShadowVariant variant : {ShadowVariant::kDelta, ShadowVariant::kInterpolation,
                                       ShadowVariant::kBmuf, ShadowVariant::kFir}) {
     const std::string name = name_of(variant);
-    Seen seen(racks8(), PatternMode::kShadowSync, {.variant = variant, .pull = 0.25}, 4);
+    Seen seen(racks8(), ScheduleMode::kShadowSync, {.variant = variant, .pull = 0.25}, 4);
     EXPECT_NE(seen.view().headline().find("shadow_sync by the rule " + name), std::string::npos);
     const std::string text = seen.text();
     EXPECT_NE(text.find(describe(seen.question.shadow, 8)), std::string::npos) << text;
@@ -97,9 +97,9 @@ TEST(PolicyView, NamesTheRuleOfShadowSync) {
 }
 
 TEST(PolicyView, JsonIsTheTable) {
-  const Seen seen(racks8(), PatternMode::kDsSync);
+  const Seen seen(racks8(), ScheduleMode::kDsSync);
   const auto json = nlohmann::json::parse(to_json(seen.view()));
-  const PatternTable& table = seen.choice.table;
+  const ScheduleTable& table = seen.choice.table;
   EXPECT_EQ(json["policy"], "ds_sync");
   ASSERT_EQ(json["table"].size(), static_cast<std::size_t>(table.steps));
   ASSERT_EQ(json["table"][0].size(), static_cast<std::size_t>(table.lanes));

@@ -1,12 +1,13 @@
-// topology/plan/patterns/contraction.h against closed forms, published values and plain simulation.
-#include "topology/plan/patterns/contraction.h"
+// topology/plan/schedules/contraction.h against closed forms, published values and plain
+// simulation.
+#include "topology/plan/schedules/contraction.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 #include <random>
 
-#include "topology/plan/patterns/families.h"
+#include "topology/plan/schedules/families.h"
 
 namespace riffle {
 namespace {
@@ -21,11 +22,11 @@ Fabric racks(int count, int size, std::int64_t uplink_kbps = 0) {
   return f;
 }
 
-PatternTable table(const Fabric& fabric, const Cycle& cycle) {
+ScheduleTable table(const Fabric& fabric, const Cycle& cycle) {
   return table_of(FabricView(fabric), cycle);
 }
 
-PatternTable named(const Fabric& fabric, const std::string& name) {
+ScheduleTable named(const Fabric& fabric, const std::string& name) {
   const FabricView view(fabric);
   for (const auto& family : {propose_grids(view, {}), propose_reference(view, {})}) {
     for (const Cycle& cycle : family) {
@@ -38,7 +39,7 @@ PatternTable named(const Fabric& fabric, const std::string& name) {
 
 // The y-state with Gaussian gradients, written down once more and straight: the mean over nodes and
 // steps of (y_i - mean)^2.
-double simulated_deviation(const PatternTable& t, std::size_t lane, std::uint64_t steps) {
+double simulated_deviation(const ScheduleTable& t, std::size_t lane, std::uint64_t steps) {
   std::mt19937_64 random(7);
   std::normal_distribution<double> gradient;
   std::vector<double> y(static_cast<std::size_t>(t.nodes), 0.0);
@@ -63,7 +64,7 @@ double simulated_deviation(const PatternTable& t, std::size_t lane, std::uint64_
 
 TEST(Contraction, RejectsTheTwoByTwoTrap) {
   // With two workers per rack the rack's "group" is a single one: {0,2} and {1,3} never meet.
-  const PatternTable trap = named(racks(2, 2), "pattern B");
+  const ScheduleTable trap = named(racks(2, 2), "pattern B");
   ASSERT_TRUE(validate(trap));
   const Status s = verify_contraction(trap);
   ASSERT_FALSE(s);
@@ -75,7 +76,7 @@ TEST(Contraction, RejectsTheTwoByTwoTrap) {
 TEST(Contraction, LooksAtEveryLaneByItself) {
   // Together the lanes join everybody; but an element only ever sees one of them.
   const Fabric f = even_fabric(4, 1000);
-  PatternTable t = table(f, {"two lanes", {{{0, 1}, {2, 3}}, {{0, 2}, {1, 3}}}, 2, {}});
+  ScheduleTable t = table(f, {"two lanes", {{{0, 1}, {2, 3}}, {{0, 2}, {1, 3}}}, 2, {}});
   EXPECT_TRUE(verify_contraction(t));
   t.table = {0, 1, 0, 1};
   const Status s = verify_contraction(t);
@@ -94,7 +95,7 @@ TEST(Contraction, ThatIsTooSlowIsRefused) {
   Cycle chain{"chain", {{}, {}}, 1, {}};
   for (int n = 0; n + 1 < kNodes; n += 2) chain.steps[0].push_back({n, n + 1});
   for (int n = 1; n + 1 < kNodes; n += 2) chain.steps[1].push_back({n, n + 1});
-  const PatternTable t = table(even_fabric(kNodes, 1000), chain);
+  const ScheduleTable t = table(even_fabric(kNodes, 1000), chain);
   EXPECT_TRUE(mixing_of(t).connected);
   EXPECT_FALSE(verify_contraction(t));
 }
@@ -105,7 +106,7 @@ TEST(Contraction, FullGridsAreExactEveryPeriod) {
     const int nodes = std::accumulate(shape.begin(), shape.end(), 1, std::multiplies<>());
     std::string name = "grid";
     for (int side : shape) name += (name == "grid" ? " " : " x ") + std::to_string(side);
-    const PatternTable t = named(even_fabric(nodes, 1000), name);
+    const ScheduleTable t = named(even_fabric(nodes, 1000), name);
     ASSERT_EQ(t.nodes, nodes);
     const Mixing m = mixing_of(t);
     EXPECT_TRUE(verify_contraction(t)) << name;
@@ -143,7 +144,7 @@ TEST(Contraction, DeviationIsWhatASimulationShows) {
   const Fabric f = racks(2, 4, 200'000);
   for (const Ration& ration : {Ration{Crossing::kHalf, 4, 1}, Ration{Crossing::kGuests, 6, 1},
                                Ration{Crossing::kAll, 3, 1}}) {
-    const PatternTable t = table(f, rationed_pairs(FabricView(f), ration, {}));
+    const ScheduleTable t = table(f, rationed_pairs(FabricView(f), ration, {}));
     const Mixing m = mixing_of(t);
     ASSERT_TRUE(m.exact);
     for (const std::size_t lane : {0u, 1u}) {
@@ -187,7 +188,7 @@ TEST(Contraction, RandomGroupsFollowTheirFormula) {
 TEST(Contraction, DeltaRoundsFollowTheirFormula) {
   std::vector<int> all(16);
   std::iota(all.begin(), all.end(), 0);
-  const PatternTable t = table(even_fabric(16, 1000), {"everybody", {{all}}, 1, {16}});
+  const ScheduleTable t = table(even_fabric(16, 1000), {"everybody", {{all}}, 1, {16}});
   for (const double delta : {0.25, 0.5, 1.0, 1.5, 1.9}) {
     const Mixing m = mixing_of(t, {delta, 16, false});
     EXPECT_NEAR(m.deviation / delta_deviation(16, delta, 16), 1, 1e-3) << delta;

@@ -1,6 +1,6 @@
-// topology/plan/patterns/moshpit_keys.h: rounds of averaging in groups of equal keys reach the mean
-// of all, also where nodes are missing.
-#include "topology/plan/patterns/moshpit_keys.h"
+// topology/plan/schedules/moshpit_keys.h: rounds of averaging in groups of equal keys reach the
+// mean of all, also where nodes are missing.
+#include "topology/plan/schedules/moshpit_keys.h"
 
 #include <gtest/gtest.h>
 

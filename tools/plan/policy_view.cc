@@ -7,7 +7,7 @@
 
 #include "tools/numbers.h"
 #include "tools/plan/plan_view.h"
-#include "topology/plan/patterns/contraction.h"
+#include "topology/plan/schedules/contraction.h"
 
 namespace riffle::tools {
 namespace {
@@ -16,10 +16,10 @@ constexpr std::size_t kShownCandidates = 12;
 constexpr std::uint64_t kShownSteps = 12;
 
 bool is_background(const PolicyView& view) {
-  return view.question.mode == PatternMode::kShadowSync;
+  return view.question.mode == ScheduleMode::kShadowSync;
 }
 
-double groups_per_step(const PatternTable& table) {
+double groups_per_step(const ScheduleTable& table) {
   double sum = 0;
   for (int step = 0; step < table.steps; ++step) {
     const GroupPlan& plan = table.at(static_cast<std::uint64_t>(step), 0);
@@ -41,7 +41,7 @@ std::string members_text(const Group& group, const Fabric& fabric) {
 }
 
 std::string steps_text(const PolicyView& view) {
-  const PatternTable& table = view.choice->table;
+  const ScheduleTable& table = view.choice->table;
   std::string text = printed(
       "\nlane 1 of %d, the others run the same steps in other phases; period of %d steps:\n",
       table.lanes, table.steps);
@@ -152,13 +152,13 @@ nlohmann::json to_json(const PatternCandidate& c) {
 
 }  // namespace
 
-const char* name_of(PatternMode mode) {
+const char* name_of(ScheduleMode mode) {
   switch (mode) {
-    case PatternMode::kDsSync:
+    case ScheduleMode::kDsSync:
       return "ds_sync";
-    case PatternMode::kMoshpit:
+    case ScheduleMode::kMoshpit:
       return "moshpit";
-    case PatternMode::kShadowSync:
+    case ScheduleMode::kShadowSync:
       return "shadow_sync";
   }
   return "unknown";
@@ -166,13 +166,13 @@ const char* name_of(PatternMode mode) {
 
 double PolicyView::mean_us() const {
   const double step_us = question.options.everybody ? choice->exact_us : choice->quality.time_us;
-  if (question.full_every < 1 || question.mode == PatternMode::kShadowSync) return step_us;
+  if (question.full_every < 1 || question.mode == ScheduleMode::kShadowSync) return step_us;
   return step_us + (choice->exact_us - step_us) / question.full_every;
 }
 
 std::string PolicyView::headline() const {
   std::string mode = name_of(question.mode);
-  if (question.mode == PatternMode::kShadowSync) {
+  if (question.mode == ScheduleMode::kShadowSync) {
     mode += printed(" by the rule %s", name_of(question.shadow.variant));
   }
   return printed(
@@ -184,7 +184,7 @@ std::string PolicyView::headline() const {
 std::vector<std::pair<std::string, double>> PolicyView::formulas() const {
   const int nodes = fabric->size();
   std::vector<std::pair<std::string, double>> all;
-  if (question.mode == PatternMode::kShadowSync) {
+  if (question.mode == ScheduleMode::kShadowSync) {
     const double delta = question.options.delta;
     const int steps = question.options.round_steps;
     if (question.shadow.variant == ShadowVariant::kFir) {
@@ -215,7 +215,7 @@ std::string to_text(const PolicyView& view, const Colours& colours) {
 
 std::string to_json(const PolicyView& view) {
   using nlohmann::json;
-  const PatternTable& table = view.choice->table;
+  const ScheduleTable& table = view.choice->table;
   json out = {{"headline", view.headline()},
               {"policy", name_of(view.question.mode)},
               {"bytes", view.question.options.bytes},

@@ -10,13 +10,13 @@
 #include "plugin/collective/base/shadow_settings.h"
 #include "tools/terminal.h"
 #include "topology/fabric/fabric.h"
-#include "topology/plan/patterns/patterns.h"
+#include "topology/plan/schedules/schedules.h"
 
 namespace riffle::tools {
 
 struct PolicyQuestion {
-  PatternMode mode = PatternMode::kDsSync;
-  PatternOptions options;
+  ScheduleMode mode = ScheduleMode::kDsSync;
+  ScheduleOptions options;
   int full_every = 64;    // as RIFFLE_FULL_EVERY; 0: never
   double momentum = 0;    // of the job's optimizer
   ShadowSettings shadow;  // of shadow_sync; `options` are to fit (put_into())
@@ -37,7 +37,7 @@ struct PolicyView {
   std::vector<std::pair<std::string, double>> formulas() const;
 };
 
-const char* name_of(PatternMode mode);
+const char* name_of(ScheduleMode mode);
 
 std::string to_text(const PolicyView& view, const Colours& colours);
 std::string to_json(const PolicyView& view);

@@ -62,7 +62,7 @@ struct ReplanHooks {
   ReplanObserver* observer = nullptr;  // node 0; may be null
   // Every node: its calls, where a relaxed mode is wanted; must outlive the replanning intervals.
   // Null: none is.
-  SyncParty* party = nullptr;
+  ModeParticipant* party = nullptr;
   // Node 0, any thread: what the relaxed modes run over on a fabric. Null: they keep what they
   // have.
   std::function<RelaxedPlans(const Fabric&)> relaxed_plans;

@@ -55,8 +55,8 @@ Result<ModeOrder> decode_mode_order(const std::vector<std::uint8_t>& bytes) {
   return order;
 }
 
-SyncAgreement::SyncAgreement(int rank, int size, SyncAgreementOptions options, SyncParty* party,
-                             Background* background, Hooks hooks)
+SyncAgreement::SyncAgreement(int rank, int size, SyncAgreementOptions options,
+                             ModeParticipant* party, Background* background, Hooks hooks)
     : size_(size),
       options_(options),
       party_(party),

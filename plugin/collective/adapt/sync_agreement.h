@@ -21,7 +21,7 @@
 #include "plugin/collective/adapt/plan_switch.h"
 #include "plugin/collective/base/background.h"
 #include "plugin/collective/base/byte_io.h"
-#include "plugin/collective/base/sync_party.h"
+#include "plugin/collective/base/mode_participant.h"
 
 namespace riffle {
 
@@ -55,7 +55,7 @@ class SyncAgreement {
   static constexpr std::uint64_t kLongestPause = 64;  // replanning intervals
   static constexpr std::uint64_t kToldAfter = 16;     // replanning intervals without a beginning
 
-  SyncAgreement(int rank, int size, SyncAgreementOptions options, SyncParty* party,
+  SyncAgreement(int rank, int size, SyncAgreementOptions options, ModeParticipant* party,
                 Background* background, Hooks hooks);
 
   // Reports of one replanning interval: the own one first, then those of children are added.
@@ -88,7 +88,7 @@ class SyncAgreement {
 
   const int size_;
   const SyncAgreementOptions options_;
-  SyncParty* const party_;
+  ModeParticipant* const party_;
   Background* const background_;
   const Hooks hooks_;
   PlanSwitch switch_;

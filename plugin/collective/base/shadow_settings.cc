@@ -102,7 +102,7 @@ std::string describe(const ShadowSettings& s, int nodes) {
   return text + ")";
 }
 
-void put_into(const ShadowSettings& s, PatternOptions* options) {
+void put_into(const ShadowSettings& s, ScheduleOptions* options) {
   options->everybody = is_over_all(s.variant);
   if (has_pull(s.variant)) {
     options->delta = s.pull;

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "topology/plan/patterns/patterns.h"
+#include "topology/plan/schedules/schedules.h"
 
 namespace riffle {
 
@@ -45,7 +45,7 @@ double shadow_speed(const ShadowSettings& settings, int nodes, double busy);
 std::string describe(const ShadowSettings& settings, int nodes);
 
 // What pattern its rounds need.
-void put_into(const ShadowSettings& settings, PatternOptions* options);
+void put_into(const ShadowSettings& settings, ScheduleOptions* options);
 
 // From the texts of the knobs, of which only those are looked at that the rule uses; `wrong` says
 // of the first that cannot be taken which it is and what is accepted.

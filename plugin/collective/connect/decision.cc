@@ -14,7 +14,7 @@
 #include "plugin/transport/device/device.h"
 #include "plugin/version.h"
 #include "topology/fabric/fabric_file.h"
-#include "topology/plan/patterns/patterns.h"
+#include "topology/plan/schedules/schedules.h"
 
 namespace riffle {
 namespace {
@@ -109,11 +109,11 @@ PlanOptions plan_options() {
 
 RelaxedPlans relaxed_plans(const Fabric& fabric, SyncMode mode) {
   if (mode == SyncMode::kExact || mode == SyncMode::kSparse) return {};
-  PatternOptions options;
+  ScheduleOptions options;
   options.bytes = kPlannedBytes;
-  const PatternMode pattern = mode == SyncMode::kMoshpit      ? PatternMode::kMoshpit
-                              : mode == SyncMode::kShadowSync ? PatternMode::kShadowSync
-                                                              : PatternMode::kDsSync;
+  const ScheduleMode pattern = mode == SyncMode::kMoshpit      ? ScheduleMode::kMoshpit
+                               : mode == SyncMode::kShadowSync ? ScheduleMode::kShadowSync
+                                                               : ScheduleMode::kDsSync;
   if (mode == SyncMode::kShadowSync) {
     options.round_steps = static_cast<int>(config().shadow_steps);
     put_into(sync_settings().shadow, &options);
@@ -123,7 +123,7 @@ RelaxedPlans relaxed_plans(const Fabric& fabric, SyncMode mode) {
     log_warn(std::string(name_of(mode)) + " does not begin: " + choice.status().message());
     return {};
   }
-  PatternTable& t = choice->table;
+  ScheduleTable& t = choice->table;
   std::string line = name_of(mode);
   if (mode == SyncMode::kShadowSync) {
     line += " by the rule " + describe(sync_settings().shadow, fabric.size());

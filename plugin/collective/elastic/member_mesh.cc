@@ -31,11 +31,11 @@ void MemberMesh::send(int peer, const FrameHeader& header, std::span<const std::
   whole_->send(node, marked, payload, cookie, priority);
 }
 
-void MemberMesh::share_out(std::span<const int> weights) {
+void MemberMesh::set_peer_weights(std::span<const int> weights) {
   if (is_frozen_) return;
   std::vector<int> of_all(weights.empty() ? 0 : whole_->size(), 1);
   for (std::size_t i = 0; i < weights.size(); ++i) of_all[members_.nodes[i]] = weights[i];
-  whole_->share_out(of_all);
+  whole_->set_peer_weights(of_all);
 }
 
 }  // namespace riffle

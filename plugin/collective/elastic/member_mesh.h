@@ -47,7 +47,7 @@ class MemberMesh final : public Mesh {
   void hint(int peer, RateHints hints) override {
     if (!is_frozen_) whole_->hint(members_.nodes[peer], hints);
   }
-  void share_out(std::span<const int> weights) override;
+  void set_peer_weights(std::span<const int> weights) override;
   void dismiss(int peer) override { whole_->dismiss(members_.nodes[peer]); }
   std::uint64_t now_ns() const override { return whole_->now_ns(); }
   void abort() override { whole_->abort(); }

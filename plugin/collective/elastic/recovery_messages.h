@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "plugin/collective/base/mode_participant.h"
 #include "plugin/collective/base/plan_basis.h"
-#include "plugin/collective/base/sync_party.h"
 #include "topology/base/status.h"
 
 namespace riffle {

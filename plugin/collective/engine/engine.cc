@@ -44,7 +44,7 @@ Status Engine::install(const PlanSet& plans) {
   generations_.reserve(kMaxGenerations);
   generations_.push_back(std::move(*first));
   make_room_to_wait();
-  mesh_->share_out(generations_.back()->weights());
+  mesh_->set_peer_weights(generations_.back()->weights());
   chunks_.resize(options_.max_chunks);
   early_.resize(options_.max_chunks);
   for (int i = 0; i < options_.max_chunks; ++i) {
@@ -95,7 +95,7 @@ void Engine::switch_at(std::uint64_t seq) {
   RIFFLE_CHECK(has_prepared_, "no plan is prepared");
   RIFFLE_CHECK(seq >= earliest_switch(), "a chunk of the next plan has begun");
   generations_.back()->first_seq = seq;
-  mesh_->share_out(generations_.back()->weights());
+  mesh_->set_peer_weights(generations_.back()->weights());
   has_prepared_ = false;
   hold_ = Generation::kNotAgreed;
   start_chunks();

@@ -1,5 +1,5 @@
 // How what one node sends is shared out over the others in a plan: the weights of its links
-// (Mesh::share_out).
+// (Mesh::set_peer_weights).
 //
 // Why: links that share fairly give every connection the same rate, while a plan that uses every
 // link up needs rates in proportion to what goes from node to node. In a rack of two nodes half of

@@ -30,8 +30,8 @@
 // same call.
 //
 // Threads: all_reduce(), test() on NCCL's progress thread; fence() on its service thread; the
-// SyncParty's functions on the reactor (prepare(): in the Background). A call takes no lock but one
-// that nobody holds for long, and allocates nothing but where the layout does.
+// ModeParticipant's functions on the reactor (prepare(): in the Background). A call takes no lock
+// but one that nobody holds for long, and allocates nothing but where the layout does.
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/collective/base/sync_party.h"
+#include "plugin/collective/base/mode_participant.h"
 #include "plugin/collective/relaxed/relaxed_run.h"
 #include "plugin/collective/relaxed/rules/gradient_rules.h"
 #include "plugin/collective/sparse/sparse_runner.h"
@@ -89,7 +89,7 @@ struct RelaxedCounts {
   SparseWork sparse;
 };
 
-class RelaxedCalls final : public SyncParty {
+class RelaxedCalls final : public ModeParticipant {
  public:
   struct Hooks {
     std::function<CallIdentity(const CallShape&)> identify;  // plugin/identity/identity.h

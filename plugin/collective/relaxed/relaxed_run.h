@@ -19,9 +19,9 @@
 #include <memory>
 #include <vector>
 
+#include "plugin/collective/base/mode_participant.h"
 #include "plugin/collective/base/slot_memory.h"
 #include "plugin/collective/base/sync_mode.h"
-#include "plugin/collective/base/sync_party.h"
 #include "plugin/collective/engine/operation.h"
 #include "plugin/collective/relaxed/rules/shadow_rule.h"
 #include "plugin/collective/sparse/sparse_run.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "plugin/collective/base/machine_speed.h"
+#include "plugin/collective/base/mode_participant.h"
 #include "plugin/collective/base/sync_mode.h"
-#include "plugin/collective/base/sync_party.h"
 #include "plugin/identity/layout.h"
 #include "sparse/predict.h"
 #include "topology/fabric/fabric.h"

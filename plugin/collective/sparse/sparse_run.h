@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
+#include "plugin/collective/base/mode_participant.h"
 #include "plugin/collective/base/sync_mode.h"
-#include "plugin/collective/base/sync_party.h"
 #include "plugin/collective/sparse/sparse_segment.h"
 #include "plugin/identity/layout.h"
 

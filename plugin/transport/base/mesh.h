@@ -48,7 +48,7 @@ struct LinkActivity {
   RateHints of_peer;          // in its latest frame
 };
 
-inline constexpr int kMostWeight = 16;       // Mesh::share_out
+inline constexpr int kMostWeight = 16;       // Mesh::set_peer_weights
 inline constexpr std::uint64_t kUrgent = 0;  // a priority: before all data
 
 class Mesh {
@@ -78,7 +78,7 @@ class Mesh {
   // Where frames to several peers, or from several, compete for a link, each way gets a part of it
   // in proportion to its weight: as if it were so many connections (1 to kMostWeight). Both nodes
   // of a pair must give each other the same weight. None, as at the start: everybody gets the same.
-  virtual void share_out(std::span<const int> /*weights*/) {}
+  virtual void set_peer_weights(std::span<const int> /*weights*/) {}
 
   // Closes the link to one peer: what was sent to it still goes out, with a goodbye behind it, but
   // nothing more comes from it, no payload of its frames is touched, and sent() comes no more.

@@ -94,7 +94,7 @@ const std::vector<int>& Fluid::complete(std::uint64_t now_ns) {
   return completed_;
 }
 
-void Fluid::share_out(std::uint64_t now_ns) {
+void Fluid::set_peer_weights(std::uint64_t now_ns) {
   share_at_ns_ = kNever;
   share_.solve();
   const auto now = static_cast<double>(now_ns);

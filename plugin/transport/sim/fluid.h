@@ -38,14 +38,14 @@ class Fluid {
   // Bytes of the transmission that passed by now; 0 on an idle flow.
   double passed(int flow, std::uint64_t now_ns) const;
 
-  // When there is something to do: call complete() at the first, share_out() at the second, and if
-  // both are due complete() first.
+  // When there is something to do: call complete() at the first, set_peer_weights() at the second,
+  // and if both are due complete() first.
   std::uint64_t completion_ns() const { return finish_at_ns_; }
   std::uint64_t sharing_ns() const { return share_at_ns_; }
   // The flows whose transmission is over, in a fixed order. For each call more() or rest() before
   // anything else; valid until the next complete().
   const std::vector<int>& complete(std::uint64_t now_ns);
-  void share_out(std::uint64_t now_ns);
+  void set_peer_weights(std::uint64_t now_ns);
   // The flow goes on with another transmission, from the moment the last one ended. True if that
   // one is complete by now, too.
   bool more(int flow, double bytes, std::uint64_t now_ns);

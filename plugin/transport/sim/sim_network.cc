@@ -84,7 +84,7 @@ bool SimNetwork::step() {
   } else if (events_.next_ns() <= now_ns_) {
     dispatch(events_.pop());
   } else {
-    fluid_.share_out(now_ns_);
+    fluid_.set_peer_weights(now_ns_);
   }
   return true;
 }

@@ -4,9 +4,9 @@
 // Model. What one node sends to another goes through a queue (lower priority value first, then the
 // order of the calls) and a flow (fluid.h), one frame at a time; a frame under way is not
 // preempted. It counts its payload and its 64-byte header; frames without payload (credits)
-// take no time on the link, but wait for the frame under way. Weights of Mesh::share_out() hold
-// exactly. A frame arrives one latency plus jitter after its last byte left, frames on one stream
-// in order. sent() comes when the last byte left.
+// take no time on the link, but wait for the frame under way. Weights of Mesh::set_peer_weights()
+// hold exactly. A frame arrives one latency plus jitter after its last byte left, frames on one
+// stream in order. sent() comes when the last byte left.
 //
 // Faults: kill (peers hear of it soon), stop (silence: they give up after the peer timeout),
 // resume, a broken link, lost packets (delay), changed rates. A stopped node keeps what it is told

@@ -29,7 +29,7 @@ class SimNode final : public Mesh, public TimerService {
   void hint(int peer, RateHints hints) override {
     if (SimLink* link = network_->find_link(rank_, peer)) link->hints = hints;
   }
-  void share_out(std::span<const int> of_peers) override {
+  void set_peer_weights(std::span<const int> of_peers) override {
     weights.assign(of_peers.begin(), of_peers.end());
     for (int peer = 0; peer < size(); ++peer) {
       const SimLink* const link = network_->find_link(rank_, peer);
@@ -53,7 +53,7 @@ class SimNode final : public Mesh, public TimerService {
   bool is_isolated = false;
   MeshSink* sink = nullptr;
   std::vector<Peer> peers;
-  std::vector<int> weights;  // share_out()
+  std::vector<int> weights;  // set_peer_weights()
   std::map<std::uint64_t, std::function<void()>> timers;
   std::map<int, std::string> losses;  // why a peer is about to be lost
   std::vector<Event> deferred;        // while stopped

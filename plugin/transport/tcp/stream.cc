@@ -97,7 +97,7 @@ Status Stream::write() {
     const ssize_t n = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
     if (n < 0) {
       if (errno == EINTR) continue;
-      if (errno != EAGAIN) return hear_out(errno);
+      if (errno != EAGAIN) return drain_receive(errno);
       writable_ = false;
       return Status::ok();
     }
@@ -112,7 +112,7 @@ Status Stream::write() {
 
 // The peer is gone, but what it sent before it went may say why (another node's fault): read that
 // first, so that the first cause is the one that is reported.
-Status Stream::hear_out(int error) {
+Status Stream::drain_receive(int error) {
   writable_ = false;
   if (Status s = read_all(); !s) return s;
   return host_.is_up() ? on_broken("sending", error) : Status::ok();
@@ -152,7 +152,7 @@ void Stream::copy_payloads() {
 // would only have been thrown away.
 Status Stream::on_broken(const char* doing, int error) {
   if (!is_proven_) {
-    vanish();
+    close_unconfirmed();
     return Status::ok();
   }
   if (heard_goodbye_ || discarding_) {
@@ -166,7 +166,7 @@ Status Stream::on_broken(const char* doing, int error) {
 }
 
 // The peer never used it: it left before it knew that the connection stands.
-void Stream::vanish() {
+void Stream::close_unconfirmed() {
   eof_ = said_goodbye_ = heard_goodbye_ = true;
   writable_ = readable_ = false;
   close();
@@ -230,7 +230,7 @@ Status Stream::read_available(std::size_t read_budget) {
       eof_ = true;
       if (heard_goodbye_) return Status::ok();
       if (!is_proven_) {
-        vanish();
+        close_unconfirmed();
         return Status::ok();
       }
       return remote_error("it closed the connection without a goodbye (did the process die?)");

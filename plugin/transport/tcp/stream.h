@@ -94,11 +94,11 @@ class Stream final : public Reactor::FdHandler {
   Status read_available(std::size_t read_budget);
   void wake_at(std::size_t bytes);
   void take_frames();
-  Status hear_out(int error);
+  Status drain_receive(int error);
   void release_sent(std::size_t bytes);
   Status on_broken(const char* doing, int error);
   Status discard();
-  void vanish();
+  void close_unconfirmed();
   Status digest_staging();
   Status begin_frame(const FrameHeader& header);
   Status end_frame();

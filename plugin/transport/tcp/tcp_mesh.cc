@@ -51,7 +51,7 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
   void hint(int peer, RateHints hints) override {
     if (Link* const link = at(peer).link()) link->hint(hints);
   }
-  void share_out(std::span<const int> weights) override {
+  void set_peer_weights(std::span<const int> weights) override {
     for (int peer = 0; peer < size(); ++peer) {
       if (peer != rank_) at(peer).use(weights.empty() ? 1 : weights[peer]);
     }
@@ -231,7 +231,7 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
     State state_ = State::kIdle;
     StreamSet streams_;          // until the link is up
     std::uint64_t session_ = 0;  // of the link's streams
-    std::size_t weight_ = 1;     // Mesh::share_out
+    std::size_t weight_ = 1;     // Mesh::set_peer_weights
     std::size_t first_ = 0;      // streams that it began with
     std::size_t asked_ = 0;      // ... that it has or that we try to connect
     std::vector<std::unique_ptr<Connector>> connectors_;

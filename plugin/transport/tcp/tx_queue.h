@@ -31,7 +31,7 @@ class TxQueue {
   std::size_t bytes() const;  // that wait
   TxFrame* pop();             // the next frame, which stays valid until recycle(); null if empty
   void recycle(TxFrame* frame);
-  void copy_payloads();  // from here on the queued payloads may vanish
+  void copy_payloads();  // from here on the queued payloads may close_unconfirmed
 
  private:
   struct Entry {

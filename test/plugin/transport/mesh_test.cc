@@ -197,7 +197,7 @@ TEST(Mesh, SharesAddStreamsAndLoseNothing) {
       std::vector<int> weights(3, 1);
       weights[static_cast<std::size_t>(far)] = r < 2 ? 16 : 3;
       weights[static_cast<std::size_t>(near)] = r == 0 ? 3 : 1;
-      nodes[r]->reactor->run_and_wait([&] { nodes[r]->mesh->share_out(weights); });
+      nodes[r]->reactor->run_and_wait([&] { nodes[r]->mesh->set_peer_weights(weights); });
     }
     if (counts) {
       // 15 more between nodes 0 and 1, 2 more between nodes 0 and 2, both ends in this process.
@@ -233,7 +233,7 @@ TEST(Mesh, SharesHoldForLinksThatOpenLater) {
       Node& node = nodes[static_cast<std::size_t>(r)];
       node.start(std::move(all.listeners[static_cast<std::size_t>(r)]), all.handles, r,
                  {.streams = 2});
-      node.reactor->run_and_wait([&] { node.mesh->share_out(weights); });
+      node.reactor->run_and_wait([&] { node.mesh->set_peer_weights(weights); });
     }
     for (Node& node : nodes) {
       ASSERT_TRUE(node.sink.wait([](auto& s) { return s.opened_.size() == 1; }));

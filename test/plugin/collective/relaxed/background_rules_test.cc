@@ -9,7 +9,7 @@
 
 #include "plugin/collective/relaxed/rules/gradient_rules.h"
 #include "test/plugin/collective/relaxed/rule_simulation.h"
-#include "topology/plan/patterns/contraction.h"
+#include "topology/plan/schedules/contraction.h"
 
 namespace riffle::rules {
 namespace {

@@ -16,7 +16,7 @@ namespace {
 TEST(GradientRules, RoundingOfNarrowTypesIsAveragedAway) {
   constexpr int kNodes = 16;
   constexpr std::size_t kSize = 1030;  // more than a block, and no multiple
-  const PatternTable table = grid({4, 4});
+  const ScheduleTable table = grid({4, 4});
   for (const DataType type : {DataType::kBfloat16, DataType::kFloat16}) {
     std::mt19937_64 random(4);
     std::normal_distribution<float> normal;

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "test/plugin/collective/relaxed/rule_simulation.h"
-#include "topology/plan/patterns/patterns.h"
+#include "topology/plan/schedules/schedules.h"
 
 namespace riffle::rules {
 namespace {
@@ -23,7 +23,7 @@ struct Schedule {
 
 double y_state_distance(const Schedule& schedule) {
   Problem problem(16, 40);
-  const PatternTable table = grid({4, 4});
+  const ScheduleTable table = grid({4, 4});
   const std::size_t nodes = problem.nodes(), size = problem.size();
   Parameters direct(nodes, std::vector<double>(size, 0)), job = direct;
   Vectors state(nodes, std::vector<float>(size, 0)), z = state, g = state, out = state;
@@ -75,7 +75,7 @@ TEST(GradientRules, AFullStepBeforeADropOfTheRateLeavesNoOffset) {
 
 double momentum_distance(const Schedule& schedule, float mu) {
   Problem problem(16, 40);
-  const PatternTable table = grid({4, 4});
+  const ScheduleTable table = grid({4, 4});
   const std::size_t nodes = problem.nodes(), size = problem.size();
   Parameters direct(nodes, std::vector<double>(size, 0));
   Parameters job = direct, own_direct = direct, velocity = direct;
@@ -129,7 +129,7 @@ TEST(GradientRules, DeviationIsThatOfTheFormula) {
   std::mt19937_64 random(5);
   std::normal_distribution<float> normal;
   for (const auto& shape : {std::vector{4, 4}, std::vector{2, 2, 2, 2}}) {
-    const PatternTable table = grid(shape);
+    const ScheduleTable table = grid(shape);
     Vectors state(16, std::vector<float>(kSize, 0)), z = state, g = state, out = state;
     double sum = 0, squares = 0;
     int counted = 0;
@@ -166,7 +166,7 @@ TEST(GradientRules, GroupsConserveTheSum) {
   std::normal_distribution<float> normal;
   for (const int nodes : {3, 8, 12, 17}) {
     const Fabric f = even_fabric(nodes, 1000);
-    const auto choice = choose_pattern(f, PatternMode::kDsSync, {});
+    const auto choice = choose_pattern(f, ScheduleMode::kDsSync, {});
     ASSERT_TRUE(choice);
     const auto count = static_cast<std::size_t>(nodes);
     Vectors state(count, std::vector<float>(257, 0)), z = state, g = state, out = state;

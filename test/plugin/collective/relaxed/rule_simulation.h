@@ -17,8 +17,8 @@
 
 #include "plugin/collective/relaxed/rules/gradient_rules.h"
 #include "plugin/kernels/convert.h"
-#include "topology/plan/patterns/contraction.h"
-#include "topology/plan/patterns/families.h"
+#include "topology/plan/schedules/contraction.h"
+#include "topology/plan/schedules/families.h"
 
 namespace riffle::rules {
 
@@ -29,7 +29,7 @@ inline const std::byte* bytes(const std::vector<float>& v) {
 }
 inline std::byte* bytes(std::vector<float>& v) { return reinterpret_cast<std::byte*>(v.data()); }
 
-inline PatternTable grid(const std::vector<int>& shape) {
+inline ScheduleTable grid(const std::vector<int>& shape) {
   const int nodes = std::accumulate(shape.begin(), shape.end(), 1, std::multiplies<>());
   const Fabric f = even_fabric(nodes, 1000);
   const FabricView view(f);
@@ -43,7 +43,7 @@ inline PatternTable grid(const std::vector<int>& shape) {
 }
 
 // The groups of a step, nodes without one by themselves.
-inline NodeGroups groups_of(const PatternTable& table, std::uint64_t step) {
+inline NodeGroups groups_of(const ScheduleTable& table, std::uint64_t step) {
   std::vector<bool> is_placed(static_cast<std::size_t>(table.nodes), false);
   NodeGroups groups;
   for (const Group& g : table.at(step, 0).levels[0].groups) {

@@ -12,7 +12,7 @@
 
 #include "plugin/collective/base/shadow_settings.h"
 #include "plugin/collective/relaxed/shadow_rule_of.h"
-#include "topology/plan/patterns/contraction.h"
+#include "topology/plan/schedules/contraction.h"
 
 namespace riffle::rules {
 namespace {
@@ -312,7 +312,7 @@ TEST(ShadowRule, DeviationAndSpeedAreThoseOfTheFormulas) {
         }
       }
     }
-    PatternOptions options;
+    ScheduleOptions options;
     put_into(settings, &options);
     EXPECT_NEAR(
         variance / (delta_deviation(kNodes, options.delta, kSteps) * options.kept * options.kept),

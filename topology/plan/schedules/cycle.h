@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "topology/plan/fabric_view.h"
-#include "topology/plan/patterns/patterns.h"
+#include "topology/plan/schedules/schedules.h"
 
 namespace riffle {
 
@@ -32,6 +32,6 @@ GroupPlan partition_of(const FabricView& view, const NodeGroups& groups);
 // same, but other nodes meet.
 Cycle relabelled(const FabricView& view, const Cycle& cycle, std::uint64_t seed);
 
-PatternTable table_of(const FabricView& view, const Cycle& cycle);
+ScheduleTable table_of(const FabricView& view, const Cycle& cycle);
 
 }  // namespace riffle

@@ -1,4 +1,4 @@
-// SyncParty: the calls of one communicator, as the agreement on their mode sees them
+// ModeParticipant: the calls of one communicator, as the agreement on their mode sees them
 // (sync_agreement.h). Calls are numbered from 0, alike on all nodes.
 #pragma once
 
@@ -67,9 +67,9 @@ struct ModeSpan {
   bool operator==(const ModeSpan&) const = default;
 };
 
-class SyncParty {
+class ModeParticipant {
  public:
-  virtual ~SyncParty() = default;
+  virtual ~ModeParticipant() = default;
   // All on the progress thread, but prepare(), which runs in the Background.
   virtual SyncReport report() = 0;
   // An error: this node cannot.

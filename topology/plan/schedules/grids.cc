@@ -2,7 +2,7 @@
 #include <numeric>
 
 #include "topology/base/seeded_random.h"
-#include "topology/plan/patterns/families.h"
+#include "topology/plan/schedules/families.h"
 
 namespace riffle {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "topology/plan/patterns/cycle.h"
+#include "topology/plan/schedules/cycle.h"
 
 namespace riffle {
 

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "topology/base/seeded_random.h"
-#include "topology/plan/patterns/families.h"
+#include "topology/plan/schedules/families.h"
 
 namespace riffle {
 namespace {
@@ -322,7 +322,7 @@ Cycle rationed_pairs(const FabricView& view, const Ration& ration, const FamilyO
   cycle.name = name_of(ration);
   const auto turn = static_cast<std::size_t>(rationing.turn());
   const std::size_t wanted =
-      std::clamp(rationing.rounds(), kWantedSteps / 2, std::max(turn, kMaxPatternSteps - turn));
+      std::clamp(rationing.rounds(), kWantedSteps / 2, std::max(turn, kMaxScheduleSteps - turn));
   const std::size_t steps = (wanted + turn - 1) / turn * turn;
   for (std::size_t t = 0; t < steps; ++t) cycle.steps.push_back(rationing.step(t));
   // More lanes than a turn, so that who is in a group of three, or of many with a slow node, evens

@@ -1,4 +1,4 @@
-#include "topology/plan/patterns/cycle.h"
+#include "topology/plan/schedules/cycle.h"
 
 #include <algorithm>
 #include <map>
@@ -72,8 +72,8 @@ Cycle relabelled(const FabricView& view, const Cycle& cycle, std::uint64_t seed)
   return other;
 }
 
-PatternTable table_of(const FabricView& view, const Cycle& cycle) {
-  PatternTable table;
+ScheduleTable table_of(const FabricView& view, const Cycle& cycle) {
+  ScheduleTable table;
   table.name = cycle.name;
   table.nodes = view.size();
   table.steps = static_cast<int>(cycle.steps.size());

@@ -1,4 +1,4 @@
-#include "topology/plan/patterns/contraction.h"
+#include "topology/plan/schedules/contraction.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@ struct Averaging {
   std::vector<std::size_t> ends;
 };
 
-std::vector<Averaging> averagings(const PatternTable& table) {
+std::vector<Averaging> averagings(const ScheduleTable& table) {
   std::vector<Averaging> all;
   for (const GroupPlan& plan : table.partitions) {
     Averaging a;
@@ -87,7 +87,7 @@ struct LaneKind {
   int lanes = 1;
 };
 
-std::vector<LaneKind> lane_kinds(const PatternTable& table) {
+std::vector<LaneKind> lane_kinds(const ScheduleTable& table) {
   std::vector<LaneKind> kinds;
   std::vector<Sequence> least;
   const auto lanes = static_cast<std::size_t>(table.lanes);
@@ -286,7 +286,7 @@ class Lane {
 
 }  // namespace
 
-Mixing mixing_of(const PatternTable& table, const MixingRule& rule) {
+Mixing mixing_of(const ScheduleTable& table, const MixingRule& rule) {
   const std::vector<Averaging> all = averagings(table);
   Mixing mixing{true, 0, 0, 0, 0, table.nodes <= kExactNodes};
   for (const LaneKind& kind : lane_kinds(table)) {
@@ -305,7 +305,7 @@ Mixing mixing_of(const PatternTable& table, const MixingRule& rule) {
   return mixing;
 }
 
-Status verify_contraction(const PatternTable& table) {
+Status verify_contraction(const ScheduleTable& table) {
   const std::vector<Averaging> all = averagings(table);
   for (const LaneKind& kind : lane_kinds(table)) {
     const std::string where =

@@ -21,12 +21,12 @@
 
 namespace riffle {
 
-inline constexpr std::size_t kMaxPatternSteps = 256;
+inline constexpr std::size_t kMaxScheduleSteps = 256;
 
-struct PatternTable {
+struct ScheduleTable {
   std::string name;  // e.g. "grid 4 x 2", for people
   int nodes = 0;
-  int steps = 0, lanes = 0;           // both at least 1; at most kMaxPatternSteps, kMaxPlanLanes
+  int steps = 0, lanes = 0;           // both at least 1; at most kMaxScheduleSteps, kMaxPlanLanes
   std::vector<GroupPlan> partitions;  // the distinct ones
   std::vector<std::uint32_t> table;   // steps x lanes indices of partitions, lanes counting fastest
   std::uint32_t chunk_bytes = 0;      // found best for the size asked for; 0: the engine's own
@@ -35,22 +35,22 @@ struct PatternTable {
   const GroupPlan& at(std::uint64_t step, std::size_t lane) const {
     return partitions[table[step % steps * lanes + lane]];
   }
-  bool operator==(const PatternTable&) const = default;
+  bool operator==(const ScheduleTable&) const = default;
 };
 
 // ok iff the plan is one level of `direct` groups over the whole buffer that share no node.
 Status validate_partition(const GroupPlan& plan);
 // ... and the table has the sizes it says, indices in range, partitions of its number of nodes.
 // Safe for a table from the wire. Says nothing of mixing: see contraction.h.
-Status validate(const PatternTable& table);
+Status validate(const ScheduleTable& table);
 
-enum class PatternMode : std::uint8_t {
+enum class ScheduleMode : std::uint8_t {
   kDsSync,      // the fastest groups that pass the limits below
   kMoshpit,     // a grid (random groups where it would be under 75 % full), one level per step
   kShadowSync,  // for rounds in the background: what a round costs counts less, mixing more
 };
 
-struct PatternOptions {
+struct ScheduleOptions {
   std::uint64_t seed = 1;          // of the labels that nodes take in the groups
   std::uint64_t bytes = 32 << 20;  // of the calls that it is for
   int max_lanes = 32;
@@ -81,7 +81,7 @@ struct PatternCandidate {
 };
 
 struct PatternChoice {
-  PatternTable table;
+  ScheduleTable table;
   PatternCandidate quality;                  // of the table
   std::vector<int> dimensions;               // of the full grid that it is; empty: it is none
   double exact_us = 0;                       // the planner's best exact plan for the same bytes
@@ -91,7 +91,7 @@ struct PatternChoice {
 
 // Verified before it returns: a table that does not contract in every lane is never chosen. An
 // error if there is nothing to choose (1 node, `only` unknown or refused).
-Result<PatternChoice> choose_pattern(const Fabric& fabric, PatternMode mode,
-                                     const PatternOptions& options);
+Result<PatternChoice> choose_pattern(const Fabric& fabric, ScheduleMode mode,
+                                     const ScheduleOptions& options);
 
 }  // namespace riffle

@@ -4,10 +4,10 @@
 
 #include "topology/base/printed.h"
 #include "topology/plan/limits.h"
-#include "topology/plan/patterns/contraction.h"
-#include "topology/plan/patterns/families.h"
-#include "topology/plan/patterns/proposal.h"
 #include "topology/plan/planner.h"
+#include "topology/plan/schedules/contraction.h"
+#include "topology/plan/schedules/families.h"
+#include "topology/plan/schedules/proposal.h"
 
 namespace riffle {
 namespace {
@@ -23,16 +23,16 @@ constexpr std::size_t kMostExamined = 24;  // of large fabrics
 
 class Chooser {
  public:
-  Chooser(const Fabric& fabric, PatternMode mode, const PatternOptions& options)
+  Chooser(const Fabric& fabric, ScheduleMode mode, const ScheduleOptions& options)
       : view_(fabric), mode_(mode), options_(options) {
-    rule_ = {options.delta, options.round_steps, mode != PatternMode::kShadowSync, options.kept};
+    rule_ = {options.delta, options.round_steps, mode != ScheduleMode::kShadowSync, options.kept};
   }
 
   Result<PatternChoice> choose() {
     const FamilyOptions family = family_options(0);
     if (options_.everybody) {
       add(everybody());
-    } else if (mode_ == PatternMode::kMoshpit) {
+    } else if (mode_ == ScheduleMode::kMoshpit) {
       add(propose_grids(view_, family));
       if (!any_full_grid()) {
         add(propose_incomplete_grids(view_, family));
@@ -47,7 +47,7 @@ class Chooser {
       add(propose_grids(view_, family));
       add(propose_reference(view_, family));
       for (const Ration& ration : rations(view_, family)) add(best_labels(ration));
-      if (mode_ == PatternMode::kShadowSync) add(everybody());
+      if (mode_ == ScheduleMode::kShadowSync) add(everybody());
     }
     if (Status s = restrict_to_only(); !s) return s;
     std::stable_sort(proposals_.begin(), proposals_.end(), [&](const auto& a, const auto& b) {
@@ -60,7 +60,7 @@ class Chooser {
  private:
   FamilyOptions family_options(int attempt) const {
     return {options_.seed + 0x9e3779b97f4a7c15u * static_cast<std::uint64_t>(attempt),
-            options_.max_lanes, mode_ == PatternMode::kMoshpit ? options_.dimensions : 0};
+            options_.max_lanes, mode_ == ScheduleMode::kMoshpit ? options_.dimensions : 0};
   }
 
   bool any_full_grid() const {
@@ -104,7 +104,7 @@ class Chooser {
 
   void add(std::vector<Cycle> cycles) {
     for (Cycle& cycle : cycles) {
-      if (cycle.steps.empty() || cycle.steps.size() > kMaxPatternSteps) continue;
+      if (cycle.steps.empty() || cycle.steps.size() > kMaxScheduleSteps) continue;
       // Another family may have come to the same by another way.
       if (std::any_of(proposals_.begin(), proposals_.end(), [&](const PatternProposal& p) {
             return p.cycle.name == cycle.name || p.cycle.steps == cycle.steps;
@@ -123,7 +123,7 @@ class Chooser {
   void add_shuffles(Cycle& cycle) const {
     const Cycle once = cycle;
     for (int i = 1; i < options_.shuffles; ++i) {
-      if (cycle.steps.size() + once.steps.size() > kMaxPatternSteps) break;
+      if (cycle.steps.size() + once.steps.size() > kMaxScheduleSteps) break;
       const Cycle other = relabelled(view_, once, options_.seed + static_cast<std::uint64_t>(i));
       cycle.steps.insert(cycle.steps.end(), other.steps.begin(), other.steps.end());
     }
@@ -149,7 +149,8 @@ class Chooser {
     for (PatternProposal& p : proposals_) {
       if (view_.size() > kExactNodes) {
         if (examined >= kMostExamined && first) break;
-        if (first && mode_ != PatternMode::kShadowSync && p.candidate.time_us > kGridTie * *first) {
+        if (first && mode_ != ScheduleMode::kShadowSync &&
+            p.candidate.time_us > kGridTie * *first) {
           break;
         }
       }
@@ -165,7 +166,7 @@ class Chooser {
   void examine(PatternProposal& p) const {
     PatternCandidate& c = p.candidate;
     p.is_examined = true;
-    const PatternTable table = table_of(view_, p.cycle);
+    const ScheduleTable table = table_of(view_, p.cycle);
     const Company company = company_of(p.cycle, view_.size());
     c.group_size = company.least_size;
     if (Status s = verify_contraction(table); !s) {
@@ -196,7 +197,7 @@ class Chooser {
   // Smaller is better.
   double merit(const PatternProposal& p) const {
     // What nodes deviate in the background grows with the time of a round.
-    if (mode_ == PatternMode::kShadowSync) return p.candidate.time_us * p.candidate.deviation;
+    if (mode_ == ScheduleMode::kShadowSync) return p.candidate.time_us * p.candidate.deviation;
     return p.candidate.time_us;
   }
 
@@ -250,16 +251,16 @@ class Chooser {
   }
 
   FabricView view_;
-  PatternMode mode_;
-  PatternOptions options_;
+  ScheduleMode mode_;
+  ScheduleOptions options_;
   MixingRule rule_;
   std::vector<PatternProposal> proposals_;
 };
 
 }  // namespace
 
-Result<PatternChoice> choose_pattern(const Fabric& fabric, PatternMode mode,
-                                     const PatternOptions& options) {
+Result<PatternChoice> choose_pattern(const Fabric& fabric, ScheduleMode mode,
+                                     const ScheduleOptions& options) {
   if (Status s = validate(fabric); !s) return s;
   if (fabric.size() < 2) return invalid_argument("patterns: 1 node, accepted from 2");
   if (options.max_lanes < 1 || options.max_lanes > static_cast<int>(kMaxPlanLanes)) {

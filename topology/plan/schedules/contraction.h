@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "topology/plan/patterns/patterns.h"
+#include "topology/plan/schedules/schedules.h"
 
 namespace riffle {
 
@@ -39,10 +39,10 @@ inline constexpr int kExactNodes = 64;
 inline constexpr double kLeastContraction = 1e-3;
 
 // Precondition: a valid table.
-Mixing mixing_of(const PatternTable& table, const MixingRule& rule = {});
+Mixing mixing_of(const ScheduleTable& table, const MixingRule& rule = {});
 
 // ok iff every lane joins all nodes and shrinks differences; the message names the lane.
-Status verify_contraction(const PatternTable& table);
+Status verify_contraction(const ScheduleTable& table);
 
 // The formulas for what is known in closed form, in units of sigma^2 (docs/policies.md).
 double grid_deviation(const std::vector<int>& dimensions);  // y-state, full grid

@@ -1,6 +1,6 @@
-// topology/plan/patterns: what is chosen for real and for odd fabrics, and that whatever is chosen
+// topology/plan/schedules: what is chosen for real and for odd fabrics, and that whatever is chosen
 // keeps its promises.
-#include "topology/plan/patterns/patterns.h"
+#include "topology/plan/schedules/schedules.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 #include "test/sanitized.h"
 #include "test/topology/plan_executor.h"
 #include "topology/base/seeded_random.h"
-#include "topology/plan/patterns/contraction.h"
-#include "topology/plan/patterns/families.h"
 #include "topology/plan/planner.h"
+#include "topology/plan/schedules/contraction.h"
+#include "topology/plan/schedules/families.h"
 
 namespace riffle {
 namespace {
@@ -39,7 +39,7 @@ Fabric with_slow(int nodes, const std::vector<int>& slow) {
   return f;
 }
 
-PatternChoice chosen(const Fabric& fabric, PatternMode mode, PatternOptions options = {}) {
+PatternChoice chosen(const Fabric& fabric, ScheduleMode mode, ScheduleOptions options = {}) {
   options.bytes = kBytes;
   const auto choice = choose_pattern(fabric, mode, options);
   if (!choice) {
@@ -52,8 +52,8 @@ PatternChoice chosen(const Fabric& fabric, PatternMode mode, PatternOptions opti
 double gain(const PatternChoice& choice) { return choice.exact_us / choice.quality.time_us; }
 
 // The promises of patterns.h, checked on the table alone.
-void expect_promises(const PatternChoice& choice, const PatternOptions& options) {
-  const PatternTable& t = choice.table;
+void expect_promises(const PatternChoice& choice, const ScheduleOptions& options) {
+  const ScheduleTable& t = choice.table;
   ASSERT_TRUE(validate(t)) << validate(t).message();
   ASSERT_TRUE(verify_contraction(t)) << verify_contraction(t).message();
   EXPECT_LE(choice.quality.deviation, options.max_deviation);
@@ -91,7 +91,7 @@ TEST(Patterns, AreAsMuchFasterAsTheProfilesAsk) {
         Case{"straggler8", with_slow(8, {3}), 2},
         Case{"racks12", racks(3, 4, 300'000, 300'000), 1.4},
         Case{"mixed16", with_slow(16, {1, 3, 5, 7, 9, 11, 13, 15}), 1.5}}) {
-    const PatternChoice choice = chosen(c.fabric, PatternMode::kDsSync);
+    const PatternChoice choice = chosen(c.fabric, ScheduleMode::kDsSync);
     EXPECT_GE(gain(choice), c.least_gain) << c.name << ": " << choice.reason;
     expect_promises(choice, {});
   }
@@ -99,7 +99,7 @@ TEST(Patterns, AreAsMuchFasterAsTheProfilesAsk) {
 
 TEST(Patterns, OnlyAPartOfTheChunksCrossesTheUplinkInAStep) {
   const Fabric f = racks(2, 4, 400'000, 200'000);
-  const PatternChoice choice = chosen(f, PatternMode::kDsSync);
+  const PatternChoice choice = chosen(f, ScheduleMode::kDsSync);
   for (int step = 0; step < choice.table.steps; ++step) {
     PlanSet lanes;
     for (std::size_t lane = 0; lane < static_cast<std::size_t>(choice.table.lanes); ++lane) {
@@ -123,7 +123,7 @@ TEST(Patterns, KeepTheirPromisesForAnyNumberOfNodes) {
   for (int n : {64, 97, 100, 127, 128}) sizes.push_back(n);
   for (int nodes : sizes) {
     const Fabric f = even_fabric(nodes, 400'000);
-    for (const PatternMode mode : {PatternMode::kDsSync, PatternMode::kMoshpit}) {
+    for (const ScheduleMode mode : {ScheduleMode::kDsSync, ScheduleMode::kMoshpit}) {
       const PatternChoice choice = chosen(f, mode);
       SCOPED_TRACE(std::to_string(nodes) + " nodes, " + choice.table.name);
       expect_promises(choice, {});
@@ -135,11 +135,11 @@ TEST(Patterns, KeepTheirPromisesForAnyNumberOfNodes) {
 TEST(Patterns, KeepTheirPromisesAtAThousandNodes) {
   for (int nodes : {1021, 1024}) {  // a prime and a power of two
     if (kIsSanitized && nodes == 1024) continue;
-    const PatternChoice choice = chosen(even_fabric(nodes, 400'000), PatternMode::kDsSync);
+    const PatternChoice choice = chosen(even_fabric(nodes, 400'000), ScheduleMode::kDsSync);
     SCOPED_TRACE(choice.table.name);
     ASSERT_TRUE(validate(choice.table));
     EXPECT_TRUE(verify_contraction(choice.table));
-    EXPECT_LE(choice.quality.deviation, PatternOptions{}.max_deviation);
+    EXPECT_LE(choice.quality.deviation, ScheduleOptions{}.max_deviation);
     EXPECT_GE(gain(choice), 1.7);
   }
 }
@@ -152,17 +152,17 @@ TEST(Patterns, KeepTheirPromisesOnRacksOfAllKinds) {
       SCOPED_TRACE(std::to_string(count) + " racks of " + std::to_string(size) + ", uplink " +
                    std::to_string(uplink));
       const PatternChoice choice =
-          chosen(racks(count, size, 400'000, uplink), PatternMode::kDsSync);
+          chosen(racks(count, size, 400'000, uplink), ScheduleMode::kDsSync);
       SCOPED_TRACE(choice.table.name);
       expect_promises(choice, {});
     }
   }
   Fabric uneven = racks(2, 4, 400'000, 100'000);
   uneven.nodes[1].rack = uneven.nodes[3].rack = 0;  // 6 and 2
-  expect_promises(chosen(uneven, PatternMode::kDsSync), {});
+  expect_promises(chosen(uneven, ScheduleMode::kDsSync), {});
   Fabric slow = racks(2, 4, 400'000, 200'000);
   slow.nodes[5].in_kbps = slow.nodes[5].out_kbps = 50'000;
-  const PatternChoice choice = chosen(slow, PatternMode::kDsSync);
+  const PatternChoice choice = chosen(slow, ScheduleMode::kDsSync);
   expect_promises(choice, {});
   EXPECT_GE(gain(choice), 1.4) << choice.reason;
 }
@@ -183,9 +183,9 @@ TEST(Patterns, KeepTheirPromisesOnRandomFabrics) {
       if (random.below(3) == 0) node.out_kbps = rates[random.below(rates.size())];
       if (random.below(3) == 0) node.in_kbps = rates[random.below(rates.size())];
     }
-    PatternOptions options;
+    ScheduleOptions options;
     options.seed = random.next();
-    for (const PatternMode mode : {PatternMode::kDsSync, PatternMode::kMoshpit}) {
+    for (const ScheduleMode mode : {ScheduleMode::kDsSync, ScheduleMode::kMoshpit}) {
       const PatternChoice choice = chosen(f, mode, options);
       SCOPED_TRACE("fabric " + std::to_string(i) + ", " + choice.table.name);
       expect_promises(choice, options);
@@ -195,13 +195,13 @@ TEST(Patterns, KeepTheirPromisesOnRandomFabrics) {
 
 TEST(Patterns, AreTheSameEverywhereAndFollowTheSeed) {
   const Fabric f = racks(2, 4, 400'000, 200'000);
-  PatternOptions options;
-  const PatternChoice one = chosen(f, PatternMode::kDsSync, options);
-  EXPECT_EQ(one.table, chosen(f, PatternMode::kDsSync, options).table);
+  ScheduleOptions options;
+  const PatternChoice one = chosen(f, ScheduleMode::kDsSync, options);
+  EXPECT_EQ(one.table, chosen(f, ScheduleMode::kDsSync, options).table);
   std::set<std::vector<int>> partners;
   const std::uint64_t seeds = kIsSanitized ? 3 : 8;
   for (options.seed = 1; options.seed <= seeds; ++options.seed) {
-    const PatternTable t = chosen(f, PatternMode::kDsSync, options).table;
+    const ScheduleTable t = chosen(f, ScheduleMode::kDsSync, options).table;
     std::vector<int> of_first;
     for (std::uint64_t step = 0; step < 4; ++step) {
       for (const Group& g : t.at(step, 0).levels[0].groups) {
@@ -214,21 +214,21 @@ TEST(Patterns, AreTheSameEverywhereAndFollowTheSeed) {
   EXPECT_GE(partners.size(), kIsSanitized ? 2u : 3u);
   options.seed = 1;
   options.shuffles = 4;
-  const PatternChoice shuffled = chosen(f, PatternMode::kDsSync, options);
+  const PatternChoice shuffled = chosen(f, ScheduleMode::kDsSync, options);
   EXPECT_EQ(shuffled.table.steps, 4 * one.table.steps);
   expect_promises(shuffled, options);
 }
 
 TEST(Patterns, FullGridsAreTheDefaultWhereTheyAreAsFast) {
-  const PatternChoice choice = chosen(even_fabric(16, 1'000'000), PatternMode::kDsSync);
+  const PatternChoice choice = chosen(even_fabric(16, 1'000'000), ScheduleMode::kDsSync);
   EXPECT_EQ(choice.dimensions, (std::vector<int>{2, 2, 2, 2}));
-  PatternOptions options;
+  ScheduleOptions options;
   options.dimensions = 2;
-  const PatternChoice square = chosen(even_fabric(16, 1'000'000), PatternMode::kMoshpit, options);
+  const PatternChoice square = chosen(even_fabric(16, 1'000'000), ScheduleMode::kMoshpit, options);
   EXPECT_EQ(square.dimensions.size(), 2u);
   options = {};
   options.only = "grid 4 x 4";
-  const PatternChoice named = chosen(even_fabric(16, 1'000'000), PatternMode::kDsSync, options);
+  const PatternChoice named = chosen(even_fabric(16, 1'000'000), ScheduleMode::kDsSync, options);
   EXPECT_NEAR(named.quality.deviation, 0.1875, 1e-9);
   EXPECT_LT(named.quality.norm, 1e-20);
 }
@@ -236,13 +236,13 @@ TEST(Patterns, FullGridsAreTheDefaultWhereTheyAreAsFast) {
 TEST(Patterns, MoshpitTakesRandomGroupsWhereAGridWouldBeEmpty) {
   // 17 nodes: a grid of 5 ^ 2 or 3 ^ 3 would be less than 75 % full.
   for (const PatternCandidate& c :
-       chosen(even_fabric(17, 400'000), PatternMode::kMoshpit).candidates) {
+       chosen(even_fabric(17, 400'000), ScheduleMode::kMoshpit).candidates) {
     EXPECT_NE(c.name, "incomplete grid 5 ^ 2");
     EXPECT_NE(c.name, "incomplete grid 3 ^ 3");
   }
   bool has_grid = false;
   for (const PatternCandidate& c :
-       chosen(even_fabric(23, 400'000), PatternMode::kMoshpit).candidates) {
+       chosen(even_fabric(23, 400'000), ScheduleMode::kMoshpit).candidates) {
     has_grid |= c.name == "incomplete grid 5 ^ 2" && c.refused.empty();
   }
   EXPECT_TRUE(has_grid);
@@ -250,9 +250,9 @@ TEST(Patterns, MoshpitTakesRandomGroupsWhereAGridWouldBeEmpty) {
 
 TEST(Patterns, ShadowRoundsWeighTimeAgainstMixing) {
   const Fabric f = racks(2, 4, 400'000, 200'000);
-  PatternOptions options;
+  ScheduleOptions options;
   options.round_steps = 4;
-  const PatternChoice choice = chosen(f, PatternMode::kShadowSync, options);
+  const PatternChoice choice = chosen(f, ScheduleMode::kShadowSync, options);
   for (const PatternCandidate& c : choice.candidates) {
     if (!c.refused.empty()) continue;
     EXPECT_LE(choice.quality.time_us * choice.quality.deviation, 1.06 * c.time_us * c.deviation)
@@ -269,11 +269,11 @@ TEST(Patterns, ShadowRoundsWeighTimeAgainstMixing) {
 
 TEST(Patterns, BadInputIsNamed) {
   const Fabric f = even_fabric(8, 400'000);
-  const auto refusal = [&](const Fabric& fabric, const PatternOptions& o) {
-    const auto choice = choose_pattern(fabric, PatternMode::kDsSync, o);
+  const auto refusal = [&](const Fabric& fabric, const ScheduleOptions& o) {
+    const auto choice = choose_pattern(fabric, ScheduleMode::kDsSync, o);
     return choice ? std::string() : choice.status().message();
   };
-  PatternOptions o;
+  ScheduleOptions o;
   EXPECT_NE(refusal(even_fabric(1, 1000), o).find("from 2"), std::string::npos);
   o.only = "heptagon";
   EXPECT_NE(refusal(f, o).find("\"heptagon\""), std::string::npos);
@@ -296,24 +296,24 @@ TEST(Patterns, BadInputIsNamed) {
 }
 
 TEST(Patterns, BrokenTablesAreRefused) {
-  const PatternTable good = chosen(even_fabric(8, 400'000), PatternMode::kDsSync).table;
+  const ScheduleTable good = chosen(even_fabric(8, 400'000), ScheduleMode::kDsSync).table;
   ASSERT_TRUE(validate(good));
   const auto broken = [&](auto&& change) {
-    PatternTable t = good;
+    ScheduleTable t = good;
     change(t);
     return !validate(t);
   };
-  EXPECT_TRUE(broken([](PatternTable& t) { t.steps = 0; }));
-  EXPECT_TRUE(broken([](PatternTable& t) { t.steps = 1000; }));
-  EXPECT_TRUE(broken([](PatternTable& t) { t.lanes = 65; }));
-  EXPECT_TRUE(broken([](PatternTable& t) { t.lanes = 2; }));
-  EXPECT_TRUE(broken([](PatternTable& t) { t.nodes = 9; }));
-  EXPECT_TRUE(broken([](PatternTable& t) { t.chunk_bytes = 1; }));
-  EXPECT_TRUE(broken([](PatternTable& t) { t.table[0] = 1000; }));
-  EXPECT_TRUE(broken([](PatternTable& t) { t.partitions[0].levels.push_back({}); }));
-  EXPECT_TRUE(broken([](PatternTable& t) { t.partitions[0].levels.clear(); }));
+  EXPECT_TRUE(broken([](ScheduleTable& t) { t.steps = 0; }));
+  EXPECT_TRUE(broken([](ScheduleTable& t) { t.steps = 1000; }));
+  EXPECT_TRUE(broken([](ScheduleTable& t) { t.lanes = 65; }));
+  EXPECT_TRUE(broken([](ScheduleTable& t) { t.lanes = 2; }));
+  EXPECT_TRUE(broken([](ScheduleTable& t) { t.nodes = 9; }));
+  EXPECT_TRUE(broken([](ScheduleTable& t) { t.chunk_bytes = 1; }));
+  EXPECT_TRUE(broken([](ScheduleTable& t) { t.table[0] = 1000; }));
+  EXPECT_TRUE(broken([](ScheduleTable& t) { t.partitions[0].levels.push_back({}); }));
+  EXPECT_TRUE(broken([](ScheduleTable& t) { t.partitions[0].levels.clear(); }));
   const auto broken_group = [&](auto&& change) {
-    return broken([&](PatternTable& t) { change(t.partitions[0].levels[0].groups); });
+    return broken([&](ScheduleTable& t) { change(t.partitions[0].levels[0].groups); });
   };
   using Groups = std::vector<Group>;
   EXPECT_TRUE(broken_group([](Groups& g) { g[0].pattern = Pattern::kRing; }));

@@ -1,11 +1,11 @@
-#include "topology/plan/patterns/moshpit_keys.h"
+#include "topology/plan/schedules/moshpit_keys.h"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 
 #include "topology/base/seeded_random.h"
-#include "topology/plan/patterns/families.h"
+#include "topology/plan/schedules/families.h"
 
 namespace riffle {
 namespace {

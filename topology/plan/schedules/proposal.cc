@@ -1,4 +1,4 @@
-#include "topology/plan/patterns/proposal.h"
+#include "topology/plan/schedules/proposal.h"
 
 #include <algorithm>
 #include <string>
@@ -17,7 +17,7 @@ constexpr int kCostedSteps = 16;
 // What all steps of a table cost. Partitions are costed once, steps add them up by lane.
 class TableCost {
  public:
-  TableCost(const FabricView& view, const PatternTable& table) : view_(view), table_(table) {
+  TableCost(const FabricView& view, const ScheduleTable& table) : view_(view), table_(table) {
     for (const GroupPlan& partition : table.partitions) {
       parts_.push_back(cost_of(view, PlanSet{{partition}, {}, 0}));
     }
@@ -52,7 +52,7 @@ class TableCost {
 
  private:
   const FabricView& view_;
-  const PatternTable& table_;
+  const ScheduleTable& table_;
   std::vector<PlanCost> parts_;
 };
 
@@ -67,8 +67,8 @@ std::uint32_t largest_chunk(std::uint64_t bytes, int lanes) {
 
 }  // namespace
 
-void predict_time(const FabricView& view, const PatternTable& table, const PatternOptions& options,
-                  PatternProposal& proposal) {
+void predict_time(const FabricView& view, const ScheduleTable& table,
+                  const ScheduleOptions& options, PatternProposal& proposal) {
   const TableCost costs(view, table);
   // Lanes that go through the whole period at once make all steps alike; and where they do not, a
   // part of the steps tells of all.

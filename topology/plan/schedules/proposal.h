@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "topology/plan/fabric_view.h"
-#include "topology/plan/patterns/cycle.h"
-#include "topology/plan/patterns/patterns.h"
+#include "topology/plan/schedules/cycle.h"
+#include "topology/plan/schedules/schedules.h"
 
 namespace riffle {
 
@@ -19,8 +19,8 @@ struct PatternProposal {
 
 // Fills in the candidate's times for calls of options.bytes, and the chunk size with which they are
 // shortest. `table` is the one of the proposal's cycle.
-void predict_time(const FabricView& view, const PatternTable& table, const PatternOptions& options,
-                  PatternProposal& proposal);
+void predict_time(const FabricView& view, const ScheduleTable& table,
+                  const ScheduleOptions& options, PatternProposal& proposal);
 
 // The least mean group size over nodes and lanes, and the longest time without meeting anybody.
 struct Company {

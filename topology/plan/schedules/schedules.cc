@@ -1,4 +1,4 @@
-#include "topology/plan/patterns/patterns.h"
+#include "topology/plan/schedules/schedules.h"
 
 #include "topology/plan/limits.h"
 
@@ -54,10 +54,10 @@ Status validate_partition(const GroupPlan& plan) {
   return Status::ok();
 }
 
-Status validate(const PatternTable& table) {
-  if (table.steps < 1 || static_cast<std::size_t>(table.steps) > kMaxPatternSteps) {
+Status validate(const ScheduleTable& table) {
+  if (table.steps < 1 || static_cast<std::size_t>(table.steps) > kMaxScheduleSteps) {
     return invalid_argument("pattern: " + std::to_string(table.steps) + " steps, accepted 1.." +
-                            std::to_string(kMaxPatternSteps));
+                            std::to_string(kMaxScheduleSteps));
   }
   if (table.lanes < 1 || static_cast<std::size_t>(table.lanes) > kMaxPlanLanes) {
     return invalid_argument("pattern: " + std::to_string(table.lanes) + " lanes, accepted 1.." +
