@@ -55,7 +55,7 @@ int run_policy(const PlanArguments& options, const Fabric& fabric) {
   question.options.bytes = options.bytes;
   question.options.only = options.only;
   if (options.lanes > 0) question.options.max_lanes = options.lanes;
-  const auto choice = choose_pattern(fabric, question.mode, question.options);
+  const auto choice = choose_schedule(fabric, question.mode, question.options);
   if (!choice) return report(choice.status());
   const PolicyView view{&fabric, &choice.value(), question};
   std::fputs((options.json ? to_json(view) : to_text(view, Colours(stdout))).c_str(), stdout);

@@ -17,7 +17,7 @@ Fabric racks8() {
 
 struct Seen {
   Fabric fabric;
-  PatternChoice choice;
+  ScheduleChoice choice;
   PolicyQuestion question;
 
   Seen(Fabric f, ScheduleMode mode, const ShadowSettings& shadow = {}, int round_steps = 1)
@@ -27,7 +27,7 @@ struct Seen {
     question.options.bytes = 32 << 20;
     question.options.round_steps = round_steps;
     if (mode == ScheduleMode::kShadowSync) put_into(shadow, &question.options);
-    const auto chosen = choose_pattern(fabric, mode, question.options);
+    const auto chosen = choose_schedule(fabric, mode, question.options);
     EXPECT_TRUE(chosen) << chosen.status().message();
     if (chosen) choice = *chosen;
   }

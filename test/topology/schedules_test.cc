@@ -39,9 +39,9 @@ Fabric with_slow(int nodes, const std::vector<int>& slow) {
   return f;
 }
 
-PatternChoice chosen(const Fabric& fabric, ScheduleMode mode, ScheduleOptions options = {}) {
+ScheduleChoice chosen(const Fabric& fabric, ScheduleMode mode, ScheduleOptions options = {}) {
   options.bytes = kBytes;
-  const auto choice = choose_pattern(fabric, mode, options);
+  const auto choice = choose_schedule(fabric, mode, options);
   if (!choice) {
     ADD_FAILURE() << fabric.size() << " nodes: " << choice.status().message();
     return {};
@@ -49,10 +49,10 @@ PatternChoice chosen(const Fabric& fabric, ScheduleMode mode, ScheduleOptions op
   return *choice;
 }
 
-double gain(const PatternChoice& choice) { return choice.exact_us / choice.quality.time_us; }
+double gain(const ScheduleChoice& choice) { return choice.exact_us / choice.quality.time_us; }
 
 // The promises of patterns.h, checked on the table alone.
-void expect_promises(const PatternChoice& choice, const ScheduleOptions& options) {
+void expect_promises(const ScheduleChoice& choice, const ScheduleOptions& options) {
   const ScheduleTable& t = choice.table;
   ASSERT_TRUE(validate(t)) << validate(t).message();
   ASSERT_TRUE(verify_contraction(t)) << verify_contraction(t).message();
@@ -91,7 +91,7 @@ TEST(Patterns, AreAsMuchFasterAsTheProfilesAsk) {
         Case{"straggler8", with_slow(8, {3}), 2},
         Case{"racks12", racks(3, 4, 300'000, 300'000), 1.4},
         Case{"mixed16", with_slow(16, {1, 3, 5, 7, 9, 11, 13, 15}), 1.5}}) {
-    const PatternChoice choice = chosen(c.fabric, ScheduleMode::kDsSync);
+    const ScheduleChoice choice = chosen(c.fabric, ScheduleMode::kDsSync);
     EXPECT_GE(gain(choice), c.least_gain) << c.name << ": " << choice.reason;
     expect_promises(choice, {});
   }
@@ -99,7 +99,7 @@ TEST(Patterns, AreAsMuchFasterAsTheProfilesAsk) {
 
 TEST(Patterns, OnlyAPartOfTheChunksCrossesTheUplinkInAStep) {
   const Fabric f = racks(2, 4, 400'000, 200'000);
-  const PatternChoice choice = chosen(f, ScheduleMode::kDsSync);
+  const ScheduleChoice choice = chosen(f, ScheduleMode::kDsSync);
   for (int step = 0; step < choice.table.steps; ++step) {
     PlanSet lanes;
     for (std::size_t lane = 0; lane < static_cast<std::size_t>(choice.table.lanes); ++lane) {
@@ -124,7 +124,7 @@ TEST(Patterns, KeepTheirPromisesForAnyNumberOfNodes) {
   for (int nodes : sizes) {
     const Fabric f = even_fabric(nodes, 400'000);
     for (const ScheduleMode mode : {ScheduleMode::kDsSync, ScheduleMode::kMoshpit}) {
-      const PatternChoice choice = chosen(f, mode);
+      const ScheduleChoice choice = chosen(f, mode);
       SCOPED_TRACE(std::to_string(nodes) + " nodes, " + choice.table.name);
       expect_promises(choice, {});
       EXPECT_GE(gain(choice), 0.97);
@@ -135,7 +135,7 @@ TEST(Patterns, KeepTheirPromisesForAnyNumberOfNodes) {
 TEST(Patterns, KeepTheirPromisesAtAThousandNodes) {
   for (int nodes : {1021, 1024}) {  // a prime and a power of two
     if (kIsSanitized && nodes == 1024) continue;
-    const PatternChoice choice = chosen(even_fabric(nodes, 400'000), ScheduleMode::kDsSync);
+    const ScheduleChoice choice = chosen(even_fabric(nodes, 400'000), ScheduleMode::kDsSync);
     SCOPED_TRACE(choice.table.name);
     ASSERT_TRUE(validate(choice.table));
     EXPECT_TRUE(verify_contraction(choice.table));
@@ -151,7 +151,7 @@ TEST(Patterns, KeepTheirPromisesOnRacksOfAllKinds) {
       if (kIsSanitized && (uplink != 200'000 || count * size > 9)) continue;
       SCOPED_TRACE(std::to_string(count) + " racks of " + std::to_string(size) + ", uplink " +
                    std::to_string(uplink));
-      const PatternChoice choice =
+      const ScheduleChoice choice =
           chosen(racks(count, size, 400'000, uplink), ScheduleMode::kDsSync);
       SCOPED_TRACE(choice.table.name);
       expect_promises(choice, {});
@@ -162,7 +162,7 @@ TEST(Patterns, KeepTheirPromisesOnRacksOfAllKinds) {
   expect_promises(chosen(uneven, ScheduleMode::kDsSync), {});
   Fabric slow = racks(2, 4, 400'000, 200'000);
   slow.nodes[5].in_kbps = slow.nodes[5].out_kbps = 50'000;
-  const PatternChoice choice = chosen(slow, ScheduleMode::kDsSync);
+  const ScheduleChoice choice = chosen(slow, ScheduleMode::kDsSync);
   expect_promises(choice, {});
   EXPECT_GE(gain(choice), 1.4) << choice.reason;
 }
@@ -186,7 +186,7 @@ TEST(Patterns, KeepTheirPromisesOnRandomFabrics) {
     ScheduleOptions options;
     options.seed = random.next();
     for (const ScheduleMode mode : {ScheduleMode::kDsSync, ScheduleMode::kMoshpit}) {
-      const PatternChoice choice = chosen(f, mode, options);
+      const ScheduleChoice choice = chosen(f, mode, options);
       SCOPED_TRACE("fabric " + std::to_string(i) + ", " + choice.table.name);
       expect_promises(choice, options);
     }
@@ -196,7 +196,7 @@ TEST(Patterns, KeepTheirPromisesOnRandomFabrics) {
 TEST(Patterns, AreTheSameEverywhereAndFollowTheSeed) {
   const Fabric f = racks(2, 4, 400'000, 200'000);
   ScheduleOptions options;
-  const PatternChoice one = chosen(f, ScheduleMode::kDsSync, options);
+  const ScheduleChoice one = chosen(f, ScheduleMode::kDsSync, options);
   EXPECT_EQ(one.table, chosen(f, ScheduleMode::kDsSync, options).table);
   std::set<std::vector<int>> partners;
   const std::uint64_t seeds = kIsSanitized ? 3 : 8;
@@ -214,34 +214,34 @@ TEST(Patterns, AreTheSameEverywhereAndFollowTheSeed) {
   EXPECT_GE(partners.size(), kIsSanitized ? 2u : 3u);
   options.seed = 1;
   options.shuffles = 4;
-  const PatternChoice shuffled = chosen(f, ScheduleMode::kDsSync, options);
+  const ScheduleChoice shuffled = chosen(f, ScheduleMode::kDsSync, options);
   EXPECT_EQ(shuffled.table.steps, 4 * one.table.steps);
   expect_promises(shuffled, options);
 }
 
 TEST(Patterns, FullGridsAreTheDefaultWhereTheyAreAsFast) {
-  const PatternChoice choice = chosen(even_fabric(16, 1'000'000), ScheduleMode::kDsSync);
+  const ScheduleChoice choice = chosen(even_fabric(16, 1'000'000), ScheduleMode::kDsSync);
   EXPECT_EQ(choice.dimensions, (std::vector<int>{2, 2, 2, 2}));
   ScheduleOptions options;
   options.dimensions = 2;
-  const PatternChoice square = chosen(even_fabric(16, 1'000'000), ScheduleMode::kMoshpit, options);
+  const ScheduleChoice square = chosen(even_fabric(16, 1'000'000), ScheduleMode::kMoshpit, options);
   EXPECT_EQ(square.dimensions.size(), 2u);
   options = {};
   options.only = "grid 4 x 4";
-  const PatternChoice named = chosen(even_fabric(16, 1'000'000), ScheduleMode::kDsSync, options);
+  const ScheduleChoice named = chosen(even_fabric(16, 1'000'000), ScheduleMode::kDsSync, options);
   EXPECT_NEAR(named.quality.deviation, 0.1875, 1e-9);
   EXPECT_LT(named.quality.norm, 1e-20);
 }
 
 TEST(Patterns, MoshpitTakesRandomGroupsWhereAGridWouldBeEmpty) {
   // 17 nodes: a grid of 5 ^ 2 or 3 ^ 3 would be less than 75 % full.
-  for (const PatternCandidate& c :
+  for (const ScheduleCandidate& c :
        chosen(even_fabric(17, 400'000), ScheduleMode::kMoshpit).candidates) {
     EXPECT_NE(c.name, "incomplete grid 5 ^ 2");
     EXPECT_NE(c.name, "incomplete grid 3 ^ 3");
   }
   bool has_grid = false;
-  for (const PatternCandidate& c :
+  for (const ScheduleCandidate& c :
        chosen(even_fabric(23, 400'000), ScheduleMode::kMoshpit).candidates) {
     has_grid |= c.name == "incomplete grid 5 ^ 2" && c.refused.empty();
   }
@@ -252,14 +252,14 @@ TEST(Patterns, ShadowRoundsWeighTimeAgainstMixing) {
   const Fabric f = racks(2, 4, 400'000, 200'000);
   ScheduleOptions options;
   options.round_steps = 4;
-  const PatternChoice choice = chosen(f, ScheduleMode::kShadowSync, options);
-  for (const PatternCandidate& c : choice.candidates) {
+  const ScheduleChoice choice = chosen(f, ScheduleMode::kShadowSync, options);
+  for (const ScheduleCandidate& c : choice.candidates) {
     if (!c.refused.empty()) continue;
     EXPECT_LE(choice.quality.time_us * choice.quality.deviation, 1.06 * c.time_us * c.deviation)
         << c.name;
   }
   bool has_everybody = false;
-  for (const PatternCandidate& c : choice.candidates) {
+  for (const ScheduleCandidate& c : choice.candidates) {
     if (c.name != "everybody") continue;
     has_everybody = true;
     EXPECT_NEAR(c.deviation, delta_deviation(8, 1, 4), 1e-6);
@@ -270,7 +270,7 @@ TEST(Patterns, ShadowRoundsWeighTimeAgainstMixing) {
 TEST(Patterns, BadInputIsNamed) {
   const Fabric f = even_fabric(8, 400'000);
   const auto refusal = [&](const Fabric& fabric, const ScheduleOptions& o) {
-    const auto choice = choose_pattern(fabric, ScheduleMode::kDsSync, o);
+    const auto choice = choose_schedule(fabric, ScheduleMode::kDsSync, o);
     return choice ? std::string() : choice.status().message();
   };
   ScheduleOptions o;

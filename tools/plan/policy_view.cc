@@ -68,7 +68,7 @@ std::string row(const char* name, const std::string& value) {
 }
 
 std::string numbers_text(const PolicyView& view) {
-  const PatternCandidate& q = view.choice->quality;
+  const ScheduleCandidate& q = view.choice->quality;
   const double exact_us = view.choice->exact_us;
   std::string text = "\n";
   if (is_background(view)) text += row("rule", describe(view.question.shadow, view.fabric->size()));
@@ -123,7 +123,7 @@ std::string candidates_text(const PolicyView& view, const Colours& colours) {
       printed("\n%-52s %11s %8s %10s  %s\n", "pattern", "predicted", "x exact", "deviation", "why");
   const auto& all = view.choice->candidates;
   for (std::size_t i = 0; i < all.size() && i < kShownCandidates; ++i) {
-    const PatternCandidate& c = all[i];
+    const ScheduleCandidate& c = all[i];
     std::string why = c.refused.empty() ? "limited by " + c.limit : c.refused;
     if (i == 0) why = "chosen; " + why;
     const std::string line =
@@ -137,7 +137,7 @@ std::string candidates_text(const PolicyView& view, const Colours& colours) {
   return text;
 }
 
-nlohmann::json to_json(const PatternCandidate& c) {
+nlohmann::json to_json(const ScheduleCandidate& c) {
   return {{"name", c.name},
           {"predicted_us", c.time_us},
           {"slowest_step_us", c.slowest_us},
@@ -237,7 +237,7 @@ std::string to_json(const PolicyView& view) {
               {"table", json::array()}};
   if (is_background(view)) out["rule"] = describe(view.question.shadow, view.fabric->size());
   for (const auto& [name, value] : view.formulas()) out["formulas"][name] = value;
-  for (const PatternCandidate& c : view.choice->candidates) out["candidates"].push_back(to_json(c));
+  for (const ScheduleCandidate& c : view.choice->candidates) out["candidates"].push_back(to_json(c));
   for (const GroupPlan& plan : table.partitions) {
     json groups = json::array();
     for (const Group& g : plan.levels[0].groups) {

@@ -24,7 +24,7 @@ struct PolicyQuestion {
 
 struct PolicyView {
   const Fabric* fabric;
-  const PatternChoice* choice;
+  const ScheduleChoice* choice;
   PolicyQuestion question;
 
   // The mean time of a step, those over all nodes included; of a round in the background, which is

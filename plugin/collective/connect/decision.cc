@@ -118,7 +118,7 @@ RelaxedPlans relaxed_plans(const Fabric& fabric, SyncMode mode) {
     options.round_steps = static_cast<int>(config().shadow_steps);
     put_into(sync_settings().shadow, &options);
   }
-  Result<PatternChoice> choice = choose_pattern(fabric, pattern, options);
+  Result<ScheduleChoice> choice = choose_schedule(fabric, pattern, options);
   if (!choice) {
     log_warn(std::string(name_of(mode)) + " does not begin: " + choice.status().message());
     return {};

@@ -9,8 +9,8 @@
 
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
+#include "plugin/transport/base/errno_text.h"
 #include "plugin/transport/device/device.h"
-#include "plugin/transport/reactor/socket.h"
 #include "topology/host/machine_read.h"
 
 namespace riffle::placement {

@@ -63,11 +63,6 @@ void Fd::reset() {
   if (fd_ >= 0) fork_registry::close(std::exchange(fd_, -1));
 }
 
-std::string errno_text(int error) {
-  char buffer[128];
-  return ::strerror_r(error, buffer, sizeof buffer);
-}
-
 SocketAddress to_socket_address(const Endpoint& endpoint, std::uint32_t scope_id) {
   SocketAddress out;
   if (endpoint.is_ipv6) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "plugin/transport/base/errno_text.h"
 #include "plugin/transport/device/device.h"
 #include "plugin/transport/device/handle.h"
 #include "topology/base/status.h"
@@ -51,8 +52,5 @@ Result<Fd> start_connect(const SocketAddress& to, const NicAddress* from = nullp
 Status connect_outcome(int fd);
 // An accepted connection, or a closed Fd with `error` = errno.
 Fd accept_from(int listener, int* error);
-
-// What errno means, for messages.
-std::string errno_text(int error);
 
 }  // namespace riffle

@@ -1,4 +1,4 @@
-// The choice among all families of patterns for a fabric: the fastest that mixes well enough.
+// The choice among all families of schedules for a fabric: the fastest that mixes well enough.
 #include <algorithm>
 #include <optional>
 
@@ -16,7 +16,7 @@ constexpr double kTie = 1.02;       // as fast: then the one that mixes better
 constexpr double kGridTie = 1.05;   // a full grid may be so much slower, for its exactness
 constexpr double kLeastGroup = 2;   // mean group size of every node
 constexpr int kSlowestMeeting = 4;  // every node meets others at least every so many steps
-constexpr int kTries = 6;           // labellings of a small pattern, of which the best is kept
+constexpr int kTries = 6;           // labellings of a small schedule, of which the best is kept
 constexpr double kHopeless = 3;     // times the limit: other labels are not tried
 constexpr int kFewNodes = 24;       // for which so many are tried
 constexpr std::size_t kMostExamined = 24;  // of large fabrics
@@ -28,7 +28,7 @@ class Chooser {
     rule_ = {options.delta, options.round_steps, mode != ScheduleMode::kShadowSync, options.kept};
   }
 
-  Result<PatternChoice> choose() {
+  Result<ScheduleChoice> choose() {
     const FamilyOptions family = family_options(0);
     if (options_.everybody) {
       add(everybody());
@@ -64,7 +64,7 @@ class Chooser {
   }
 
   bool any_full_grid() const {
-    return std::any_of(proposals_.begin(), proposals_.end(), [](const PatternProposal& p) {
+    return std::any_of(proposals_.begin(), proposals_.end(), [](const ScheduleProposal& p) {
       return p.cycle.is_grid() && p.cycle.steps.size() > 1;
     });
   }
@@ -106,13 +106,13 @@ class Chooser {
     for (Cycle& cycle : cycles) {
       if (cycle.steps.empty() || cycle.steps.size() > kMaxScheduleSteps) continue;
       // Another family may have come to the same by another way.
-      if (std::any_of(proposals_.begin(), proposals_.end(), [&](const PatternProposal& p) {
+      if (std::any_of(proposals_.begin(), proposals_.end(), [&](const ScheduleProposal& p) {
             return p.cycle.name == cycle.name || p.cycle.steps == cycle.steps;
           })) {
         continue;
       }
       add_shuffles(cycle);
-      PatternProposal proposal;
+      ScheduleProposal proposal;
       proposal.candidate.name = cycle.name;
       predict_time(view_, table_of(view_, cycle), options_, proposal);
       proposal.cycle = std::move(cycle);
@@ -132,13 +132,13 @@ class Chooser {
   Status restrict_to_only() {
     if (options_.only.empty()) return Status::ok();
     std::string names;
-    for (const PatternProposal& p : proposals_) {
+    for (const ScheduleProposal& p : proposals_) {
       names += (names.empty() ? "\"" : ", \"") + p.candidate.name + "\"";
     }
     std::erase_if(proposals_,
-                  [&](const PatternProposal& p) { return p.candidate.name != options_.only; });
+                  [&](const ScheduleProposal& p) { return p.candidate.name != options_.only; });
     if (!proposals_.empty()) return Status::ok();
-    return invalid_argument("patterns: there is no pattern called \"" + options_.only +
+    return invalid_argument("schedules: there is no schedule called \"" + options_.only +
                             "\" for this fabric, accepted: " + names);
   }
 
@@ -146,7 +146,7 @@ class Chooser {
   void examine() {
     std::size_t examined = 0;
     std::optional<double> first;
-    for (PatternProposal& p : proposals_) {
+    for (ScheduleProposal& p : proposals_) {
       if (view_.size() > kExactNodes) {
         if (examined >= kMostExamined && first) break;
         if (first && mode_ != ScheduleMode::kShadowSync &&
@@ -158,13 +158,13 @@ class Chooser {
       examine(p);
       if (p.candidate.refused.empty() && !first) first = p.candidate.time_us;
     }
-    for (PatternProposal& p : proposals_) {
+    for (ScheduleProposal& p : proposals_) {
       if (!p.is_examined) p.candidate.refused = "slower; its mixing was not examined";
     }
   }
 
-  void examine(PatternProposal& p) const {
-    PatternCandidate& c = p.candidate;
+  void examine(ScheduleProposal& p) const {
+    ScheduleCandidate& c = p.candidate;
     p.is_examined = true;
     const ScheduleTable table = table_of(view_, p.cycle);
     const Company company = company_of(p.cycle, view_.size());
@@ -195,35 +195,35 @@ class Chooser {
   }
 
   // Smaller is better.
-  double merit(const PatternProposal& p) const {
+  double merit(const ScheduleProposal& p) const {
     // What nodes deviate in the background grows with the time of a round.
     if (mode_ == ScheduleMode::kShadowSync) return p.candidate.time_us * p.candidate.deviation;
     return p.candidate.time_us;
   }
 
-  Result<PatternChoice> decide() {
-    const auto usable = [](const PatternProposal& p) { return p.candidate.refused.empty(); };
+  Result<ScheduleChoice> decide() {
+    const auto usable = [](const ScheduleProposal& p) { return p.candidate.refused.empty(); };
     double least = 0;
-    for (const PatternProposal& p : proposals_) {
+    for (const ScheduleProposal& p : proposals_) {
       if (usable(p) && (least == 0 || merit(p) < least)) least = merit(p);
     }
     if (least == 0) {
       return invalid_argument(
-          "patterns: none of " + std::to_string(proposals_.size()) + " patterns may be used" +
+          "schedules: none of " + std::to_string(proposals_.size()) + " schedules may be used" +
           (proposals_.empty() ? ""
                               : ", e.g. " + proposals_.front().candidate.name + ": " +
                                     proposals_.front().candidate.refused));
     }
-    const PatternProposal* chosen = nullptr;
+    const ScheduleProposal* chosen = nullptr;
     for (const bool grids : {true, false}) {
-      for (const PatternProposal& p : proposals_) {
+      for (const ScheduleProposal& p : proposals_) {
         if (!usable(p) || p.cycle.is_grid() < grids) continue;
         if (merit(p) > least * (grids ? kGridTie : kTie)) continue;
         if (chosen == nullptr || p.candidate.deviation < chosen->candidate.deviation) chosen = &p;
       }
       if (chosen != nullptr) break;
     }
-    PatternChoice choice;
+    ScheduleChoice choice;
     choice.table = table_of(view_, chosen->cycle);
     choice.table.chunk_bytes = chosen->chunk_bytes;
     choice.dimensions = chosen->cycle.dimensions;
@@ -236,15 +236,15 @@ class Chooser {
     if (!plan_choice) return plan_choice.status();
     choice.exact_us = plan_choice->time_us;
     choice.candidates.push_back(chosen->candidate);
-    for (const PatternProposal& p : proposals_) {
+    for (const ScheduleProposal& p : proposals_) {
       if (&p != chosen) choice.candidates.push_back(p.candidate);
     }
     choice.reason = reason(choice);
     return choice;
   }
 
-  static std::string reason(const PatternChoice& choice) {
-    const PatternCandidate& q = choice.quality;
+  static std::string reason(const ScheduleChoice& choice) {
+    const ScheduleCandidate& q = choice.quality;
     return "limited by " + q.limit + "; " + q.name +
            printed(": %.2f times as fast as the exact plan, nodes deviate by %.3g sigma^2",
                    choice.exact_us / q.time_us, q.deviation);
@@ -254,34 +254,34 @@ class Chooser {
   ScheduleMode mode_;
   ScheduleOptions options_;
   MixingRule rule_;
-  std::vector<PatternProposal> proposals_;
+  std::vector<ScheduleProposal> proposals_;
 };
 
 }  // namespace
 
-Result<PatternChoice> choose_pattern(const Fabric& fabric, ScheduleMode mode,
+Result<ScheduleChoice> choose_schedule(const Fabric& fabric, ScheduleMode mode,
                                      const ScheduleOptions& options) {
   if (Status s = validate(fabric); !s) return s;
-  if (fabric.size() < 2) return invalid_argument("patterns: 1 node, accepted from 2");
+  if (fabric.size() < 2) return invalid_argument("schedules: 1 node, accepted from 2");
   if (options.max_lanes < 1 || options.max_lanes > static_cast<int>(kMaxPlanLanes)) {
-    return invalid_argument("patterns: " + std::to_string(options.max_lanes) +
+    return invalid_argument("schedules: " + std::to_string(options.max_lanes) +
                             " lanes, accepted 1.." + std::to_string(kMaxPlanLanes));
   }
   if (options.shuffles < 1) {
-    return invalid_argument("patterns: " + std::to_string(options.shuffles) +
+    return invalid_argument("schedules: " + std::to_string(options.shuffles) +
                             " shuffles, accepted from 1");
   }
-  if (options.bytes < 1) return invalid_argument("patterns: calls of 0 bytes, accepted from 1");
+  if (options.bytes < 1) return invalid_argument("schedules: calls of 0 bytes, accepted from 1");
   if (!(options.max_deviation > 0)) {
-    return invalid_argument("patterns: a deviation of at most " +
+    return invalid_argument("schedules: a deviation of at most " +
                             std::to_string(options.max_deviation) + ", accepted above 0");
   }
   if (!(options.delta > 0 && options.delta < 2)) {
-    return invalid_argument("patterns: delta " + std::to_string(options.delta) +
+    return invalid_argument("schedules: delta " + std::to_string(options.delta) +
                             ", accepted between 0 and 2");
   }
   if (options.round_steps < 1) {
-    return invalid_argument("patterns: rounds of " + std::to_string(options.round_steps) +
+    return invalid_argument("schedules: rounds of " + std::to_string(options.round_steps) +
                             " steps, accepted from 1");
   }
   return Chooser(fabric, mode, options).choose();

@@ -309,7 +309,7 @@ Status verify_contraction(const ScheduleTable& table) {
   const std::vector<Averaging> all = averagings(table);
   for (const LaneKind& kind : lane_kinds(table)) {
     const std::string where =
-        "pattern " + table.name + ", lane " + std::to_string(kind.first_lane) + ": ";
+        "schedule " + table.name + ", lane " + std::to_string(kind.first_lane) + ": ";
     const Lane lane(all, kind.sequence, table.nodes);
     if (!lane.is_connected()) {
       return invalid_argument(where + "the groups of its " + std::to_string(table.steps) +

@@ -1,10 +1,10 @@
-// Contraction: does a pattern mix, how fast, and how far do nodes stay apart? Numerically, on the
+// Contraction: does a schedule mix, how fast, and how far do nodes stay apart? Numerically, on the
 // partitions themselves, lane by lane.
 //
 // A step replaces the values of a group's members by their mean: W_t, symmetric, idempotent, doubly
 // stochastic. One step of relaxed averaging is y <- W_t (y + g). With noise of variance sigma^2 in
 // every g, independent over nodes and steps, the nodes' deviation from their mean settles at a
-// multiple of sigma^2; what that multiple is decides whether training may use the pattern.
+// multiple of sigma^2; what that multiple is decides whether training may use the schedule.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct Mixing {
   bool connected = false;  // every lane: the groups of a period join all nodes
   double contraction = 1;  // of the variance per step in the long run, of the worst lane
   double norm = 1;  // squared, of the period's product without the mean; worst lane and phase 0
-  double deviation = 0;  // see PatternCandidate; beyond 30 per step of a round a lower bound
+  double deviation = 0;  // see ScheduleCandidate; beyond 30 per step of a round a lower bound
   double worst_deviation = 0;
   bool exact = false;  // of up to kExactNodes nodes: not sampled
 };

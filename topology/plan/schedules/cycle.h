@@ -1,5 +1,5 @@
 // Cycle: the partitions that one lane runs in a period, as lists of nodes, and how a table is made
-// of them. What pattern families propose (families.h).
+// of them. What schedule families propose (families.h).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Pattern families: each proposes cycles for a fabric. Nothing here is verified; patterns.h does
+// Schedule families: each proposes cycles for a fabric. Nothing here is verified; schedules.h does
 // that with every proposal.
 #pragma once
 
@@ -19,7 +19,7 @@ struct FamilyOptions {
 // Full grids with rectangular factors: axes inside racks first, if racks are of equal size.
 std::vector<Cycle> propose_grids(const FabricView& view, const FamilyOptions& options);
 
-// DS-Sync's patterns of racks and slots, for racks of equal size. A: racks, then slots in turn. B:
+// DS-Sync's schedules of racks and slots, for racks of equal size. A: racks, then slots in turn. B:
 // one slot crosses while the rest of each rack meets. C: whole racks and B in turn.
 std::vector<Cycle> propose_reference(const FabricView& view, const FamilyOptions& options);
 

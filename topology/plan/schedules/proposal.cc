@@ -68,7 +68,7 @@ std::uint32_t largest_chunk(std::uint64_t bytes, int lanes) {
 }  // namespace
 
 void predict_time(const FabricView& view, const ScheduleTable& table,
-                  const ScheduleOptions& options, PatternProposal& proposal) {
+                  const ScheduleOptions& options, ScheduleProposal& proposal) {
   const TableCost costs(view, table);
   // Lanes that go through the whole period at once make all steps alike; and where they do not, a
   // part of the steps tells of all.
@@ -76,7 +76,7 @@ void predict_time(const FabricView& view, const ScheduleTable& table,
   const int stride = std::max(1, steps / kCostedSteps);
   std::vector<PlanCost> cost;
   for (int t = 0; t < steps; t += stride) cost.push_back(costs.step(t));
-  PatternCandidate& candidate = proposal.candidate;
+  ScheduleCandidate& candidate = proposal.candidate;
   candidate.time_us = 0;
   for (std::uint32_t chunk = largest_chunk(options.bytes, table.lanes);
        chunk >= kSmallestChunkBytes; chunk /= 2) {

@@ -1,4 +1,4 @@
-// One of the patterns that a choice is made from (choose.cc): what it costs and whom it brings
+// One of the schedules that a choice is made from (choose.cc): what it costs and whom it brings
 // together. How well it mixes says contraction.h.
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace riffle {
 
-struct PatternProposal {
+struct ScheduleProposal {
   Cycle cycle;
-  PatternCandidate candidate;
+  ScheduleCandidate candidate;
   std::uint32_t chunk_bytes = 0;
   bool is_examined = false;
 };
@@ -20,7 +20,7 @@ struct PatternProposal {
 // Fills in the candidate's times for calls of options.bytes, and the chunk size with which they are
 // shortest. `table` is the one of the proposal's cycle.
 void predict_time(const FabricView& view, const ScheduleTable& table,
-                  const ScheduleOptions& options, PatternProposal& proposal);
+                  const ScheduleOptions& options, ScheduleProposal& proposal);
 
 // The least mean group size over nodes and lanes, and the longest time without meeting anybody.
 struct Company {

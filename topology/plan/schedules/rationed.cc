@@ -1,4 +1,4 @@
-// Pairs move as little as groups can (each member one buffer), so a pattern of pairs is limited by
+// Pairs move as little as groups can (each member one buffer), so a schedule of pairs is limited by
 // nothing but its narrow links; those are rationed. A lane crosses racks in every q-th step only,
 // and the lanes do so in turn: at any time 1/q of the chunks is on the uplinks, next to the other
 // chunks' traffic inside the racks. A slow node is treated alike.

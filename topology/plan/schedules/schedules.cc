@@ -56,45 +56,45 @@ Status validate_partition(const GroupPlan& plan) {
 
 Status validate(const ScheduleTable& table) {
   if (table.steps < 1 || static_cast<std::size_t>(table.steps) > kMaxScheduleSteps) {
-    return invalid_argument("pattern: " + std::to_string(table.steps) + " steps, accepted 1.." +
+    return invalid_argument("schedule: " + std::to_string(table.steps) + " steps, accepted 1.." +
                             std::to_string(kMaxScheduleSteps));
   }
   if (table.lanes < 1 || static_cast<std::size_t>(table.lanes) > kMaxPlanLanes) {
-    return invalid_argument("pattern: " + std::to_string(table.lanes) + " lanes, accepted 1.." +
+    return invalid_argument("schedule: " + std::to_string(table.lanes) + " lanes, accepted 1.." +
                             std::to_string(kMaxPlanLanes));
   }
   if (table.name.size() > kMaxPlanName) {
-    return invalid_argument("pattern: a name of " + std::to_string(table.name.size()) +
+    return invalid_argument("schedule: a name of " + std::to_string(table.name.size()) +
                             " bytes, accepted at most " + std::to_string(kMaxPlanName));
   }
   if (table.chunk_bytes != 0 && table.chunk_bytes < kLeastPlanChunk) {
-    return invalid_argument("pattern: chunks of " + std::to_string(table.chunk_bytes) +
+    return invalid_argument("schedule: chunks of " + std::to_string(table.chunk_bytes) +
                             " bytes, accepted at least " + std::to_string(kLeastPlanChunk));
   }
   const std::size_t entries =
       static_cast<std::size_t>(table.steps) * static_cast<std::size_t>(table.lanes);
   if (table.table.size() != entries) {
-    return invalid_argument("pattern: " + std::to_string(table.table.size()) +
+    return invalid_argument("schedule: " + std::to_string(table.table.size()) +
                             " entries instead of " + std::to_string(entries));
   }
   if (table.partitions.size() > entries) {
-    return invalid_argument("pattern: more partitions than entries");
+    return invalid_argument("schedule: more partitions than entries");
   }
   for (std::uint32_t index : table.table) {
     if (index >= table.partitions.size()) {
-      return invalid_argument("pattern: entry " + std::to_string(index) + " is not in 0.." +
+      return invalid_argument("schedule: entry " + std::to_string(index) + " is not in 0.." +
                               std::to_string(table.partitions.size()) + " - 1");
     }
   }
   for (std::size_t p = 0; p < table.partitions.size(); ++p) {
     const GroupPlan& plan = table.partitions[p];
     if (plan.nodes != table.nodes) {
-      return invalid_argument("pattern: partition " + std::to_string(p) + " has " +
-                              std::to_string(plan.nodes) + " nodes, the pattern " +
+      return invalid_argument("schedule: partition " + std::to_string(p) + " has " +
+                              std::to_string(plan.nodes) + " nodes, the schedule " +
                               std::to_string(table.nodes));
     }
     if (Status s = validate_partition(plan); !s) {
-      return invalid_argument("pattern: partition " + std::to_string(p) + ": " + s.message());
+      return invalid_argument("schedule: partition " + std::to_string(p) + ": " + s.message());
     }
   }
   return Status::ok();

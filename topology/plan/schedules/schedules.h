@@ -1,4 +1,4 @@
-// Patterns: who meets whom in a relaxed mode. A pattern is a table of steps x lanes; every entry is
+// Schedules: who meets whom in a relaxed mode. A schedule is a table of steps x lanes; every entry is
 // a partition of the nodes into groups that average among themselves. Step t of the period is for
 // the t-th relaxed call of a bucket, the lane is the chunk's (s % lanes): each element sees one
 // lane only, so every lane must mix all nodes by itself.
@@ -55,7 +55,7 @@ struct ScheduleOptions {
   std::uint64_t bytes = 32 << 20;  // of the calls that it is for
   int max_lanes = 32;
   int shuffles = 1;  // times that alike nodes change places before the table repeats
-  // Stationary, in units of sigma^2; a pattern above it is not used. Beyond 1.5 training suffers
+  // Stationary, in units of sigma^2; a schedule above it is not used. Beyond 1.5 training suffers
   // more than speed is worth (docs/policies.md); this leaves a margin.
   double max_deviation = 1.25;
   int dimensions = 0;  // moshpit: of the grid; 0: the fastest that passes
@@ -67,7 +67,7 @@ struct ScheduleOptions {
   bool everybody = false;  // shadow_sync: all nodes in one group, and nothing else
 };
 
-struct PatternCandidate {
+struct ScheduleCandidate {
   std::string name;
   double time_us = 0;      // predicted, mean over the steps of the period
   double slowest_us = 0;   // of the slowest step
@@ -80,18 +80,18 @@ struct PatternCandidate {
   std::string refused;         // why it may not be used; empty: it may
 };
 
-struct PatternChoice {
+struct ScheduleChoice {
   ScheduleTable table;
-  PatternCandidate quality;                  // of the table
+  ScheduleCandidate quality;                  // of the table
   std::vector<int> dimensions;               // of the full grid that it is; empty: it is none
   double exact_us = 0;                       // the planner's best exact plan for the same bytes
-  std::vector<PatternCandidate> candidates;  // all considered, the chosen one first
+  std::vector<ScheduleCandidate> candidates;  // all considered, the chosen one first
   std::string reason;
 };
 
 // Verified before it returns: a table that does not contract in every lane is never chosen. An
 // error if there is nothing to choose (1 node, `only` unknown or refused).
-Result<PatternChoice> choose_pattern(const Fabric& fabric, ScheduleMode mode,
+Result<ScheduleChoice> choose_schedule(const Fabric& fabric, ScheduleMode mode,
                                      const ScheduleOptions& options);
 
 }  // namespace riffle

@@ -166,7 +166,7 @@ TEST(GradientRules, GroupsConserveTheSum) {
   std::normal_distribution<float> normal;
   for (const int nodes : {3, 8, 12, 17}) {
     const Fabric f = even_fabric(nodes, 1000);
-    const auto choice = choose_pattern(f, ScheduleMode::kDsSync, {});
+    const auto choice = choose_schedule(f, ScheduleMode::kDsSync, {});
     ASSERT_TRUE(choice);
     const auto count = static_cast<std::size_t>(nodes);
     Vectors state(count, std::vector<float>(257, 0)), z = state, g = state, out = state;

@@ -1,0 +1,12 @@
+#include "plugin/transport/base/errno_text.h"
+
+#include <system_error>
+
+namespace riffle {
+
+std::string errno_text(int error) {
+  char buffer[128];
+  return ::strerror_r(error, buffer, sizeof buffer);
+}
+
+}  // namespace riffle
