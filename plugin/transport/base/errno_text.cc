@@ -1,6 +1,6 @@
 #include "plugin/transport/base/errno_text.h"
 
-#include <system_error>
+#include <string.h>
 
 namespace riffle {
 
