@@ -12,7 +12,7 @@
 namespace riffle {
 namespace {
 
-constexpr double kTie = 1.02;       // as fast: then the one that mixes better
+constexpr double kScheduleTie = 1.02;       // as fast: then the one that mixes better
 constexpr double kGridTie = 1.05;   // a full grid may be so much slower, for its exactness
 constexpr double kLeastGroup = 2;   // mean group size of every node
 constexpr int kSlowestMeeting = 4;  // every node meets others at least every so many steps
@@ -218,7 +218,7 @@ class Chooser {
     for (const bool grids : {true, false}) {
       for (const ScheduleProposal& p : proposals_) {
         if (!usable(p) || p.cycle.is_grid() < grids) continue;
-        if (merit(p) > least * (grids ? kGridTie : kTie)) continue;
+        if (merit(p) > least * (grids ? kGridTie : kScheduleTie)) continue;
         if (chosen == nullptr || p.candidate.deviation < chosen->candidate.deviation) chosen = &p;
       }
       if (chosen != nullptr) break;
