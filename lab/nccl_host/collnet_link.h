@@ -19,7 +19,7 @@
 
 #include "lab/nccl_host/fifo.h"
 #include "lab/nccl_host/memory_region.h"
-#include "lab/nccl_host/plugin_tables.h"
+#include "lab/nccl_host/tables/plugin_tables.h"
 #include "plugin/kernels/types.h"
 
 namespace riffle::host {

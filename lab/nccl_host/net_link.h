@@ -12,7 +12,7 @@
 
 #include "lab/nccl_host/fifo.h"
 #include "lab/nccl_host/memory_region.h"
-#include "lab/nccl_host/plugin_tables.h"
+#include "lab/nccl_host/tables/plugin_tables.h"
 
 namespace riffle::host {
 
