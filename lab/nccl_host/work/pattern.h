@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/nccl_host/reduction.h"
+#include "lab/nccl_host/work/reduction.h"
 #include "topology/base/status.h"
 
 namespace riffle::host {
