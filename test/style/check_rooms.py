@@ -16,13 +16,13 @@ MOST_FILES = 35  # of a folder
 PURE = "topology/base topology/host topology/fabric topology/probe topology/plan"
 WIRE = "plugin/transport/base plugin/transport/device plugin/transport/reactor"
 GROUND = f"{PURE} plugin plugin/config"
-COLLECTIVE = f"{GROUND} plugin/kernels plugin/telemetry plugin/transport {WIRE} plugin/identity sparse"
+COLLECTIVE = f"{GROUND} topology/plan/schedules plugin/kernels plugin/telemetry plugin/transport {WIRE} plugin/identity sparse"
 
 ROOMS = {room: set(below.split()) for room, below in {
     "topology/base": "",
     "topology/host": "topology/base",
     "topology/fabric": "topology/base",
-    "topology/plan/patterns": "topology/base",
+    "topology/plan/patterns": "topology/base topology/fabric",
     "topology/plan": "topology/base topology/fabric topology/plan/patterns",
     "topology/plan/candidates": "topology/base topology/fabric topology/plan/patterns topology/plan",
     "topology/plan/schedules": "topology/base topology/fabric topology/plan",
@@ -59,16 +59,15 @@ ROOMS = {room: set(below.split()) for room, below in {
     "plugin/entry": f"{GROUND} plugin/abi plugin/kernels plugin/telemetry plugin/transport {WIRE}"
                     " plugin/identity plugin/net plugin/collective/base plugin/collective plugin/tuner",
     "lab/memory": f"{GROUND} plugin/transport/base",
-    "lab/nccl_host": "topology/base",
+    "lab/nccl_host/tables": "topology/base plugin/abi",
+    "lab/nccl_host/work": "topology/base plugin/kernels lab/nccl_host/tables",
+    "lab/nccl_host": "topology/base plugin/abi plugin/kernels lab/nccl_host/tables lab/nccl_host/work",
     "lab/cluster": "topology/base topology/fabric",
     "lab/simulation": f"{COLLECTIVE} plugin/transport/sim plugin/collective/base plugin/collective/engine"
                       " plugin/collective/connect plugin/collective/adapt plugin/collective/elastic"
                       " plugin/collective",
 }.items()}
 ORDER = {room: place for place, room in enumerate(ROOMS)}
-# The stand-in speaks NCCL's own structs, which it shares with the plugin for want of NCCL's headers.
-ROOMS["lab/nccl_host"].add("plugin/abi")
-ROOMS["topology/plan/patterns"].add("topology/fabric")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
