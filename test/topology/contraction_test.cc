@@ -74,7 +74,7 @@ TEST(Contraction, RejectsTheTwoByTwoTrap) {
 }
 
 TEST(Contraction, LooksAtEveryLaneByItself) {
-  // Together the lanes join everybody; but an element only ever sees one of them.
+  // Together the lanes join all_nodes; but an element only ever sees one of them.
   const Fabric f = even_fabric(4, 1000);
   ScheduleTable t = table(f, {"two lanes", {{{0, 1}, {2, 3}}, {{0, 2}, {1, 3}}}, 2, {}});
   EXPECT_TRUE(verify_contraction(t));
