@@ -61,7 +61,7 @@ def mix(matrix, z):
 
 
 def grid(*sizes):
-    """One axis of the grid per step: after all axes everybody has met all_nodes, indirectly."""
+    """One axis of the grid per step: after all axes everybody has met everybody, indirectly."""
     workers, steps, stride = 1, [], 1
     for size in sizes:
         workers *= size
