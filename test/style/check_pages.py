@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Pages (*.md): no line over 160 characters, and links within the repository lead somewhere."""
+import os
+import pathlib
+import re
+import sys
+
+from sources import ROOT
+
+LONGEST_LINE = 160
+LINK = re.compile(r"\]\(([^()\s]+)\)")
+HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
+CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def pages():
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [f for f in folders if f != ".git" and not f.startswith("build")]
+        yield from (pathlib.Path(folder, name) for name in names if name.endswith(".md"))
+
+
+def anchors(text):
+    """As GitHub makes them of headings."""
+    return {re.sub(r"[^\w\- ]", "", h.replace("`", "").lower()).strip().replace(" ", "-")
+            for h in HEADING.findall(CODE.sub("", text))}
+
+
+failures = []
+for page in sorted(pages()):
+    name, text = page.relative_to(ROOT), page.read_text()
+    failures += [f"{name}:{number}: {len(line)} characters, at most {LONGEST_LINE}"
+                 for number, line in enumerate(text.splitlines(), 1) if len(line) > LONGEST_LINE]
+    for link in LINK.findall(CODE.sub("", text)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        if not target.exists():
+            failures.append(f"{name}: ({link}) does not exist")
+        elif anchor and target.suffix == ".md" and anchor not in anchors(target.read_text()):
+            failures.append(f"{name}: ({link}) has no such heading")
+print("\n".join(failures))
+sys.exit(1 if failures else 0)
