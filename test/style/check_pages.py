@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Pages (*.md): no line over 160 characters, and links within the repository lead somewhere."""
+"""Pages (*.md): no line over 160 characters, and links within the repository lead somewhere.
+
+With --paths also: files and folders that are named in `code` exist."""
+import glob
 import os
 import pathlib
 import re
@@ -11,6 +14,7 @@ LONGEST_LINE = 160
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+NAMED = re.compile(r"`((?:bench|docs|lab|plugin|scripts|sparse|test|tools|topology)/[\w./*{},-]+)`")
 
 
 def pages():
@@ -23,6 +27,19 @@ def anchors(text):
     """As GitHub makes them of headings."""
     return {re.sub(r"[^\w\- ]", "", h.replace("`", "").lower()).strip().replace(" ", "-")
             for h in HEADING.findall(CODE.sub("", text))}
+
+
+def expanded(path):
+    """a/b.{h,cc} is two."""
+    several = re.fullmatch(r"(.*)\{(.*)\}(.*)", path)
+    if not several:
+        return [path]
+    return [several[1] + part + several[3] for part in several[2].split(",")]
+
+
+def exists(path):
+    """As it is, as a pattern, or as the name of files without what they end with."""
+    return any(glob.glob(str(ROOT / path) + tail) for tail in ("", ".*"))
 
 
 failures = []
@@ -39,5 +56,8 @@ for page in sorted(pages()):
             failures.append(f"{name}: ({link}) does not exist")
         elif anchor and target.suffix == ".md" and anchor not in anchors(target.read_text()):
             failures.append(f"{name}: ({link}) has no such heading")
+    if "--paths" in sys.argv:
+        failures += [f"{name}: `{path}` does not exist" for named in NAMED.findall(text)
+                     for path in expanded(named) if not exists(path)]
 print("\n".join(failures))
 sys.exit(1 if failures else 0)

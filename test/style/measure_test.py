@@ -87,6 +87,13 @@ class Measure(unittest.TestCase):
         self.assertFalse(runner.is_done(run, kept, options))
         self.assertFalse(runner.is_done(run, dict(kept, commit="another"), runner.parse(["--resume"])))
 
+    def test_what_is_prepared_does_not_count_as_time(self):
+        run = Run("r", "cat {tmp}/made", [Figure("made", table.printed(r"(\d+)")), Figure("s", table.seconds())],
+                  prepare="sleep 1; echo 7 > {tmp}/made")
+        made, seconds = measured(run)
+        self.assertEqual(made["median"], 7)
+        self.assertLess(seconds["median"], 1)
+
     def test_settings_of_the_caller_do_not_count(self):
         os.environ["RIFFLE_STREAMS"] = "9"
         try:
