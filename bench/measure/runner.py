@@ -180,6 +180,7 @@ def parse(arguments):
 
 def main(arguments):
     options = parse(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that shell() ends what it has started
     if options.list:
         show_list()
         return 0

@@ -3,8 +3,10 @@
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from sources import ROOT
@@ -106,6 +108,20 @@ class Measure(unittest.TestCase):
         self.assertEqual(status, 124)
         self.assertIn("before", text)
         self.assertLess(seconds, 30)
+
+    def test_what_a_measurement_has_started_ends_with_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code = (f"import sys; sys.path.insert(0, {str(ROOT / 'bench' / 'measure')!r}); import runner, signal; "
+                    "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)); "
+                    f"runner.shell('echo $$ > {folder}/pid; exec sleep 60', 60)")
+            process = subprocess.Popen([sys.executable, "-c", code])
+            file = pathlib.Path(folder, "pid")
+            while not file.exists() or not file.read_text().strip():
+                time.sleep(0.01)
+            process.terminate()
+            self.assertEqual(process.wait(30), 143)
+            with self.assertRaises(ProcessLookupError):
+                os.kill(int(file.read_text()), 0)
 
     def test_the_page_has_a_line_for_each_figure_and_none_is_too_long(self):
         run = Run("r", "true " + "x" * 200, [Figure("a claim", table.passes(), unit="passes")])
