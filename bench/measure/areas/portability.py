@@ -15,9 +15,9 @@ AREA = Area(
         Run("so", "ctest --test-dir build -R abi --no-tests=error",
             passing("30 tables, four system libraries, no symbol newer than GLIBC_2.34", "passes")),
         Run("clang-build", CLANG, passing("builds with Clang"), needs=("clang++",), limit_s=7200),
-        Run("clang-tests", "ctest --preset clang -L unit --no-tests=error", passing("unit tests, Clang"),
-            needs=("clang++",)),
+        Run("clang-tests", "ctest --preset clang --no-tests=error", passing("unit, ABI, simulator and fuzz tests, Clang"),
+            needs=("clang++",), limit_s=7200),
         Run("aarch64-build", ARM, passing("builds for aarch64"), needs=("aarch64-linux-gnu-g++",), limit_s=7200),
         Run("aarch64-tests", "ctest --preset aarch64 --no-tests=error",
             passing("unit, ABI and simulator tests, aarch64 under qemu-user"),
-            needs=("aarch64-linux-gnu-g++", "qemu-aarch64"), limit_s=7200)])
+            needs=("aarch64-linux-gnu-g++", "qemu-aarch64-static"), limit_s=7200)])
