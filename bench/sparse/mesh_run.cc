@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "bench/sparse/sums.h"
-#include "plugin/transport/tcp/stream_set.h"
+#include "plugin/entry/options.h"
+#include "plugin/transport/factory.h"
 
 namespace riffle::bench {
 namespace {
@@ -20,7 +21,8 @@ constexpr auto kDeadline = std::chrono::seconds(100);
 }  // namespace
 
 MeshRun::MeshRun(host::Bootstrap& bootstrap)
-    : reactor_(Reactor::acquire()), peers_(static_cast<std::size_t>(bootstrap.size())) {}
+    : reactor_(Reactor::acquire(options_from(config()).transport)),
+      peers_(static_cast<std::size_t>(bootstrap.size())) {}
 
 Result<std::unique_ptr<MeshRun>> MeshRun::connect(host::Bootstrap& bootstrap) {
   std::unique_ptr<MeshRun> self(new MeshRun(bootstrap));
@@ -29,7 +31,9 @@ Result<std::unique_ptr<MeshRun>> MeshRun::connect(host::Bootstrap& bootstrap) {
 }
 
 Status MeshRun::open(host::Bootstrap& bootstrap) {
-  auto listener = TcpListener::open(0, 0);
+  const auto transport = make_transport(options_from(config()).transport);
+  if (!transport) return transport.status();
+  auto listener = (*transport)->listen(0, 0);
   if (!listener) return listener.status();
   const Handle mine = (*listener)->handle();
   std::vector<Handle> all(peers_.size());
@@ -40,11 +44,10 @@ Status MeshRun::open(host::Bootstrap& bootstrap) {
     if (!content) return content.status();
     handles.push_back(*content);
   }
-  TcpMeshOptions options;
-  options.streams = streams_to_each_of(bootstrap.size() - 1);
   reactor_->run_and_wait([&] {
-    mesh_ = make_tcp_mesh(*reactor_, std::move(*listener), std::move(handles), bootstrap.rank(),
-                          options, this);
+    mesh_ = (*transport)
+                ->make_mesh(*reactor_, std::move(*listener), std::move(handles), bootstrap.rank(),
+                            {}, this);
     for (int peer = 0; peer < bootstrap.size(); ++peer) {
       if (peer != bootstrap.rank()) mesh_->open(peer);
     }

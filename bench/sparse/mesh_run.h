@@ -22,8 +22,8 @@
 
 #include "bench/sparse/scheme.h"
 #include "lab/nccl_host/bootstrap.h"
+#include "plugin/transport/base/transport.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/tcp/tcp_mesh.h"
 
 namespace riffle::bench {
 
@@ -97,7 +97,7 @@ class MeshRun final : public MeshSink {
   void lost(int peer, const Status& why) override;
 
   std::shared_ptr<Reactor> reactor_;
-  std::unique_ptr<TcpMesh> mesh_;
+  std::unique_ptr<TransportMesh> mesh_;
   std::vector<Peer> peers_;  // by rank
   int links_ = 0;
 

@@ -21,9 +21,10 @@ Connection::Connection(Reactor& reactor, Way way)
   }
 }
 
-void Connection::attach(std::vector<Fd> sockets, LinkOptions options) {
-  peer_ = options.peer;
-  link_ = Link::create(*reactor_, std::move(sockets), std::move(options), this);
+void Connection::attach(std::shared_ptr<Link> link) {
+  link_ = std::move(link);
+  peer_ = link_->peer();
+  link_->set_sink(this);
 }
 
 bool Connection::is_of_this_process() const { return generation_ == fork_registry::generation(); }

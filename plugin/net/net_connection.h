@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "plugin/net/net_request.h"
-#include "plugin/transport/tcp/link.h"
+#include "plugin/transport/base/link.h"
+#include "plugin/transport/reactor/reactor.h"
 
 namespace riffle::net {
 
@@ -23,7 +24,7 @@ class Connection : protected LinkSink, private Reactor::WakeHandler {
   ~Connection() override = default;
 
   // Reactor thread, once, right after the constructor.
-  void attach(std::vector<Fd> sockets, LinkOptions options);
+  void attach(std::shared_ptr<Link> link);
 
   // Null if all requests are in use. The caller fills in the messages and submits.
   Result<Request*> claim(int count);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "plugin/config/config.h"
 #include "plugin/net/net_limits.h"
 
 namespace riffle::net {
@@ -12,10 +11,11 @@ std::byte no_payload;  // the place of frames without payload
 
 }  // namespace
 
-SendConnection::SendConnection(Reactor& reactor, int streams)
+SendConnection::SendConnection(Reactor& reactor, std::size_t streams, std::size_t piece_bytes)
     : Connection(reactor, Way::kSends),
-      max_frames_in_link_(static_cast<std::size_t>(streams) * 2 + 16),
-      streams_(static_cast<std::size_t>(streams)),
+      max_frames_in_link_(streams * 2 + 16),
+      streams_(streams),
+      piece_bytes_(piece_bytes),
       early_(kMaxPosted) {
   waiting_.reserve(kMaxRequests);
   flowing_.reserve(kMaxRequests);
@@ -74,8 +74,7 @@ void SendConnection::send_piece(Request& request) {
   Message& m = request.messages[0];
   // Enough pieces that every stream gets its share of a large message.
   const std::size_t piece =
-      std::clamp(m.size / (2 * streams_), static_cast<std::size_t>(config().piece_bytes),
-                 std::max(kMaxPieceBytes, static_cast<std::size_t>(config().piece_bytes)));
+      std::clamp(m.size / (2 * streams_), piece_bytes_, std::max(kMaxPieceBytes, piece_bytes_));
   const std::size_t length = std::min(piece, m.size - m.taken);
   const FrameHeader header = {.type = FrameType::kData,
                               .seq = m.id,

@@ -11,7 +11,7 @@ namespace riffle::net {
 
 class SendConnection final : public Connection {
  public:
-  SendConnection(Reactor& reactor, int streams);
+  SendConnection(Reactor& reactor, std::size_t streams, std::size_t piece_bytes);
 
  private:
   struct Posting {
@@ -34,6 +34,7 @@ class SendConnection final : public Connection {
 
   const std::size_t max_frames_in_link_;
   const std::size_t streams_;
+  const std::size_t piece_bytes_;
   std::size_t frames_in_link_ = 0;
   std::vector<Request*> waiting_;  // for a receive, in order
   std::vector<Request*> flowing_;  // matched, with bytes to hand out, in order

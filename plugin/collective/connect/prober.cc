@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "plugin/transport/tcp/handshake.h"
+#include "plugin/transport/base/random.h"
 
 namespace riffle {
 namespace {

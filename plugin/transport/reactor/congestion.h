@@ -6,9 +6,11 @@
 // loss-based one (docs/acceptance.md). So `auto` keeps the system's choice unless that is bbr.
 #pragma once
 
+#include <string>
+
 namespace riffle {
 
 // Any thread. A name the kernel does not know is reported once and leaves the system's choice.
-void choose_congestion_control(int fd);
+void choose_congestion_control(int fd, const std::string& wanted);
 
 }  // namespace riffle

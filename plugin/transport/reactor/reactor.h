@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 
+#include "plugin/transport/base/options.h"
 #include "plugin/transport/base/timer_service.h"
 #include "topology/base/status.h"
 
@@ -48,7 +49,7 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
 
   // A reactor of the process-wide pool (round robin); keeps the thread alive while held. Throws
   // std::system_error when the system gives no thread or descriptor; the C border catches it.
-  static std::shared_ptr<Reactor> acquire();
+  static std::shared_ptr<Reactor> acquire(const TransportOptions& options);
 
   // Any thread. Cheap; several wakes before the handler runs count as one. No allocation.
   virtual void wake(WakeHandler* handler) = 0;

@@ -54,8 +54,8 @@ void Connector::on_timer() {
 
 void Connector::attempt() {
   const Route& way = route(attempts_++);
-  Result<Fd> socket =
-      start_connect(to_socket_address(way.to, way.scope_id), way.from ? &*way.from : nullptr);
+  Result<Fd> socket = start_connect(to_socket_address(way.to, way.scope_id),
+                                    way.from ? &*way.from : nullptr, options_.congestion);
   if (!socket) return try_again(socket.status().message());
   socket_ = std::move(*socket);
   step_ = Step::kConnect;

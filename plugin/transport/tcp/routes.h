@@ -14,8 +14,8 @@
 #include <optional>
 #include <vector>
 
+#include "plugin/transport/base/handle.h"
 #include "plugin/transport/device/device.h"
-#include "plugin/transport/device/handle.h"
 
 namespace riffle {
 

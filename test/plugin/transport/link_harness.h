@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/transport/tcp/link.h"
+#include "plugin/transport/tcp/tcp_link.h"
 #include "test/plugin/transport/transport_harness.h"
 
 namespace riffle {
@@ -54,13 +54,13 @@ struct LinkRecorder : LinkSink {
 
 class LinkTest : public testing::Test {
  protected:
-  void start(std::size_t streams, LinkOptions options = {}) {
+  void start(std::size_t streams, TcpLinkOptions options = {}) {
     options.peer = "the test";
     options.communicator = kCommunicator;
     std::vector<Fd> near;
     for (std::size_t i = 0; i < streams; ++i) near.push_back(one_more());
     reactor_->run_and_wait(
-        [&] { link_ = Link::create(*reactor_, std::move(near), options, &sink_); });
+        [&] { link_ = TcpLink::create(*reactor_, std::move(near), options, &sink_); });
   }
   // The link's end of a new stream.
   Fd one_more() {
@@ -129,12 +129,12 @@ class LinkTest : public testing::Test {
     EXPECT_TRUE(eventually([&] { return ::recv(far_[0].get(), &byte, 1, 0) == 0; }));
   }
 
-  std::shared_ptr<Reactor> reactor_ = Reactor::acquire();
+  std::shared_ptr<Reactor> reactor_ = Reactor::acquire(settings());
   const std::vector<std::byte> large_payload_ = std::vector<std::byte>(64 << 10);
   LinkRecorder sink_;
   std::vector<Fd> far_;
   std::map<std::size_t, std::string> unread_;  // by stream
-  std::shared_ptr<Link> link_;
+  std::shared_ptr<TcpLink> link_;
 };
 
 }  // namespace riffle

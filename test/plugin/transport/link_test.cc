@@ -1,6 +1,6 @@
 // One link: what a peer may send, in which portions, and what costs it the connection; how a link
 // ends.
-#include "plugin/transport/tcp/link.h"
+#include "plugin/transport/tcp/tcp_link.h"
 
 #include <cstdarg>
 #include <cstdio>

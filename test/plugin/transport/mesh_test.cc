@@ -1,4 +1,5 @@
-// TcpMesh: frames of every size arrive intact whatever stream they took, priorities, goodbyes.
+// Meshes over TCP: frames of every size arrive intact whatever stream they took, priorities,
+// goodbyes.
 #include <random>
 
 #include "test/plugin/transport/transport_harness.h"

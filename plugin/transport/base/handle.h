@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "plugin/transport/device/device.h"
 #include "topology/base/status.h"
 
 namespace riffle {
