@@ -217,7 +217,7 @@ void MeshRun::opened(int) {
   changed_.notify_all();
 }
 
-Result<std::byte*> MeshRun::place(int peer_rank, const FrameHeader& header) {
+Result<std::byte*> MeshRun::get_receive_buffer(int peer_rank, const FrameHeader& header) {
   static std::byte nothing;
   if ((header.flags & kConfirmation) != 0) return &nothing;
   if (header.key >= kMostLanes) return remote_error("a frame of no lane");

@@ -47,7 +47,7 @@ class Job::Recorder final : public ReplanObserver {
   std::vector<ReplanEvent> events;
 };
 
-class Job::Node final : private MeshSink {
+class Job::Node final : private FrameSink {
  public:
   Node(Job* job, int rank)
       : job_(job),
@@ -109,8 +109,8 @@ class Job::Node final : private MeshSink {
   }
 
   void opened(int peer) override { session_.sink()->opened(peer); }
-  Result<std::byte*> place(int peer, const FrameHeader& header) override {
-    return session_.sink()->place(peer, header);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override {
+    return session_.sink()->get_receive_buffer(peer, header);
   }
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override {
     if (header.type == FrameType::kProbe) job_->saw_probe_frame(peer, rank_, header);

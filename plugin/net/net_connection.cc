@@ -221,7 +221,7 @@ bool Connection::has_running() const {
 
 // All that the peer ever sent is here, so what is still running can never end. Without anything
 // running it is the usual end of a communicator and nothing to talk about.
-void Connection::departed() {
+void Connection::departed(int /*peer*/) {
   const Status why = remote_error(peer_ + " closed the connection");
   if (has_running()) {
     fail(remote_error(why.message() + " while transfers were running: its log may say why"));
@@ -231,7 +231,7 @@ void Connection::departed() {
   }
 }
 
-Result<std::byte*> Connection::place(const FrameHeader& header) {
+Result<std::byte*> Connection::get_receive_buffer(int /*peer*/, const FrameHeader& header) {
   if (header.type != FrameType::kFault) {
     return remote_error("frame type " + std::to_string(static_cast<int>(header.type)) +
                         " is out of place on a NET connection");
@@ -241,7 +241,7 @@ Result<std::byte*> Connection::place(const FrameHeader& header) {
   return reinterpret_cast<std::byte*>(fault_text_.data());
 }
 
-void Connection::arrived(const FrameHeader& header, std::byte*) {
+void Connection::arrived(int /*peer*/, const FrameHeader& header, std::byte*) {
   const Status why = remote_error(peer_ + " failed: " + fault_text_.substr(0, header.length));
   std::exchange(link_, nullptr)->close();
   fail(why);

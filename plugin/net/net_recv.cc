@@ -48,8 +48,8 @@ RecvConnection::Posted* RecvConnection::find(std::uint64_t id) {
   return slot.request != nullptr && slot.id == id ? &slot : nullptr;
 }
 
-Result<std::byte*> RecvConnection::place(const FrameHeader& header) {
-  if (header.type != FrameType::kData) return Connection::place(header);
+Result<std::byte*> RecvConnection::get_receive_buffer(int peer, const FrameHeader& header) {
+  if (header.type != FrameType::kData) return Connection::get_receive_buffer(peer, header);
   Posted* const posted = find(header.seq);
   if (posted == nullptr) {
     return remote_error("it sent data for receive " + std::to_string(header.seq) +
@@ -72,8 +72,8 @@ Result<std::byte*> RecvConnection::place(const FrameHeader& header) {
   return header.length == 0 ? &nowhere : m.data + header.offset;
 }
 
-void RecvConnection::arrived(const FrameHeader& header, std::byte* payload) {
-  if (header.type != FrameType::kData) return Connection::arrived(header, payload);
+void RecvConnection::arrived(int peer, const FrameHeader& header, std::byte* payload) {
+  if (header.type != FrameType::kData) return Connection::arrived(peer, header, payload);
   // Of several frames on their way into one receive, a surplus one finds it closed meanwhile.
   Posted* const posted = find(header.seq);
   if (posted == nullptr) return fail(remote_error("a message arrived twice"));

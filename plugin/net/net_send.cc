@@ -90,7 +90,7 @@ void SendConnection::send_piece(Request& request) {
   link().send(header, payload, cookie, request.order);
 }
 
-void SendConnection::sent(std::uint64_t cookie) {
+void SendConnection::sent(int /*peer*/, std::uint64_t cookie) {
   Request& request = request_at(static_cast<int>(cookie & 255));
   Message& m = request.messages[0];
   m.done += cookie >> 8;
@@ -99,8 +99,8 @@ void SendConnection::sent(std::uint64_t cookie) {
   feed();
 }
 
-Result<std::byte*> SendConnection::place(const FrameHeader& header) {
-  if (header.type != FrameType::kPosted) return Connection::place(header);
+Result<std::byte*> SendConnection::get_receive_buffer(int peer, const FrameHeader& header) {
+  if (header.type != FrameType::kPosted) return Connection::get_receive_buffer(peer, header);
   if (header.length != 0) return remote_error("an announced receive with a payload");
   if (header.seq - next_id_ >= kMaxPosted || posted_.size() >= kMaxPosted ||
       early_[header.seq % kMaxPosted].is_here) {
@@ -109,8 +109,8 @@ Result<std::byte*> SendConnection::place(const FrameHeader& header) {
   return &no_payload;
 }
 
-void SendConnection::arrived(const FrameHeader& header, std::byte* payload) {
-  if (header.type != FrameType::kPosted) return Connection::arrived(header, payload);
+void SendConnection::arrived(int peer, const FrameHeader& header, std::byte* payload) {
+  if (header.type != FrameType::kPosted) return Connection::arrived(peer, header, payload);
   early_[header.seq % kMaxPosted] = {.id = header.seq,
                                      .tag = static_cast<int>(header.key),
                                      .capacity = header.total,

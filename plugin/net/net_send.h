@@ -24,9 +24,9 @@ class SendConnection final : public Connection {
   void start(Request& request) override;
   void run() override;
   void stop() override;
-  Result<std::byte*> place(const FrameHeader& header) override;
-  void arrived(const FrameHeader& header, std::byte* payload) override;
-  void sent(std::uint64_t cookie) override;
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override;
+  void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
+  void sent(int peer, std::uint64_t cookie) override;
 
   bool match(Request& request);
   void feed();

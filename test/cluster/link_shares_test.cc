@@ -26,7 +26,7 @@ constexpr useconds_t kWarmUpUs = 700'000, kMeasuredUs = 1'500'000;
 constexpr std::array<int, 3> kWeights = {1, 12, 1};  // of the ways from and to node 0
 
 // A node that answers every frame that left with the next one.
-struct Endless final : MeshSink {
+struct Endless final : FrameSink {
   std::unique_ptr<TransportMesh> mesh;
   std::vector<std::byte> outgoing = std::vector<std::byte>(kFrame);
   std::array<std::vector<std::byte>, 3> incoming;
@@ -41,7 +41,7 @@ struct Endless final : MeshSink {
     for (int i = 0; peer == 0 && i < kUnderWay; ++i) send(peer);
   }
   // Frames of several streams arrive at once: what they hold is of no interest.
-  Result<std::byte*> place(int peer, const FrameHeader& header) override {
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override {
     auto& room = incoming[static_cast<std::size_t>(peer)];
     room.resize(header.length + 1);
     return room.data();

@@ -140,7 +140,7 @@ class Script {
     p.header.length = static_cast<std::uint32_t>(std::min<std::size_t>(w.length, kMaxFramePayload));
     p.header.total = w.total;
     const std::size_t here = std::min<std::size_t>(input.size(), p.header.length);
-    const Result<std::byte*> at = runner_.place(p.peer, p.header);
+    const Result<std::byte*> at = runner_.get_receive_buffer(p.peer, p.header);
     if (!at) {  // the peer is lost, and with it the communicator
       require(!at.status().message().empty(), "refused without a reason");
       is_over_ = true;
@@ -195,7 +195,7 @@ class Script {
     header.type = FrameType::kSparse;
     header.length = 1000;
     header.total = 1000;
-    const Result<std::byte*> at = runner_.place(1, header);
+    const Result<std::byte*> at = runner_.get_receive_buffer(1, header);
     require(at.is_ok() && *at != nullptr, "no place for late frames");
     std::memset(*at, 0x55, header.length);
     runner_.arrived(1, header, *at);
@@ -216,7 +216,7 @@ class Script {
 };
 
 // A node of a true exchange; node 0 writes down what it hears.
-class Node final : public MeshSink {
+class Node final : public FrameSink {
  public:
   Node(Mesh& mesh, int rank, Bytes* script) : calls_(rank), script_(script) {
     runner_ = std::make_unique<SparseRunner>(
@@ -229,8 +229,8 @@ class Node final : public MeshSink {
     calls_.post(*runner_, call);
   }
   void opened(int) override {}
-  Result<std::byte*> place(int peer, const FrameHeader& h) override {
-    return runner_->place(peer, h);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& h) override {
+    return runner_->get_receive_buffer(peer, h);
   }
   void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
     if (script_ != nullptr) {

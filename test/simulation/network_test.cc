@@ -13,13 +13,13 @@ constexpr std::uint64_t kBytes = 1'000'000 - kFrameHeaderBytes;
 constexpr std::uint64_t kAloneNs = 8'000'000;  // one frame of that size alone
 constexpr std::uint64_t kLatencyNs = 50'000;
 
-class Recorder final : public MeshSink {
+class Recorder final : public FrameSink {
  public:
   explicit Recorder(SimNetwork* network, int rank) : network_(network), room_(kMaxFramePayload) {
     network->set_sink(rank, this);
   }
   void opened(int peer) override { opened_ns[peer] = network_->now_ns(); }
-  Result<std::byte*> place(int, const FrameHeader&) override { return room_.data(); }
+  Result<std::byte*> get_receive_buffer(int, const FrameHeader&) override { return room_.data(); }
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override {
     arrived_ns[{peer, header.seq}] = network_->now_ns();
     order.push_back(header.seq);

@@ -37,7 +37,7 @@ void ControlChannel::send(int peer, FrameType type, std::uint32_t kind,
   }
 }
 
-Result<std::byte*> ControlChannel::place(int peer, const FrameHeader& header) {
+Result<std::byte*> ControlChannel::get_receive_buffer(int peer, const FrameHeader& header) {
   const auto refuse = [](const std::string& why) {  // whoever hears of it knows whose it was
     return remote_error("control message: " + why);
   };

@@ -30,8 +30,8 @@ class ControlChannel {
 
   void send(int peer, FrameType type, std::uint32_t kind, std::vector<std::uint8_t> message);
 
-  // The mesh's control and fault frames, as in MeshSink.
-  Result<std::byte*> place(int peer, const FrameHeader& header);
+  // The mesh's control and fault frames, as in FrameSink.
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header);
   void arrived(int peer, const FrameHeader& header);
   void sent(std::uint64_t cookie);
 

@@ -22,7 +22,7 @@ auto* find_peer(Flows& flows, int peer) {
 
 ProbeFlows::ProbeFlows(Mesh* mesh) : mesh_(mesh) {}
 
-std::byte* ProbeFlows::place() {
+std::byte* ProbeFlows::get_receive_buffer() {
   waste_.resize(kFrameBytes);
   return waste_.data();
 }

@@ -42,7 +42,7 @@ class ProbeFlows {
   std::vector<ProbeReport::Entry> entries() const;
 
   // Where payloads go.
-  std::byte* place();
+  std::byte* get_receive_buffer();
   void arrived(int peer, const FrameHeader& header);
 
  private:

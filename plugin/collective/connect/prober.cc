@@ -251,7 +251,7 @@ void Prober::sent(std::uint64_t cookie) {
   std::erase_if(outgoing_, [cookie](const auto& one) { return one.first == cookie; });
 }
 
-Result<std::byte*> Prober::place(int peer, const FrameHeader& header) {
+Result<std::byte*> Prober::get_receive_buffer(int peer, const FrameHeader& header) {
   if (header.flags == ProbeFlows::kOrder || header.flags == ProbeFlows::kReport) {
     if (incoming_.size() >= kMostIncoming + children_.size()) {
       return remote_error("too many probe messages at once from node " + std::to_string(peer));
@@ -263,7 +263,7 @@ Result<std::byte*> Prober::place(int peer, const FrameHeader& header) {
     return remote_error("a probe frame of " + std::to_string(header.length) + " bytes, at most " +
                         std::to_string(ProbeFlows::kFrameBytes) + " are allowed");
   }
-  return flows_.place();
+  return flows_.get_receive_buffer();
 }
 
 void Prober::arrived(int peer, const FrameHeader& header, std::byte* payload) {

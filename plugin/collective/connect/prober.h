@@ -70,9 +70,9 @@ class Prober {
   // Connect goes on, or is over: nothing more is started or reported.
   void stop();
 
-  // The mesh's probe frames and links, as in MeshSink.
+  // The mesh's probe frames and links, as in FrameSink.
   void opened(int peer);
-  Result<std::byte*> place(int peer, const FrameHeader& header);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header);
   void arrived(int peer, const FrameHeader& header, std::byte* payload);
   void sent(std::uint64_t cookie);
 

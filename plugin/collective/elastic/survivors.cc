@@ -334,7 +334,7 @@ bool Survivors::is_of_term(int peer, const FrameHeader& header) const {
          term_->mesh.members().has(peer);
 }
 
-Result<std::byte*> Survivors::place(int peer, const FrameHeader& header) {
+Result<std::byte*> Survivors::get_receive_buffer(int peer, const FrameHeader& header) {
   if (!discard_) return remote_error("no plan is installed here");
   if (next_ && !has_failed_ && mark_of(header) == mark_of(next_->mesh.members().term)) {
     (void)regroup_.has_begun(next_->mesh.members().term);
@@ -344,11 +344,11 @@ Result<std::byte*> Survivors::place(int peer, const FrameHeader& header) {
   const int place = term_->mesh.members().place_of(peer);
   Result<std::byte*> at = remote_error("a sparse message, where no sparse mode is wanted");
   if (header.type == FrameType::kControl) {
-    at = term_->control.place(place, header);
+    at = term_->control.get_receive_buffer(place, header);
   } else if (header.type != FrameType::kSparse) {
-    at = term_->engine.place(place, header);
+    at = term_->engine.get_receive_buffer(place, header);
   } else if (term_->sparse) {
-    at = term_->sparse->place(place, header);
+    at = term_->sparse->get_receive_buffer(place, header);
   }
   if (!at) hooks_.violation(peer, at.status());
   return at;

@@ -114,8 +114,8 @@ class Survivors {
   // The end. True if others may hear a goodbye: all is over, or it was retired.
   bool end();
 
-  // As MeshSink, for frames that carry a term's mark, and cookies with kTermCookie.
-  Result<std::byte*> place(int peer, const FrameHeader& header);
+  // As FrameSink, for frames that carry a term's mark, and cookies with kTermCookie.
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header);
   void arrived(int peer, const FrameHeader& header, std::byte* payload);
   void sent(int peer, std::uint64_t cookie);
   void lost(int peer, const std::string& why);

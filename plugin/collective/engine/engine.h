@@ -87,8 +87,8 @@ class Engine final : private ExecutorContext {
   // Queues an operation; its state leaves kRunning when it is over. At most max_operations at once.
   void submit(Operation* operation);
 
-  // The mesh's frames of data, credits and lengths, as in MeshSink.
-  Result<std::byte*> place(int peer, const FrameHeader& header);
+  // The mesh's frames of data, credits and lengths, as in FrameSink.
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header);
   void arrived(int peer, const FrameHeader& header, std::byte* payload);
   void sent(std::uint64_t cookie);
 

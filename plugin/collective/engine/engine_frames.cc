@@ -39,7 +39,7 @@ Status refuse(const FrameHeader& header, const std::string& why) {
 
 // ------------------------------------------------------------------------------------- receiving
 
-Result<std::byte*> Engine::place(int peer, const FrameHeader& header) {
+Result<std::byte*> Engine::get_receive_buffer(int peer, const FrameHeader& header) {
   if (generations_.empty()) return refuse(header, "no plan is installed here");
   if (failed_ || header.type != FrameType::kData) return discard_->data();
   const Chunk& chunk = chunks_[header.seq % chunks_.size()];

@@ -52,7 +52,7 @@ void SparseRunner::send_step(Slot& slot) {
   add_to(options_.work->bytes, bytes.size());
 }
 
-Result<std::byte*> SparseRunner::place(int peer, const FrameHeader& header) {
+Result<std::byte*> SparseRunner::get_receive_buffer(int peer, const FrameHeader& header) {
   if (failed_) {
     if (discard_.size() < header.length) discard_.resize(kMaxFramePayload);
     return discard_.data();

@@ -10,21 +10,9 @@
 #include <span>
 #include <string>
 
-#include "plugin/transport/base/frame.h"
-#include "topology/base/status.h"
+#include "plugin/transport/base/frame_sink.h"
 
 namespace riffle {
-
-// As MeshSink (mesh.h), for one peer. Within a callback the owner may send, close and abort.
-class LinkSink {
- public:
-  virtual ~LinkSink() = default;
-  virtual Result<std::byte*> place(const FrameHeader& header) = 0;
-  virtual void arrived(const FrameHeader& header, std::byte* payload) = 0;
-  virtual void sent(std::uint64_t cookie) = 0;
-  virtual void departed() = 0;
-  virtual void lost(const Status& why) = 0;  // why alone: the owner knows who
-};
 
 // Bytes and frames since the link began, for telemetry.
 struct LinkCounters {
@@ -44,7 +32,7 @@ class Link {
  public:
   virtual ~Link() = default;
   // Once, in the call that hands the link over: nothing arrives before.
-  virtual void set_sink(LinkSink* sink) = 0;
+  virtual void set_sink(FrameSink* sink) = 0;
   virtual const std::string& peer() const = 0;  // for messages: "receiver 10.0.0.3:4000"
   virtual std::size_t streams() const = 0;      // frames that may be on their way side by side
 

@@ -80,7 +80,7 @@ class Transport {
                                                    std::unique_ptr<TransportListener> listener,
                                                    std::vector<HandleContent> handles, int rank,
                                                    const MeshOptions& options,
-                                                   MeshSink* sink) const = 0;
+                                                   FrameSink* sink) const = 0;
 
  protected:
   explicit Transport(TransportOptions options) : options_(std::move(options)) {}

@@ -52,7 +52,7 @@ class SimNetwork {
   int size() const { return static_cast<int>(nodes_.size()); }
   Mesh& mesh(int rank);
   TimerService& timers(int rank);
-  void set_sink(int rank, MeshSink* sink);
+  void set_sink(int rank, FrameSink* sink);
   // All links are up at once, without the events of opening them.
   void open_all();
   // Payloads of other frames stay at home: time passes as if they travelled, but the receiver's

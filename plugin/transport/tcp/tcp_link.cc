@@ -21,18 +21,17 @@ std::string seconds(std::uint64_t ns) {
 }  // namespace
 
 std::shared_ptr<TcpLink> TcpLink::create(Reactor& reactor, std::vector<Fd> sockets,
-                                         TcpLinkOptions options, LinkSink* sink) {
+                                         TcpLinkOptions options, FrameSink* sink) {
   RIFFLE_CHECK(!sockets.empty(), "a link needs a stream");
   std::shared_ptr<TcpLink> link(new TcpLink(reactor, std::move(options), sink));
-  Stream::Host& host = *link;
   for (Fd& socket : sockets) {
-    link->streams_.push_back(std::make_unique<Stream>(reactor, host, std::move(socket)));
+    link->streams_.push_back(std::make_unique<Stream>(reactor, *link, std::move(socket)));
   }
   link->schedule_tick();
   return link;
 }
 
-TcpLink::TcpLink(Reactor& reactor, TcpLinkOptions options, LinkSink* sink)
+TcpLink::TcpLink(Reactor& reactor, TcpLinkOptions options, FrameSink* sink)
     : reactor_(reactor.shared_from_this()), options_(std::move(options)), sink_(sink) {}
 
 TcpLink::~TcpLink() {
@@ -105,15 +104,16 @@ void TcpLink::shut_down() {
 
 void TcpLink::fail(const Status& why) {
   if (state_ == State::kDown) return;
-  LinkSink* const sink = sink_;
+  FrameSink* const sink = sink_;
   abort();
-  if (sink != nullptr) sink->lost(why);
+  if (sink == nullptr) return;
+  if (options_.on_lost) return options_.on_lost(why);
+  sink->lost(options_.number, why);
 }
 
 void TcpLink::add(Fd socket, bool is_proven) {
   if (state_ != State::kUp || goodbyes_heard_ > 0) return;
-  Stream::Host& host = *this;
-  streams_.push_back(std::make_unique<Stream>(*reactor_, host, std::move(socket), is_proven));
+  streams_.push_back(std::make_unique<Stream>(*reactor_, *this, std::move(socket), is_proven));
   streams_.back()->owes_heartbeat = is_proven;  // which proves it to the peer
   reactor_->wake(this);
 }
@@ -213,15 +213,15 @@ void TcpLink::frame_sent(Stream& stream, TxFrame* frame) {
   const std::uint64_t cookie = frame->cookie;
   queue_.recycle(frame);
   ++frames_sent_;
-  if (sink_ != nullptr) sink_->sent(cookie);
+  if (sink_ != nullptr) sink_->sent(options_.number, cookie);
 }
 
-Result<std::byte*> TcpLink::place(const FrameHeader& header) {
+Result<std::byte*> TcpLink::get_receive_buffer(const FrameHeader& header) {
   if (header.communicator != options_.communicator) {
     return remote_error("it sent a frame of another communicator");
   }
-  Result<std::byte*> at = sink_->place(header);
-  RIFFLE_CHECK(!at || *at != nullptr || !is_up(), "place() answers with an address");
+  Result<std::byte*> at = sink_->get_receive_buffer(options_.number, header);
+  RIFFLE_CHECK(!at || *at != nullptr || !is_up(), "get_receive_buffer() answers with an address");
   return at;
 }
 
@@ -231,12 +231,12 @@ Status TcpLink::arrived(const FrameHeader& header, std::byte* payload) {
   }
   ++frames_received_;
   hints_of_peer_ = header.hints;
-  sink_->arrived(header, payload);
+  sink_->arrived(options_.number, header, payload);
   return Status::ok();
 }
 
-void TcpLink::goodbye_received(Stream&) {
-  if (++goodbyes_heard_ == streams_.size() && sink_ != nullptr) sink_->departed();
+void TcpLink::goodbye_received() {
+  if (++goodbyes_heard_ == streams_.size() && sink_ != nullptr) sink_->departed(options_.number);
 }
 
 // ---- time ----

@@ -12,6 +12,7 @@
 // something was not delivered. abort() drops everything at once. Reactor thread only.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,7 +27,9 @@
 namespace riffle {
 
 struct TcpLinkOptions {
-  std::string peer;                // for messages: "node 3 (10.0.0.3:4000)"
+  int number = 0;                              // what the sink knows the peer as
+  std::string peer;                            // for messages: "node 3 (10.0.0.3:4000)"
+  std::function<void(const Status&)> on_lost;  // told in place of the sink, where set
   std::uint64_t communicator = 0;  // stamped on every frame; frames of another one are refused
   std::uint64_t peer_timeout_ns = 60'000'000'000;
   bool payload_crc = false;
@@ -35,15 +38,14 @@ struct TcpLinkOptions {
 
 class TcpLink final : public Link,
                       public std::enable_shared_from_this<TcpLink>,
-                      private Stream::Host,
                       private Reactor::WakeHandler {
  public:
   // Without a sink it needs one by set_sink() before the reactor's next turn.
   static std::shared_ptr<TcpLink> create(Reactor& reactor, std::vector<Fd> sockets,
-                                         TcpLinkOptions options, LinkSink* sink = nullptr);
+                                         TcpLinkOptions options, FrameSink* sink = nullptr);
   ~TcpLink() override;
 
-  void set_sink(LinkSink* sink) override { sink_ = sink; }
+  void set_sink(FrameSink* sink) override { sink_ = sink; }
   const std::string& peer() const override { return options_.peer; }
   std::size_t streams() const override { return streams_.size(); }
   void send(const FrameHeader& header, std::span<const std::byte> payload, std::uint64_t cookie,
@@ -67,15 +69,19 @@ class TcpLink final : public Link,
  private:
   enum class State { kUp, kClosing, kDown };
 
-  TcpLink(Reactor& reactor, TcpLinkOptions options, LinkSink* sink);
+  TcpLink(Reactor& reactor, TcpLinkOptions options, FrameSink* sink);
 
-  bool is_up() const override { return state_ != State::kDown; }
-  void ready(Stream& stream) override;
-  TxFrame* next_frame(Stream& stream) override;
-  void frame_sent(Stream& stream, TxFrame* frame) override;
-  Result<std::byte*> place(const FrameHeader& header) override;
-  Status arrived(const FrameHeader& header, std::byte* payload) override;
-  void goodbye_received(Stream& stream) override;
+  // For the streams, which are parts of it: any of these may end the link; is_up() then turns
+  // false.
+  friend class Stream;
+  bool is_up() const { return state_ != State::kDown; }
+  void ready(Stream& stream);           // the socket wants service
+  TxFrame* next_frame(Stream& stream);  // null: nothing to send
+  void frame_sent(Stream& stream, TxFrame* frame);
+  Result<std::byte*> get_receive_buffer(const FrameHeader& header);
+  Status arrived(const FrameHeader& header, std::byte* payload);
+  void goodbye_received();
+
   void on_wake() override;
   void on_failure(const Status& why) override;
 
@@ -96,7 +102,7 @@ class TcpLink final : public Link,
 
   const std::shared_ptr<Reactor> reactor_;
   const TcpLinkOptions options_;
-  LinkSink* sink_;
+  FrameSink* sink_;
   State state_ = State::kUp;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::size_t in_use_ = ~std::size_t{0};

@@ -13,7 +13,7 @@ namespace {
 class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandler {
  public:
   TcpMesh(Reactor& reactor, const TransportOptions& transport, TcpListener& listener,
-          std::vector<HandleContent> handles, int rank, const MeshOptions& options, MeshSink* sink)
+          std::vector<HandleContent> handles, int rank, const MeshOptions& options, FrameSink* sink)
       : reactor_(reactor.shared_from_this()),
         handles_(std::move(handles)),
         rank_(rank),
@@ -79,14 +79,14 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
 
  private:
   // One other node: first the streams that gather, then the link.
-  class Peer final : public LinkSink {
+  class Peer {
    public:
     Peer(TcpMesh& mesh, int rank)
         : mesh_(mesh),
           rank_(rank),
           address_(to_text(mesh.handles_[static_cast<std::size_t>(rank)].endpoints.front())),
           name_("node " + std::to_string(rank) + " (" + address_ + ")") {}
-    ~Peer() override { abort(); }
+    ~Peer() { abort(); }
 
     TcpLink* link() const { return link_.get(); }
     Status admit(const Hello& hello) const {
@@ -131,11 +131,13 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
       std::vector<Fd> sockets = streams_.take();
       first_ = asked_ = sockets.size();
       link_ = TcpLink::create(*mesh_.reactor_, std::move(sockets),
-                              {.peer = name_,
+                              {.number = rank_,
+                               .peer = name_,
+                               .on_lost = [this](const Status& why) { lost(why); },
                                .communicator = mesh_.communicator_,
                                .peer_timeout_ns = mesh_.options_.peer_timeout_ns,
                                .payload_crc = mesh_.transport_.payload_crc},
-                              this);
+                              mesh_.sink_);
       use(static_cast<int>(weight_));
       mesh_.sink_->opened(rank_);
     }
@@ -148,19 +150,10 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
       if (link_ != nullptr) std::exchange(link_, nullptr)->close();
     }
 
-    Result<std::byte*> place(const FrameHeader& header) override {
-      return mesh_.sink_->place(rank_, header);
-    }
-    void arrived(const FrameHeader& header, std::byte* payload) override {
-      mesh_.sink_->arrived(rank_, header, payload);
-    }
-    void sent(std::uint64_t cookie) override { mesh_.sink_->sent(rank_, cookie); }
-    void departed() override { mesh_.sink_->departed(rank_); }
-    void lost(const Status& why) override {
+   private:
+    void lost(const Status& why) {
       unreachable(Status(why.code(), address_ + ": " + why.message()));
     }
-
-   private:
     // `why` tells the address.
     void unreachable(const Status& why) {
       end();
@@ -269,7 +262,7 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
   const int streams_;  // to each peer of a lower rank; the others connect with theirs
   const std::vector<NicAddress> own_;
   const std::uint64_t communicator_;
-  MeshSink* sink_;
+  FrameSink* sink_;
   std::unique_ptr<Acceptor> acceptor_;
   std::vector<std::unique_ptr<Peer>> peers_;
 };
@@ -279,7 +272,7 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
 std::unique_ptr<TransportMesh> make_tcp_mesh(Reactor& reactor, const TransportOptions& transport,
                                              TcpListener& listener,
                                              std::vector<HandleContent> handles, int rank,
-                                             const MeshOptions& options, MeshSink* sink) {
+                                             const MeshOptions& options, FrameSink* sink) {
   RIFFLE_CHECK(rank >= 0 && static_cast<std::size_t>(rank) < handles.size(), "rank out of range");
   return std::make_unique<TcpMesh>(reactor, transport, listener, std::move(handles), rank, options,
                                    sink);

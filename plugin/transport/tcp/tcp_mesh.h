@@ -14,6 +14,6 @@ namespace riffle {
 std::unique_ptr<TransportMesh> make_tcp_mesh(Reactor& reactor, const TransportOptions& transport,
                                              TcpListener& listener,
                                              std::vector<HandleContent> handles, int rank,
-                                             const MeshOptions& options, MeshSink* sink);
+                                             const MeshOptions& options, FrameSink* sink);
 
 }  // namespace riffle

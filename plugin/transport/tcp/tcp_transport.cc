@@ -41,7 +41,7 @@ std::unique_ptr<TransportMesh> TcpTransport::make_mesh(Reactor& reactor,
                                                        std::unique_ptr<TransportListener> listener,
                                                        std::vector<HandleContent> handles, int rank,
                                                        const MeshOptions& options,
-                                                       MeshSink* sink) const {
+                                                       FrameSink* sink) const {
   return make_tcp_mesh(reactor, options_, tcp(*listener), std::move(handles), rank, options, sink);
 }
 

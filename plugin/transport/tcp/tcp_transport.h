@@ -24,7 +24,7 @@ class TcpTransport final : public Transport {
                                            std::unique_ptr<TransportListener> listener,
                                            std::vector<HandleContent> handles, int rank,
                                            const MeshOptions& options,
-                                           MeshSink* sink) const override;
+                                           FrameSink* sink) const override;
 };
 
 }  // namespace riffle

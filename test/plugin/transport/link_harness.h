@@ -20,18 +20,18 @@ namespace riffle {
 
 inline constexpr std::uint64_t kCommunicator = 0xc0ffee;
 
-struct LinkRecorder : LinkSink {
-  Result<std::byte*> place(const FrameHeader& header) override {
+struct LinkRecorder : FrameSink {
+  Result<std::byte*> get_receive_buffer(int, const FrameHeader& header) override {
     room.assign(header.length + 1u, std::byte{0});
     return room.data();
   }
-  void arrived(const FrameHeader& header, std::byte* payload) override {
+  void arrived(int, const FrameHeader& header, std::byte* payload) override {
     const std::lock_guard lock(mutex);
     frames.push_back({reinterpret_cast<char*>(payload), header.length});
   }
-  void sent(std::uint64_t) override { ++sent_count; }
-  void departed() override { has_departed = true; }
-  void lost(const Status& why) override {
+  void sent(int, std::uint64_t) override { ++sent_count; }
+  void departed(int) override { has_departed = true; }
+  void lost(int, const Status& why) override {
     const std::lock_guard lock(mutex);
     EXPECT_TRUE(error.empty());
     error = why.message();

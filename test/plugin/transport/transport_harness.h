@@ -63,7 +63,7 @@ inline std::size_t reactor_threads() {
 }
 
 // A sink that keeps everything. Calls come on the reactor thread, questions from the test's.
-class RecordingSink : public MeshSink {
+class RecordingSink : public FrameSink {
  public:
   struct Frame {
     int peer;
@@ -74,7 +74,7 @@ class RecordingSink : public MeshSink {
   void opened(int peer) override {
     note([&] { opened_.push_back(peer); });
   }
-  Result<std::byte*> place(int peer, const FrameHeader& header) override {
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override {
     const std::lock_guard lock(mutex_);
     if (refuse_key_ != 0 && header.key == refuse_key_) return remote_error("refused by the test");
     auto& room = rooms_[{peer, next_room_}];

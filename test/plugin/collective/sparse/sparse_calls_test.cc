@@ -227,7 +227,7 @@ TEST(SparseCalls, AMessageThatDoesNotFitIsRefused) {
   SparseCallsJob job({.nodes = 4});
   ASSERT_EQ(job.run(25), "");
   const auto refused = [&](const FrameHeader& header, const std::string& why) {
-    const Result<std::byte*> place = job.sink(1)->place(0, header);
+    const Result<std::byte*> place = job.sink(1)->get_receive_buffer(0, header);
     ASSERT_FALSE(place);
     EXPECT_NE(place.status().message().find(why), std::string::npos) << place.status().message();
   };
