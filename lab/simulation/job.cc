@@ -21,7 +21,8 @@ std::string name_of(const Fabric& fabric, int rank) {
 
 // Whoever looks at it needs to have it.
 bool has_content(const FrameHeader& header) {
-  if (header.type == FrameType::kProbe) return header.flags != ProbeFlows::kData;
+  if (header.type == FrameType::kProbe)
+    return frame_of<ProbeFrame>(header).step != ProbeFrame::kData;
   return header.type != FrameType::kData;
 }
 
@@ -147,7 +148,7 @@ Job::~Job() = default;
 const std::vector<ReplanEvent>& Job::events() const { return recorder_->events; }
 
 void Job::saw_probe_frame(int from, int to, const FrameHeader& header) {
-  if (header.flags == ProbeFlows::kData) {
+  if (frame_of<ProbeFrame>(header).step == ProbeFrame::kData) {
     traffic_.flow_bytes += header.length;
     const std::size_t pair = static_cast<std::size_t>(from) * nodes_.size() + to;
     if (!met_[pair]) ++traffic_.pairs;

@@ -327,7 +327,7 @@ void Session::arrived(int peer, const FrameHeader& header, std::byte* payload) {
 }
 
 bool Session::is_of_survivors(const FrameHeader& header) const {
-  return survivors_ && header.type != FrameType::kProbe && mark_of(header) != 0;
+  return survivors_ && header.type != FrameType::kProbe && header.term != 0;
 }
 
 void Session::sent(int peer, std::uint64_t cookie) {

@@ -64,7 +64,8 @@ struct ModeJob::Node final : private FrameSink {
     return below().get_receive_buffer(peer, h);
   }
   void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
-    if (h.type == FrameType::kControl && h.key == PlanSwitch::kModeKinds) all->switching(*this);
+    if (h.type == FrameType::kControl && frame_of<ControlFrame>(h).kind == PlanSwitch::kModeKinds)
+      all->switching(*this);
     below().arrived(peer, h, payload);
   }
   void sent(int peer, std::uint64_t cookie) override { below().sent(peer, cookie); }

@@ -63,7 +63,8 @@ class ConnectJob {
         plans_(setup().exact_plans()) {
     plans_.relaxed = testing::half_plans(kNodes);
     network_.carry_only([](const FrameHeader& header) {
-      return header.type != FrameType::kProbe || header.flags != ProbeFlows::kData;
+      return header.type != FrameType::kProbe ||
+             frame_of<ProbeFrame>(header).step != ProbeFrame::kData;
     });
     for (int r = 0; r < kNodes; ++r) make(r);
     for (auto& n : nodes_) n->job.start(&network_.mesh(n->job.rank));

@@ -1,5 +1,6 @@
 // The simulated network against cases that can be worked out on paper.
 #include "plugin/transport/sim/sim_network.h"
+#include "test/numbered_frame.h"
 
 #include <gtest/gtest.h>
 
@@ -21,8 +22,8 @@ class Recorder final : public FrameSink {
   void opened(int peer) override { opened_ns[peer] = network_->now_ns(); }
   Result<std::byte*> get_receive_buffer(int, const FrameHeader&) override { return room_.data(); }
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override {
-    arrived_ns[{peer, header.seq}] = network_->now_ns();
-    order.push_back(header.seq);
+    arrived_ns[{peer, number_of(header)}] = network_->now_ns();
+    order.push_back(number_of(header));
     if (header.length > 0) last_byte = payload[header.length - 1];
   }
   void sent(int, std::uint64_t cookie) override { sent_ns[cookie] = network_->now_ns(); }
@@ -56,10 +57,7 @@ class SimNetworkTest : public ::testing::Test {
   }
   void send(int from, int to, std::uint64_t seq, std::size_t bytes = kBytes,
             std::uint64_t priority = 1) {
-    FrameHeader header;
-    header.seq = seq;
-    header.length = static_cast<std::uint32_t>(bytes);
-    network_->mesh(from).send(to, header, {data_.data(), bytes}, seq, priority);
+    network_->mesh(from).send(to, numbered(seq, bytes), {data_.data(), bytes}, seq, priority);
   }
   void run() {
     while (network_->step()) {

@@ -22,6 +22,22 @@ inline constexpr std::uint64_t kControlCookie = 1ull << 62;
 // Kind of the message in a kFault frame: one sentence; other kinds belong to connect (bootstrap.h).
 inline constexpr std::uint32_t kFaultKind = 100;
 
+// Part of a message. Frames of type kFault say the same.
+struct ControlFrame {
+  static constexpr FrameType kType = FrameType::kControl;
+  std::uint64_t number = 0;  // of the message, from this peer
+  std::uint64_t offset = 0;  // of this part
+  std::uint64_t total = 0;   // bytes of the message
+  std::uint32_t kind = 0;
+
+  FrameBody encode() const { return pack(number, offset, total, kind); }
+  static ControlFrame decode(const FrameBody& body) {
+    ControlFrame f;
+    unpack(body, f.number, f.offset, f.total, f.kind);
+    return f;
+  }
+};
+
 class ControlChannel {
  public:
   using Received =

@@ -80,8 +80,8 @@ class Prober {
   using Message = std::vector<std::uint8_t>;
   bool is_root() const { return mesh_->rank() == 0; }
   int parent() const { return (mesh_->rank() - 1) / 2; }
-  void send(int peer, ProbeFlows::Step step, std::uint32_t number, const Message& message);
-  void take_message(int peer, const FrameHeader& header, const std::byte* payload);
+  void send(int peer, ProbeFrame::Step step, std::uint32_t number, const Message& message);
+  void take_message(int peer, const ProbeFrame& frame, const Message& message);
   void carry_out(const ProbeOrder& order);
   void report_if_complete();
   void try_turn();

@@ -44,6 +44,7 @@
 #include "plugin/collective/adapt/replanner.h"
 #include "plugin/collective/base/background.h"
 #include "plugin/collective/base/control_channel.h"
+#include "plugin/collective/elastic/done_frame.h"
 #include "plugin/collective/elastic/member_mesh.h"
 #include "plugin/collective/elastic/recovery_messages.h"
 #include "plugin/collective/elastic/regroup.h"
@@ -135,7 +136,6 @@ class Survivors {
     bool is_broken_off = false;  // an average that nobody makes any more
   };
   // A frame of kDone: who tells whom.
-  enum Way : std::uint32_t { kUp = 0, kDown = 1 };
   struct Term;
 
   Entry& entry(std::uint64_t number) { return entries_[number % entries_.size()]; }
@@ -155,7 +155,7 @@ class Survivors {
   void give_up(int peer, const std::string& why);
   void hear_over(int peer, std::uint64_t below);
   void hear_done(int peer, const FrameHeader& header);
-  void send_done(int place, Way way, std::uint64_t below);
+  void send_done(int place, DoneFrame::Way way, std::uint64_t below);
   void term_message(int place, std::uint32_t kind, const std::vector<std::uint8_t>& message);
   void take_early();
   void take_basis(const std::vector<std::uint8_t>& message);

@@ -25,4 +25,14 @@ T get(const std::uint8_t* at) {
   return value;
 }
 
+// Several, one behind the other.
+template <class... T>
+void put_fields(std::uint8_t* at, T... values) {
+  ((put(at, values), at += sizeof(T)), ...);
+}
+template <class... T>
+void get_fields(const std::uint8_t* at, T&... values) {
+  ((values = get<T>(at), at += sizeof(T)), ...);
+}
+
 }  // namespace riffle

@@ -75,7 +75,7 @@ class LinkTest : public testing::Test {
   void send_frames(std::size_t count) {
     reactor_->run_and_wait([&] {
       for (std::size_t i = 0; i < count; ++i) {
-        link_->send({.seq = i, .length = 64 << 10}, large_payload_, 0, 0);
+        link_->send(numbered(i, 64 << 10), large_payload_, 0, 0);
       }
     });
   }

@@ -122,7 +122,7 @@ TEST(PeerLoss, AStoppedNodeIsLostAlsoWhileWeSendToIt) {
   peer.signal(SIGSTOP);
   const std::vector<std::byte> payload(4 << 20);
   for (std::uint64_t i = 0; i < 16; ++i) {
-    node->send(1, {.seq = i, .length = 4 << 20}, payload, i);
+    node->send(1, numbered(i, 4 << 20), payload, i);
   }
   EXPECT_LT(ms_until_lost(*node), 2000u);
 }
@@ -162,7 +162,7 @@ TEST(PeerLoss, AForkedChildHoldsNoSocketsAndHangsNowhere) {
   ::waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   // The parent's links are as they were.
-  nodes[0]->send(1, {.seq = 1}, {});
+  nodes[0]->send(1, numbered(1), {});
   EXPECT_TRUE(nodes[1]->sink.wait([](auto& s) { return s.frames_.size() == 1; }));
 }
 

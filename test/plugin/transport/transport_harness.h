@@ -19,6 +19,7 @@
 #include "plugin/entry/options.h"
 #include "plugin/transport/factory.h"
 #include "plugin/transport/reactor/reactor.h"
+#include "test/numbered_frame.h"
 
 namespace riffle {
 
@@ -76,7 +77,8 @@ class RecordingSink : public FrameSink {
   }
   Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override {
     const std::lock_guard lock(mutex_);
-    if (refuse_key_ != 0 && header.key == refuse_key_) return remote_error("refused by the test");
+    if (refuse_key_ != 0 && frame_of<NumberedFrame>(header).key == refuse_key_)
+      return remote_error("refused by the test");
     auto& room = rooms_[{peer, next_room_}];
     room.resize(header.length + 1u);
     by_address_[room.data()] = next_room_++;

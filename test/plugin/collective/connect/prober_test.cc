@@ -203,13 +203,12 @@ TEST(Prober, NothingIsReportedAfterStop) {
 
 TEST(Prober, FramesThatDoNotFitAreRefused) {
   Cluster cluster(2, 1);
-  FrameHeader header;
-  header.type = FrameType::kProbe;
-  header.flags = ProbeFlows::kData;
-  header.length = ProbeFlows::kFrameBytes + 1;
-  EXPECT_FALSE(cluster.all[0]->prober.get_receive_buffer(1, header));
-  header.flags = ProbeFlows::kReport;
-  header.length = 64;
+  ProbeFrame frame;
+  frame.step = ProbeFrame::kData;
+  EXPECT_FALSE(
+      cluster.all[0]->prober.get_receive_buffer(1, header_of(frame, ProbeFlows::kFrameBytes + 1)));
+  frame.step = ProbeFrame::kReport;
+  const FrameHeader header = header_of(frame, 64);
   int taken = 0;
   while (taken < 100 && cluster.all[0]->prober.get_receive_buffer(1, header)) ++taken;
   EXPECT_LT(taken, 100);

@@ -1,6 +1,7 @@
 // Nodes that turn out not to be at the same call: the runner alone, without the agreement that
 // keeps that from happening.
 #include "plugin/collective/sparse/sparse_runner.h"
+#include "plugin/collective/sparse/sparse_frame.h"
 
 #include <gtest/gtest.h>
 
@@ -96,11 +97,10 @@ TEST(SparseRunner, AMessageThatShowsItsFaultWhenReadIsRefusedAndStopsTheSegment)
   network.set_sink(1, &second);
   testing::open_links(network, 2);
   second.call(1, 5);
-  FrameHeader header;
-  header.type = FrameType::kSparse;
-  header.key = 5;
-  header.length = 100;
-  header.total = 5ull << 32 | 100;
+  SparseFrame frame;
+  frame.least_digest = frame.largest_digest = 5;
+  frame.total = 100;
+  const FrameHeader header = header_of(frame, 100);
   const Result<std::byte*> place = second.get_receive_buffer(0, header);
   ASSERT_TRUE(place) << place.status().message();
   std::fill_n(*place, 100, std::byte{0x55});
