@@ -1,10 +1,11 @@
 // The simulated network against cases that can be worked out on paper.
 #include "plugin/transport/sim/sim_network.h"
-#include "test/numbered_frame.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
+
+#include "test/numbered_frame.h"
 
 namespace riffle::sim {
 namespace {
