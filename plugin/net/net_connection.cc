@@ -36,7 +36,7 @@ Status Connection::failure() const {
 
 // ---- the caller's thread ----
 
-// A peer that closed while nothing was running is no fault until somebody wants more of it.
+// A peer that closed while nothing was running is no fault until a call wants more of it.
 Status Connection::failure_of_a_call() {
   Status why = failure();
   if (left_quietly_.exchange(false, std::memory_order_relaxed)) log_fault(why.message());
@@ -68,7 +68,7 @@ bool Connection::is_large(const Request& request) const {
   return (way_ == Way::kSends ? bytes : std::min(bytes, last_bytes_)) > Reactor::kPolledBytes;
 }
 
-void Connection::is_over(Request* request) {
+void Connection::stop_counting(Request* request) {
   if (std::exchange(request->is_large, false)) reactor_->keep_thread(-1);
 }
 
@@ -96,14 +96,14 @@ Result<bool> Connection::test(Request* request, int* sizes) {
       }
       return false;
     case State::kFailed:
-      is_over(request);
+      stop_counting(request);
       return failure_of_a_call();
     case State::kFree:
       return internal_error("test of a request that is not in use");
     case State::kDone:
       break;
   }
-  is_over(request);
+  stop_counting(request);
   last_bytes_ = 0;
   for (int i = 0; i < request->count; ++i) {
     const std::size_t bytes = request->messages[static_cast<std::size_t>(i)].done;
@@ -131,7 +131,7 @@ void Connection::close(Connection* connection) {
     }
     connection->reactor_->forget(connection);
   });
-  for (Request& r : connection->requests_) connection->is_over(&r);
+  for (Request& r : connection->requests_) connection->stop_counting(&r);
   delete connection;
 }
 

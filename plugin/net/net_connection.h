@@ -67,7 +67,7 @@ class Connection : protected FrameSink, private Reactor::WakeHandler {
   bool touches(const Request& request, const std::byte* base, std::size_t size) const;
   bool is_of_this_process() const;
   bool is_large(const Request& request) const;
-  void is_over(Request* request);
+  void stop_counting(Request* request);  // as large work
   Status failure() const;
   Status failure_of_a_call();
 

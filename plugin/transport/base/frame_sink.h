@@ -3,8 +3,8 @@
 //
 // Why addresses are asked for, instead of receives that are posted: the header of a frame says
 // everything about where its payload belongs (sequence, level, shard), so the owner answers with an
-// address when the header is in, and the payload is received in place. Who may send when is the
-// owner's flow control (credits).
+// address when the header is in, and the payload is received in place. When a node may send is
+// the owner's flow control (credits).
 //
 // Threads: the reactor's. Within a callback the owner may send, close and abort.
 #pragma once
@@ -33,7 +33,7 @@ class FrameSink {
   // The peer closed on purpose (GOODBYE): nothing more comes from it. Not an error by itself.
   virtual void departed(int peer) = 0;
   // The peer is gone without a goodbye, or broke the protocol. Called once per peer. `why` may tell
-  // its address; who it is the owner knows better.
+  // its address; the owner knows its name.
   virtual void lost(int peer, const Status& why) = 0;
 };
 

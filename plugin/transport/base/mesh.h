@@ -22,7 +22,7 @@ namespace riffle {
 struct LinkActivity {
   std::uint64_t out_bytes = 0;  // delivered, not only queued
   std::uint64_t in_bytes = 0;
-  std::uint64_t busy_ns = 0;  // the network had something of ours that it had not delivered
+  std::uint64_t busy_ns = 0;  // the network had something to deliver and had not delivered it
   RateHints of_peer;          // in its latest frame
 };
 
@@ -55,7 +55,7 @@ class Mesh {
   virtual void hint(int /*peer*/, RateHints /*hints*/) {}
   // Where frames to several peers, or from several, compete for a link, each way gets a part of it
   // in proportion to its weight: as if it were so many connections (1 to kMostWeight). Both nodes
-  // of a pair must give each other the same weight. None, as at the start: everybody gets the same.
+  // of a pair must give each other the same weight. None, as at the start: all get the same.
   virtual void set_peer_weights(std::span<const int> /*weights*/) {}
 
   // Closes the link to one peer: what was sent to it still goes out, with a goodbye behind it, but

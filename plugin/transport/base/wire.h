@@ -1,4 +1,4 @@
-// Little-endian numbers in byte arrays: the one way that anything of ours is laid out on the wire.
+// Little-endian numbers in byte arrays: the one way that anything is laid out on the wire.
 #pragma once
 
 #include <cstddef>

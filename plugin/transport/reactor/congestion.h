@@ -1,4 +1,4 @@
-// The TCP congestion control of our sockets (RIFFLE_CONGESTION).
+// The TCP congestion control of the library's sockets (RIFFLE_CONGESTION).
 //
 // Group exchanges send short bursts to many peers in turn. A model-based control such as BBR paces
 // each flow at the rate it has seen, which for bursts is far below what the link would carry: on

@@ -1,4 +1,4 @@
-// The process-wide pool: RIFFLE_THREADS reactors, each alive while somebody holds it.
+// The process-wide pool: RIFFLE_THREADS reactors, each alive while it is held.
 #include <pthread.h>
 
 #include <mutex>

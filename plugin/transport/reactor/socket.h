@@ -47,8 +47,8 @@ SocketAddress remote_address_of(int fd);
 // sockets that it accepts have its congestion control.
 Result<Fd> listen_on(const NicAddress& nic, Endpoint* endpoint,
                      const std::string& congestion = "auto");
-// Starts to connect, from `from` if given and still ours; the socket becomes writable when
-// connected or failed.
+// Starts to connect, from `from` if given and still an address of this machine; the socket becomes
+// writable when connected or failed.
 Result<Fd> start_connect(const SocketAddress& to, const NicAddress* from = nullptr,
                          const std::string& congestion = "auto");
 // The outcome of start_connect once the socket is writable.

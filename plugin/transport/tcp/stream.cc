@@ -149,8 +149,8 @@ void Stream::copy_payloads() {
   }
 }
 
-// A connection that breaks after the peer's goodbye did its duty: whatever we still send to it
-// would only have been thrown away.
+// A connection that breaks after the peer's goodbye did its duty: the peer would only
+// have thrown away what is still to be sent.
 Status Stream::on_broken(const char* doing, int error) {
   if (!is_proven_) {
     close_unconfirmed();
@@ -307,7 +307,7 @@ Status Stream::end_frame() {
   return link_.arrived(header_, payload_);
 }
 
-// We said or are saying goodbye: only the end of the stream is of interest.
+// Goodbye was said here or is on its way: only the end of the stream is of interest.
 Status Stream::discard() {
   std::array<std::byte, 16 << 10> waste;
   while (true) {
@@ -315,7 +315,7 @@ Status Stream::discard() {
     if (n > 0) is_proven_ = true;
     if (n > 0 || (n < 0 && errno == EINTR)) continue;
     if (n == 0) eof_ = true;
-    if (n == 0 && !is_proven_) said_goodbye_ = true;  // nobody is there to hear one
+    if (n == 0 && !is_proven_) said_goodbye_ = true;  // it would reach no peer
     if (n < 0 && errno != EAGAIN) return on_broken("closing", errno);
     readable_ = false;
     return Status::ok();

@@ -4,8 +4,8 @@
 // Reading: headers and small payloads come through a small staging buffer (one system call brings
 // many small frames); the rest of a payload is received straight to its place, with whatever
 // follows it going to the staging buffer in the same call. Inside a large payload the kernel is
-// asked to wake us when the rest of it is there (SO_RCVLOWAT), not for every packet: nobody can use
-// half a frame, and on a slow link a frame comes in dozens of packets.
+// asked to wake the thread when the rest of it is there (SO_RCVLOWAT), not for every packet: half a
+// frame is of no use, and on a slow link a frame comes in dozens of packets.
 #pragma once
 
 #include <algorithm>
@@ -36,11 +36,11 @@ class Stream final : public Reactor::FdHandler {
   // is of no further use.
   Status write();
   Status read(std::size_t read_budget);
-  // Everything that has arrived, whether or not the kernel has told us yet.
+  // Everything that has arrived, whether or not the kernel has reported it yet.
   Status read_all();
   bool is_readable() const { return readable_ && !eof_; }
 
-  // After the goodbye frame: ends our direction; from then on incoming bytes are thrown away.
+  // After the goodbye frame: ends this direction; from then on incoming bytes are thrown away.
   void start_discarding() { discarding_ = true; }
   void end_writing();
   bool is_finished() const { return said_goodbye_ && eof_; }

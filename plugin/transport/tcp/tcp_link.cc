@@ -61,7 +61,7 @@ void TcpLink::close() {
     stream->copy_payloads();
     stream->start_discarding();
   }
-  // At once, not in our next turn: the process may be about to end.
+  // At once, not in the next turn: the process may be about to end.
   const std::shared_ptr<TcpLink> self = keep_alive_;
   write_all();
   settle();
@@ -163,8 +163,8 @@ void TcpLink::write_all() {
   }
 }
 
-// Closing is complete when every stream said goodbye and heard the end. While we are up, no stream
-// is left only when the peer departed: what is queued goes nowhere and counts as sent.
+// Closing is complete when every stream said goodbye and heard the end. While the link is up, no
+// stream is left only when the peer departed: what is queued goes nowhere and counts as sent.
 void TcpLink::settle() {
   if (state_ == State::kUp && goodbyes_heard_ == streams_.size() &&
       std::none_of(streams_.begin(), streams_.end(), [](const auto& s) { return s->is_open(); })) {
@@ -197,7 +197,7 @@ TxFrame* TcpLink::next_frame(Stream& stream) {
     frame->header.hints = hints_;
     return frame;
   }
-  // Goodbye once nothing of ours is on its way in this stream.
+  // Goodbye once no frame is on its way in this stream.
   if (state_ == State::kClosing && !stream.is_mid_frame()) {
     own.header = {.type = FrameType::kGoodbye, .communicator = options_.communicator};
     return &own;

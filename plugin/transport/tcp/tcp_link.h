@@ -6,8 +6,8 @@
 // stopped. Time in which this process did not run itself does not count: when a whole job was
 // suspended, its peers slept as well.
 //
-// End: close() sends what is queued, then GOODBYE on every stream, ends our direction and waits for
-// the peer's end, all behind the scenes; so an early closer is not mistaken for a lost peer. It
+// End: close() sends what is queued, then GOODBYE on every stream, ends this direction and waits
+// for the peer's end, all behind the scenes; so an early closer is not mistaken for a lost peer. It
 // goes on for as long as bytes leave; 5 s (drain_ns) without any end it, with a warning if
 // something was not delivered. abort() drops everything at once. Reactor thread only.
 #pragma once

@@ -100,8 +100,8 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
       streams_.add(std::move(socket), hello);
       start_if_complete();
     }
-    // Frames go over so many times the streams that the link began with. Whoever connected it
-    // connects what is missing; if that fails, the others do.
+    // Frames go over so many times the streams that the link began with. The side that connected it
+    // connects what is missing; if that fails, the streams that there are carry all.
     void use(int weight) {
       weight_ = static_cast<std::size_t>(weight);
       if (state_ != State::kUp) return;
@@ -228,7 +228,7 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
     std::uint64_t session_ = 0;  // of the link's streams
     std::size_t weight_ = 1;     // Mesh::set_peer_weights
     std::size_t first_ = 0;      // streams that it began with
-    std::size_t asked_ = 0;      // ... that it has or that we try to connect
+    std::size_t asked_ = 0;      // ... that it has or that are being connected
     std::vector<std::unique_ptr<Connector>> connectors_;
     std::uint64_t timer_ = 0;
     std::shared_ptr<TcpLink> link_;
