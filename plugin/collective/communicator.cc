@@ -39,29 +39,29 @@ bool overlaps(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::
 
 // ------------------------------------------------------------------------------- service thread
 
-Communicator::Communicator(int rank, int size)
-    : rank_(rank),
+Communicator::Communicator(std::shared_ptr<const Transport> transport, int rank, int size)
+    : transport_(std::move(transport)),
+      rank_(rank),
       size_(size),
-      reactor_(Reactor::acquire()),
+      reactor_(Reactor::acquire(transport_->options())),
       outcome_(std::make_shared<Outcome>()) {
   for (Request& r : requests_) r.owner = this;
 }
 
-Result<std::unique_ptr<Communicator>> Communicator::connect(std::vector<HandleContent> handles,
-                                                            int rank, int device,
-                                                            std::uint64_t comm_id,
-                                                            std::unique_ptr<TcpListener> listener) {
-  std::unique_ptr<Communicator> c(new Communicator(rank, static_cast<int>(handles.size())));
-  NodeReport report = own_report(rank, device, agreement::job_key(comm_id));
+Result<std::unique_ptr<Communicator>> Communicator::connect(
+    std::shared_ptr<const Transport> transport, std::vector<HandleContent> handles, int rank,
+    std::uint64_t comm_id, std::unique_ptr<TransportListener> listener) {
+  const int size = static_cast<int>(handles.size());
+  std::unique_ptr<Communicator> c(new Communicator(std::move(transport), rank, size));
+  NodeReport report = own_report(rank, listener->device(), agreement::job_key(comm_id));
   const std::uint64_t timeout_ns = connect_timeout_ns();
   if (config().on_loss == "continue") {
     auto kept = KeptInputs::make(static_cast<std::size_t>(config().keep_bytes));
     if (!kept) return kept.status();
     c->kept_ = std::move(*kept);
   }
-  c->reactor_->run_and_wait([&] {
-    c->start(std::move(handles), std::move(report), std::move(listener), device, timeout_ns);
-  });
+  c->reactor_->run_and_wait(
+      [&] { c->start(std::move(handles), std::move(report), std::move(listener), timeout_ns); });
   // The reactor always reports an outcome; the margin is for a machine that was suspended.
   std::unique_lock lock(c->outcome_->mutex);
   const bool known =

@@ -1,4 +1,4 @@
-// Communicator: what stands behind one NCCL coll object. It puts a session (the protocol) and a TCP
+// Communicator: what stands behind one NCCL coll object. It puts a session (the protocol) and a
 // mesh together on a reactor thread, and hands operations across from NCCL's threads.
 //
 // Threads: post() and test() from NCCL's progress thread; connect(), fence() and the destructor
@@ -23,8 +23,8 @@
 #include "plugin/collective/session.h"
 #include "plugin/identity/call_identity.h"
 #include "plugin/identity/known_lengths.h"
+#include "plugin/transport/base/transport.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/tcp/tcp_mesh.h"
 #include "topology/fabric/fabric.h"
 #include "topology/fabric/racks_file.h"
 
@@ -49,9 +49,10 @@ class Request {
 class Communicator final : private Reactor::WakeHandler {
  public:
   // Null: all nodes agreed to step aside.
-  static Result<std::unique_ptr<Communicator>> connect(std::vector<HandleContent> handles, int rank,
-                                                       int device, std::uint64_t comm_id,
-                                                       std::unique_ptr<TcpListener> listener);
+  static Result<std::unique_ptr<Communicator>> connect(std::shared_ptr<const Transport> transport,
+                                                       std::vector<HandleContent> handles, int rank,
+                                                       std::uint64_t comm_id,
+                                                       std::unique_ptr<TransportListener> listener);
   // The job has no further use for it and waits for nothing. It ends at once, or stays behind on
   // the reactor for as long as others need it (session.h), RIFFLE_PEER_TIMEOUT at the most; the
   // job's memory is not touched.
@@ -74,7 +75,7 @@ class Communicator final : private Reactor::WakeHandler {
   void fence(const void* base, std::size_t size);
 
  private:
-  Communicator(int rank, int size);
+  Communicator(std::shared_ptr<const Transport> transport, int rank, int size);
 
   // Requests, and the segments of the calls of a mode that begins and of one that ends.
   static constexpr std::size_t kMaxOperations = kMaxRequests + 2 * RelaxedRun::kMaxSegments;
@@ -90,16 +91,17 @@ class Communicator final : private Reactor::WakeHandler {
   void on_wake() override;
   void post(Operation* operation);
   void start(std::vector<HandleContent> handles, NodeReport report,
-             std::unique_ptr<TcpListener> listener, int device, std::uint64_t timeout_ns);
+             std::unique_ptr<TransportListener> listener, std::uint64_t timeout_ns);
   SessionOptions session_options(const SyncSettings& sync, std::uint64_t timeout_ns);
   SessionHooks session_hooks(const SyncSettings& sync, const SessionOptions& options,
-                             const NodeReport& report, int device, std::uint64_t number);
+                             const NodeReport& report, const Device& device, std::uint64_t number);
   void connect_is_over(Status outcome, const std::string& aside);
   void failed(const std::string& why);
   bool linger();
   void end_lingering();
   void stop();
 
+  const std::shared_ptr<const Transport> transport_;
   const int rank_, size_;
   std::shared_ptr<Reactor> reactor_;
 
@@ -116,7 +118,7 @@ class Communicator final : private Reactor::WakeHandler {
   std::unique_ptr<Session> session_;
   std::optional<Fabric> network_;  // node 0: as probed
   std::optional<Racks> racks_;     // node 0: from a topology file
-  std::unique_ptr<TcpMesh> mesh_;
+  std::unique_ptr<TransportMesh> mesh_;
 
   std::shared_ptr<known_lengths::Nodes> told_;  // the tuner, if all nodes know lengths
   // Connect's outcome, from the reactor to the waiting service thread.

@@ -13,7 +13,6 @@
 #include "plugin/collective/sparse/sparse_choice.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
-#include "plugin/transport/tcp/stream_set.h"
 #include "topology/base/time.h"
 
 namespace riffle::coll {
@@ -40,8 +39,7 @@ SyncSettings sync_among(int size, bool says) {
 }  // namespace
 
 void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
-                         std::unique_ptr<TcpListener> listener, int device,
-                         std::uint64_t timeout_ns) {
+                         std::unique_ptr<TransportListener> listener, std::uint64_t timeout_ns) {
   const std::uint64_t number = handles.front().communicator;
   recording_ = Recording::begin(reactor_.get(), number, rank_, size_);
   const SyncSettings sync = sync_among(size_, rank_ == 0);
@@ -64,15 +62,14 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
   }
   background_ = std::make_unique<BackgroundThread>(reactor_);
   options.background = background_.get();
-  session_ = std::make_unique<Session>(rank_, size_, options, reactor_.get(),
-                                       session_hooks(sync, options, report, device, number));
+  session_ =
+      std::make_unique<Session>(rank_, size_, options, reactor_.get(),
+                                session_hooks(sync, options, report, listener->device(), number));
 
-  TcpMeshOptions mesh_options;
-  mesh_options.streams = streams_to_each_of(size_ - 1);
-  mesh_options.peer_timeout_ns = options.peer_timeout_ns;
-  mesh_options.connect_timeout_ns = timeout_ns;
-  mesh_ = make_tcp_mesh(*reactor_, std::move(listener), std::move(handles), rank_, mesh_options,
-                        session_->sink());
+  mesh_ = transport_->make_mesh(
+      *reactor_, std::move(listener), std::move(handles), rank_,
+      {.peer_timeout_ns = options.peer_timeout_ns, .connect_timeout_ns = timeout_ns},
+      session_->sink());
   session_->start(mesh_.get(), std::move(report));
 }
 
@@ -105,7 +102,7 @@ SessionOptions Communicator::session_options(const SyncSettings& sync, std::uint
 }
 
 SessionHooks Communicator::session_hooks(const SyncSettings& sync, const SessionOptions& options,
-                                         const NodeReport& report, int device,
+                                         const NodeReport& report, const Device& device,
                                          std::uint64_t number) {
   SessionHooks hooks;
   hooks.wants_probe = [this](const std::vector<NodeReport>& reports, std::vector<int>* racks) {
@@ -119,11 +116,11 @@ SessionHooks Communicator::session_hooks(const SyncSettings& sync, const Session
   hooks.knows_network = [](const std::vector<NodeReport>& reports) {
     return remembered_network(reports).has_value();
   };
-  hooks.probed = [this, device](const std::vector<NodeReport>& reports,
-                                const ProbeOutcome& outcome) {
+  hooks.probed = [this, device = &device](const std::vector<NodeReport>& reports,
+                                          const ProbeOutcome& outcome) {
     if (outcome.findings.rounds == 0) network_ = remembered_network(reports);
     if (network_) return;
-    network_ = probed_network(outcome, reports, device, racks_ ? &*racks_ : nullptr);
+    network_ = probed_network(outcome, reports, *device, racks_ ? &*racks_ : nullptr);
     // Also if NCCL's ring turns out to be better: then no verdict brings it.
     if (network_) remember_network(network_text(*network_));
   };

@@ -288,22 +288,22 @@ void Session::opened(int peer) {
   bootstrap_->opened(peer);
 }
 
-Result<std::byte*> Session::place(int peer, const FrameHeader& header) {
-  if (is_of_survivors(header)) return survivors_->place(peer, header);
+Result<std::byte*> Session::get_receive_buffer(int peer, const FrameHeader& header) {
+  if (is_of_survivors(header)) return survivors_->get_receive_buffer(peer, header);
   switch (header.type) {
     case FrameType::kData:
     case FrameType::kCredit:
     case FrameType::kLength:
-      if (engine_) return engine_->place(peer, header);
+      if (engine_) return engine_->get_receive_buffer(peer, header);
       return remote_error("a frame of no term, where nodes may be lost");
     case FrameType::kSparse:
-      if (sparse_ && bootstrap_->is_over()) return sparse_->place(peer, header);
+      if (sparse_ && bootstrap_->is_over()) return sparse_->get_receive_buffer(peer, header);
       return remote_error("a sparse message, where no sparse mode is wanted");
     case FrameType::kControl:
     case FrameType::kFault:
-      return control_->place(peer, header);
+      return control_->get_receive_buffer(peer, header);
     case FrameType::kProbe:
-      return prober_->place(peer, header);
+      return prober_->get_receive_buffer(peer, header);
     default:
       return remote_error("a frame of type " + std::to_string(static_cast<int>(header.type)) +
                           " has no business here");
@@ -327,7 +327,7 @@ void Session::arrived(int peer, const FrameHeader& header, std::byte* payload) {
 }
 
 bool Session::is_of_survivors(const FrameHeader& header) const {
-  return survivors_ && header.type != FrameType::kProbe && mark_of(header) != 0;
+  return survivors_ && header.type != FrameType::kProbe && header.term != 0;
 }
 
 void Session::sent(int peer, std::uint64_t cookie) {

@@ -4,6 +4,7 @@
 
 #include "plugin/collective/base/agreement.h"
 #include "plugin/entry/border.h"
+#include "plugin/entry/options.h"
 #include "plugin/transport/device/device.h"
 
 namespace riffle::entry {
@@ -18,7 +19,7 @@ struct Context {
 
 Status start_process(abi::LogFn log) {
   start_log(log);
-  devices();  // found now, so that warnings about them come at start
+  devices(options().transport.devices);  // found now, so that warnings about them come at start
   // These versions have no finalize: the publication ends with the process.
   static const std::shared_ptr<agreement::Publication> publication =
       agreement::publish(agreement::job_key(0));
@@ -27,7 +28,7 @@ Status start_process(abi::LogFn log) {
 
 Status start_communicator(std::uint64_t comm_id, abi::LogFn log, void** context) {
   start_log(log);
-  devices();
+  devices(options().transport.devices);
   auto made = std::make_unique<Context>();
   made->comm_id = comm_id;
   made->publication = agreement::publish(agreement::job_key(comm_id));

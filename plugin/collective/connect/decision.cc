@@ -77,13 +77,12 @@ bool know_lengths(const std::vector<NodeReport>& reports) {
   return false;
 }
 
-NodeReport own_report(int rank, int device, const std::string& job) {
+NodeReport own_report(int rank, const Device& d, const std::string& job) {
   NodeReport r;
   r.rank = rank;
   r.host = host_name();
   if (!config().node_name.empty()) r.aliases.push_back(config().node_name);
   r.aliases.push_back(r.host);
-  const Device& d = devices()[device];
   for (const NicAddress& a : d.addresses) r.aliases.push_back(a.address);
   r.version = kVersion;
   r.knobs = decision_knobs();

@@ -70,9 +70,9 @@ class Prober {
   // Connect goes on, or is over: nothing more is started or reported.
   void stop();
 
-  // The mesh's probe frames and links, as in MeshSink.
+  // The mesh's probe frames and links, as in FrameSink.
   void opened(int peer);
-  Result<std::byte*> place(int peer, const FrameHeader& header);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header);
   void arrived(int peer, const FrameHeader& header, std::byte* payload);
   void sent(std::uint64_t cookie);
 
@@ -80,8 +80,8 @@ class Prober {
   using Message = std::vector<std::uint8_t>;
   bool is_root() const { return mesh_->rank() == 0; }
   int parent() const { return (mesh_->rank() - 1) / 2; }
-  void send(int peer, ProbeFlows::Step step, std::uint32_t number, const Message& message);
-  void take_message(int peer, const FrameHeader& header, const std::byte* payload);
+  void send(int peer, ProbeFrame::Step step, std::uint32_t number, const Message& message);
+  void take_message(int peer, const ProbeFrame& frame, const Message& message);
   void carry_out(const ProbeOrder& order);
   void report_if_complete();
   void try_turn();

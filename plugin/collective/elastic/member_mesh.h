@@ -2,9 +2,8 @@
 // in the order of their ranks, so that the engine and all else written against a mesh works for the
 // survivors of a loss as it does for everybody.
 //
-// Frames carry the term, in a field that their type leaves free, so that late ones of an earlier
-// term are known as such. Frames are counted over all terms: a term may begin when those of the
-// ones before have arrived.
+// Frames carry the term's mark, so that late ones of an earlier term are known as such. Frames are
+// counted over all terms: a term may begin when those of the ones before have arrived.
 //
 // Threads: the mesh's owner.
 #pragma once
@@ -31,7 +30,6 @@ struct TermTraffic {
 inline std::uint16_t mark_of(std::uint64_t term) {
   return static_cast<std::uint16_t>(1 + term % 0xffff);
 }
-std::uint16_t mark_of(const FrameHeader& header);
 
 class MemberMesh final : public Mesh {
  public:

@@ -285,35 +285,35 @@ void Survivors::tell_done() {
     if (below > released_) release(below);
   } else if (below > term_->told) {
     term_->told = below;
-    send_done(term_->parent(), kUp, below);
+    send_done(term_->parent(), DoneFrame::kUp, below);
   }
 }
 
 // All nodes have the results of all operations below. They hear it first: a poster may leave as
 // soon as it sees its own done.
 void Survivors::release(std::uint64_t below) {
-  for (const int child : term_->children) send_done(child, kDown, below);
+  for (const int child : term_->children) send_done(child, DoneFrame::kDown, below);
   while (released_ < below) {
     Operation* const user = entry(released_++).user;
     user->state.store(Operation::State::kDone, std::memory_order_release);
   }
 }
 
-void Survivors::send_done(int place, Way way, std::uint64_t below) {
-  FrameHeader header;
-  header.type = FrameType::kDone;
-  header.seq = below;
-  header.key = way;
-  term_->mesh.send(place, header, {}, kNoCookie, kUrgent);
+void Survivors::send_done(int place, DoneFrame::Way way, std::uint64_t below) {
+  DoneFrame frame;
+  frame.below = below;
+  frame.way = way;
+  term_->mesh.send(place, header_of(frame), {}, kNoCookie, kUrgent);
 }
 
 void Survivors::hear_done(int peer, const FrameHeader& header) {
+  const auto frame = frame_of<DoneFrame>(header);
   const int place = term_->mesh.members().place_of(peer);
-  if (header.key == kDown) return hear_over(peer, header.seq);
+  if (frame.way == DoneFrame::kDown) return hear_over(peer, frame.below);
   const auto child = std::find(term_->children.begin(), term_->children.end(), place);
   if (child == term_->children.end() || is_frozen_) return;
   std::uint64_t& known = term_->children_done[child - term_->children.begin()];
-  known = std::max(known, header.seq);
+  known = std::max(known, frame.below);
   tell_done();
 }
 
@@ -330,13 +330,13 @@ void Survivors::hear_over(int peer, std::uint64_t below) {
 // ------------------------------------------------------------------------------------- mesh sink
 
 bool Survivors::is_of_term(int peer, const FrameHeader& header) const {
-  return term_ && mark_of(header) == mark_of(term_->mesh.members().term) &&
+  return term_ && header.term == mark_of(term_->mesh.members().term) &&
          term_->mesh.members().has(peer);
 }
 
-Result<std::byte*> Survivors::place(int peer, const FrameHeader& header) {
+Result<std::byte*> Survivors::get_receive_buffer(int peer, const FrameHeader& header) {
   if (!discard_) return remote_error("no plan is installed here");
-  if (next_ && !has_failed_ && mark_of(header) == mark_of(next_->mesh.members().term)) {
+  if (next_ && !has_failed_ && header.term == mark_of(next_->mesh.members().term)) {
     (void)regroup_.has_begun(next_->mesh.members().term);
   }
   const bool is_wanted = !has_failed_ && !is_frozen_ && is_of_term(peer, header);
@@ -344,11 +344,11 @@ Result<std::byte*> Survivors::place(int peer, const FrameHeader& header) {
   const int place = term_->mesh.members().place_of(peer);
   Result<std::byte*> at = remote_error("a sparse message, where no sparse mode is wanted");
   if (header.type == FrameType::kControl) {
-    at = term_->control.place(place, header);
+    at = term_->control.get_receive_buffer(place, header);
   } else if (header.type != FrameType::kSparse) {
-    at = term_->engine.place(place, header);
+    at = term_->engine.get_receive_buffer(place, header);
   } else if (term_->sparse) {
-    at = term_->sparse->place(place, header);
+    at = term_->sparse->get_receive_buffer(place, header);
   }
   if (!at) hooks_.violation(peer, at.status());
   return at;

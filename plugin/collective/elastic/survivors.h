@@ -44,6 +44,7 @@
 #include "plugin/collective/adapt/replanner.h"
 #include "plugin/collective/base/background.h"
 #include "plugin/collective/base/control_channel.h"
+#include "plugin/collective/elastic/done_frame.h"
 #include "plugin/collective/elastic/member_mesh.h"
 #include "plugin/collective/elastic/recovery_messages.h"
 #include "plugin/collective/elastic/regroup.h"
@@ -114,8 +115,8 @@ class Survivors {
   // The end. True if others may hear a goodbye: all is over, or it was retired.
   bool end();
 
-  // As MeshSink, for frames that carry a term's mark, and cookies with kTermCookie.
-  Result<std::byte*> place(int peer, const FrameHeader& header);
+  // As FrameSink, for frames that carry a term's mark, and cookies with kTermCookie.
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header);
   void arrived(int peer, const FrameHeader& header, std::byte* payload);
   void sent(int peer, std::uint64_t cookie);
   void lost(int peer, const std::string& why);
@@ -135,7 +136,6 @@ class Survivors {
     bool is_broken_off = false;  // an average that nobody makes any more
   };
   // A frame of kDone: who tells whom.
-  enum Way : std::uint32_t { kUp = 0, kDown = 1 };
   struct Term;
 
   Entry& entry(std::uint64_t number) { return entries_[number % entries_.size()]; }
@@ -155,7 +155,7 @@ class Survivors {
   void give_up(int peer, const std::string& why);
   void hear_over(int peer, std::uint64_t below);
   void hear_done(int peer, const FrameHeader& header);
-  void send_done(int place, Way way, std::uint64_t below);
+  void send_done(int place, DoneFrame::Way way, std::uint64_t below);
   void term_message(int place, std::uint32_t kind, const std::vector<std::uint8_t>& message);
   void take_early();
   void take_basis(const std::vector<std::uint8_t>& message);

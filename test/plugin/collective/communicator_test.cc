@@ -19,6 +19,7 @@
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
+#include "plugin/entry/options.h"
 #include "test/plugin/kernels/numbers.h"
 #include "test/sanitized.h"
 
@@ -35,7 +36,7 @@ class Cluster {
     std::vector<Handle> handles(nodes);
     std::vector<coll::Listener*> listeners(nodes);
     for (int i = 0; i < nodes; ++i) {
-      Result<coll::Listener*> l = coll::listen(0, 7, &handles[i]);
+      Result<coll::Listener*> l = coll::listen(options_from(config()).transport, 0, 7, &handles[i]);
       if (!l) throw std::runtime_error(l.status().message());
       listeners[i] = *l;
     }
