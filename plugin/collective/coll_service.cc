@@ -71,7 +71,7 @@ Result<Listener*> listen(int device, std::uint64_t comm_id, Handle* handle) {
 void close(Listener* listener) { delete listener; }
 
 Result<Communicator*> connect(std::span<const Handle* const> handles, int /*rank*/,
-                              Listener* listener) {
+                              Listener* listener, const CollectiveOptions& options) {
   if (listener == nullptr || !listener->tcp) {
     return invalid_argument("connect: the listen object was used already");
   }
@@ -87,8 +87,9 @@ Result<Communicator*> connect(std::span<const Handle* const> handles, int /*rank
     contents.push_back(std::move(*content));
   }
   if (rank < 0) return invalid_argument("connect: our own handle is not among the nodes' handles");
-  Result<std::unique_ptr<Communicator>> c = Communicator::connect(
-      std::move(contents), rank, listener->device, listener->comm_id, std::move(listener->tcp));
+  Result<std::unique_ptr<Communicator>> c =
+      Communicator::connect(std::move(contents), rank, listener->device, listener->comm_id,
+                            std::move(listener->tcp), options);
   if (!c) return c.status();
   return c->release();
 }

@@ -7,7 +7,6 @@
 
 #include "plugin/collective/base/agreement.h"
 #include "plugin/collective/connect/decision.h"
-#include "plugin/config/config.h"
 #include "plugin/config/fault_log.h"
 #include "plugin/config/log.h"
 #include "plugin/identity/identity.h"
@@ -26,11 +25,6 @@ struct Communicator::Outcome {
 
 namespace {
 
-std::uint64_t connect_timeout_ns() {
-  return static_cast<std::uint64_t>(std::min(config().connect_timeout_s, config().peer_timeout_s)) *
-         kSecond;
-}
-
 bool overlaps(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) {
   return a < b + b_bytes && b < a + a_bytes;
 }
@@ -39,9 +33,10 @@ bool overlaps(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::
 
 // ------------------------------------------------------------------------------- service thread
 
-Communicator::Communicator(int rank, int size)
+Communicator::Communicator(int rank, int size, CollectiveOptions options)
     : rank_(rank),
       size_(size),
+      options_(std::move(options)),
       reactor_(Reactor::acquire()),
       outcome_(std::make_shared<Outcome>()) {
   for (Request& r : requests_) r.owner = this;
@@ -50,18 +45,19 @@ Communicator::Communicator(int rank, int size)
 Result<std::unique_ptr<Communicator>> Communicator::connect(std::vector<HandleContent> handles,
                                                             int rank, int device,
                                                             std::uint64_t comm_id,
-                                                            std::unique_ptr<TcpListener> listener) {
-  std::unique_ptr<Communicator> c(new Communicator(rank, static_cast<int>(handles.size())));
-  NodeReport report = own_report(rank, device, agreement::job_key(comm_id));
-  const std::uint64_t timeout_ns = connect_timeout_ns();
-  if (config().on_loss == "continue") {
-    auto kept = KeptInputs::make(static_cast<std::size_t>(config().keep_bytes));
+                                                            std::unique_ptr<TcpListener> listener,
+                                                            CollectiveOptions options) {
+  const std::uint64_t timeout_ns = options.session.connect_timeout_ns;
+  NodeReport report = own_report(options.connect, rank, device, agreement::job_key(comm_id));
+  std::unique_ptr<Communicator> c(
+      new Communicator(rank, static_cast<int>(handles.size()), std::move(options)));
+  if (c->options_.keep_bytes > 0) {
+    auto kept = KeptInputs::make(c->options_.keep_bytes);
     if (!kept) return kept.status();
     c->kept_ = std::move(*kept);
   }
-  c->reactor_->run_and_wait([&] {
-    c->start(std::move(handles), std::move(report), std::move(listener), device, timeout_ns);
-  });
+  c->reactor_->run_and_wait(
+      [&] { c->start(std::move(handles), std::move(report), std::move(listener), device); });
   // The reactor always reports an outcome; the margin is for a machine that was suspended.
   std::unique_lock lock(c->outcome_->mutex);
   const bool known =

@@ -16,10 +16,11 @@
 #include <vector>
 
 #include "plugin/collective/base/background_thread.h"
-#include "plugin/collective/coll_service.h"
 #include "plugin/collective/engine/kept_inputs.h"
+#include "plugin/collective/options.h"
 #include "plugin/collective/recording.h"
 #include "plugin/collective/relaxed/relaxed_calls.h"
+#include "plugin/collective/request.h"
 #include "plugin/collective/session.h"
 #include "plugin/identity/call_identity.h"
 #include "plugin/identity/known_lengths.h"
@@ -30,28 +31,13 @@
 
 namespace riffle::coll {
 
-class Communicator;
-
-class Request {
- public:
-  Operation operation;  // of a staged call only the state
-  StagedCall staged;
-  bool is_staged = false;  // NCCL's progress thread only, as the next
-  bool is_large = false;
-  Communicator* owner = nullptr;
-  std::size_t bytes = 0;
-  const std::byte* send_begin = nullptr;  // what fence() compares
-  std::size_t send_bytes = 0;
-  const std::byte* recv_begin = nullptr;
-  std::size_t recv_bytes = 0;
-};
-
 class Communicator final : private Reactor::WakeHandler {
  public:
-  // Null: all nodes agreed to step aside.
+  // Null: all nodes agreed to leave all-reduces to NCCL.
   static Result<std::unique_ptr<Communicator>> connect(std::vector<HandleContent> handles, int rank,
                                                        int device, std::uint64_t comm_id,
-                                                       std::unique_ptr<TcpListener> listener);
+                                                       std::unique_ptr<TcpListener> listener,
+                                                       CollectiveOptions options);
   // The job has no further use for it and waits for nothing. It ends at once, or stays behind on
   // the reactor for as long as others need it (session.h), RIFFLE_PEER_TIMEOUT at the most; the
   // job's memory is not touched.
@@ -74,7 +60,7 @@ class Communicator final : private Reactor::WakeHandler {
   void fence(const void* base, std::size_t size);
 
  private:
-  Communicator(int rank, int size);
+  Communicator(int rank, int size, CollectiveOptions options);
 
   // Requests, and the segments of the calls of a mode that begins and of one that ends.
   static constexpr std::size_t kMaxOperations = kMaxRequests + 2 * RelaxedRun::kMaxSegments;
@@ -90,8 +76,8 @@ class Communicator final : private Reactor::WakeHandler {
   void on_wake() override;
   void post(Operation* operation);
   void start(std::vector<HandleContent> handles, NodeReport report,
-             std::unique_ptr<TcpListener> listener, int device, std::uint64_t timeout_ns);
-  SessionOptions session_options(const SyncSettings& sync, std::uint64_t timeout_ns);
+             std::unique_ptr<TcpListener> listener, int device);
+  SessionOptions session_options(const SyncSettings& sync);
   SessionHooks session_hooks(const SyncSettings& sync, const SessionOptions& options,
                              const NodeReport& report, int device, std::uint64_t number);
   void connect_is_over(Status outcome, const std::string& aside);
@@ -101,6 +87,7 @@ class Communicator final : private Reactor::WakeHandler {
   void stop();
 
   const int rank_, size_;
+  const CollectiveOptions options_;
   std::shared_ptr<Reactor> reactor_;
 
   // Reactor thread only.

@@ -11,7 +11,6 @@
 #include "plugin/collective/connect/decision.h"
 #include "plugin/collective/connect/live_network.h"
 #include "plugin/collective/sparse/sparse_choice.h"
-#include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/transport/tcp/stream_set.h"
 #include "topology/base/time.h"
@@ -20,8 +19,7 @@ namespace riffle::coll {
 namespace {
 
 // What is wanted, as far as it is possible among so many nodes.
-SyncSettings sync_among(int size, bool says) {
-  SyncSettings sync = sync_settings();
+SyncSettings sync_among(SyncSettings sync, int size, bool says) {
   for (const std::string& line : {sync.refusal, sync.note}) {
     if (!line.empty() && says) log_warn(line);
   }
@@ -40,12 +38,11 @@ SyncSettings sync_among(int size, bool says) {
 }  // namespace
 
 void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
-                         std::unique_ptr<TcpListener> listener, int device,
-                         std::uint64_t timeout_ns) {
+                         std::unique_ptr<TcpListener> listener, int device) {
   const std::uint64_t number = handles.front().communicator;
-  recording_ = Recording::begin(reactor_.get(), number, rank_, size_);
-  const SyncSettings sync = sync_among(size_, rank_ == 0);
-  SessionOptions options = session_options(sync, timeout_ns);
+  const SyncSettings sync = sync_among(options_.connect.sync, size_, rank_ == 0);
+  recording_ = Recording::begin(reactor_.get(), number, rank_, size_, options_.connect.sync.shadow);
+  SessionOptions options = session_options(sync);
   if (sync.mode != SyncMode::kExact) {
     relaxed_ = std::make_unique<RelaxedCalls>(
         RelaxedOptions{.settings = sync,
@@ -70,37 +67,24 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
   TcpMeshOptions mesh_options;
   mesh_options.streams = streams_to_each_of(size_ - 1);
   mesh_options.peer_timeout_ns = options.peer_timeout_ns;
-  mesh_options.connect_timeout_ns = timeout_ns;
+  mesh_options.connect_timeout_ns = options.connect_timeout_ns;
   mesh_ = make_tcp_mesh(*reactor_, std::move(listener), std::move(handles), rank_, mesh_options,
                         session_->sink());
   session_->start(mesh_.get(), std::move(report));
 }
 
-SessionOptions Communicator::session_options(const SyncSettings& sync, std::uint64_t timeout_ns) {
-  SessionOptions options;
+SessionOptions Communicator::session_options(const SyncSettings& sync) {
+  SessionOptions options = options_.session;
   if (recording_) options.engine.counters = recording_->counters();
-  options.engine.chunk_bytes = static_cast<std::size_t>(config().chunk_bytes);
-  options.engine.piece_bytes = static_cast<std::size_t>(config().piece_bytes);
   options.engine.max_operations =
       sync.mode == SyncMode::kExact ? kMaxRequests : static_cast<int>(kMaxOperations);
-  options.connect_timeout_ns = timeout_ns;
-  options.peer_timeout_ns = static_cast<std::uint64_t>(config().peer_timeout_s) * kSecond;
-  options.replan.collectives =
-      config().deterministic ? 0 : static_cast<std::uint64_t>(config().epoch);
-  options.replan.planned_bytes = kPlannedBytes;
-  options.replan.plan = plan_options();
-  options.survivors.is_on = config().on_loss == "continue";
-  options.survivors.rescales = config().rescale;
-  options.replan.least_kbps = static_cast<std::int64_t>(config().min_rate) * 1000;
-  if (config().min_rate > 0 && rank_ == 0 &&
+  if (options.replan.least_kbps > 0 && rank_ == 0 &&
       (!options.survivors.is_on || options.replan.collectives == 0)) {
     log_warn(
         "RIFFLE_MIN_RATE has no effect without RIFFLE_ON_LOSS=continue and replanning intervals "
-        "(RIFFLE_EPOCH "
-        "above 0, RIFFLE_DETERMINISTIC=0)");
+        "(RIFFLE_EPOCH above 0, RIFFLE_DETERMINISTIC=0)");
   }
   options.replan.mode = sync.mode;
-  options.replan.warmup_steps = sync.warmup_steps;
   return options;
 }
 
@@ -109,27 +93,28 @@ SessionHooks Communicator::session_hooks(const SyncSettings& sync, const Session
                                          std::uint64_t number) {
   SessionHooks hooks;
   hooks.wants_probe = [this](const std::vector<NodeReport>& reports, std::vector<int>* racks) {
-    racks_ = racks_from_file(reports);
+    racks_ = racks_from_file(options_.connect, reports);
     if (racks_) *racks = racks_->rack_of;
-    if (!riffle::wants_probe(reports)) return false;
-    network_ = remembered_network(reports);
+    if (!riffle::wants_probe(options_.connect, reports)) return false;
+    network_ = remembered_network(options_.connect, reports);
     return !network_.has_value();
   };
   hooks.probe_turn = [number] { return try_node_lock(number); };
-  hooks.knows_network = [](const std::vector<NodeReport>& reports) {
-    return remembered_network(reports).has_value();
+  hooks.knows_network = [this](const std::vector<NodeReport>& reports) {
+    return remembered_network(options_.connect, reports).has_value();
   };
   hooks.probed = [this, device](const std::vector<NodeReport>& reports,
                                 const ProbeOutcome& outcome) {
-    if (outcome.findings.rounds == 0) network_ = remembered_network(reports);
+    if (outcome.findings.rounds == 0) network_ = remembered_network(options_.connect, reports);
     if (network_) return;
-    network_ = probed_network(outcome, reports, device, racks_ ? &*racks_ : nullptr);
+    network_ =
+        probed_network(options_.connect, outcome, reports, device, racks_ ? &*racks_ : nullptr);
     // Also if NCCL's ring turns out to be better: then no verdict brings it.
     if (network_) remember_network(network_text(*network_));
   };
   hooks.decide = [this](const std::vector<NodeReport>& reports) {
-    return riffle::decide(reports, network_ ? &*network_ : nullptr, racks_ ? &*racks_ : nullptr,
-                          &basis_);
+    return riffle::decide(options_.connect, reports, network_ ? &*network_ : nullptr,
+                          racks_ ? &*racks_ : nullptr, &basis_);
   };
   hooks.basis = [this] { return basis_; };
   // Without our tuner nobody counts collectives, but operations are there to count.
@@ -139,9 +124,7 @@ SessionHooks Communicator::session_hooks(const SyncSettings& sync, const Session
   };
   hooks.replan.observer = recording_.get();
   hooks.replan.party = relaxed_.get();
-  hooks.replan.relaxed_plans = [mode = sync.mode](const Fabric& fabric) {
-    return relaxed_plans(fabric, mode);
-  };
+  hooks.replan.relaxed_plans = [sync](const Fabric& fabric) { return relaxed_plans(fabric, sync); };
   // (After losses any node may be the lowest that is left.)
   if (sync.mode == SyncMode::kSparse && (rank_ == 0 || options.survivors.is_on)) {
     hooks.replan.sparse_order =

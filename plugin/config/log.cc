@@ -31,13 +31,6 @@ int nccl_level(LogLevel level) {
   return 2;
 }
 
-// Warnings always pass: reading the configuration itself may have one to report.
-bool is_wanted(LogLevel level) {
-  if (level == LogLevel::kWarn) return true;
-  const std::string& most_detailed = config().log_level;
-  return most_detailed == "trace" || (most_detailed == "info" && level == LogLevel::kInfo);
-}
-
 const char* prefix(LogLevel level) {
   switch (level) {
     case LogLevel::kWarn:
@@ -62,8 +55,15 @@ void write_to_stderr(LogLevel level, const std::string& line) {
 
 void set_logger(NcclLogger logger) { nccl_logger.store(logger, std::memory_order_release); }
 
+// Warnings always pass: reading the configuration itself may have one to report.
+bool is_logged(LogLevel level) {
+  if (level == LogLevel::kWarn) return true;
+  const std::string& most_detailed = config().log_level;
+  return most_detailed == "trace" || (most_detailed == "info" && level == LogLevel::kInfo);
+}
+
 void log(LogLevel level, const std::string& line) {
-  if (!is_wanted(level)) return;
+  if (!is_logged(level)) return;
   const NcclLogger logger = nccl_logger.load(std::memory_order_acquire);
   if (logger == nullptr) {
     write_to_stderr(level, line);

@@ -14,6 +14,7 @@ using NcclLogger = void (*)(int level, unsigned long subsystems, const char* fil
                             const char* format, ...);
 void set_logger(NcclLogger logger);
 
+bool is_logged(LogLevel level);  // where a line takes work to build
 void log(LogLevel level, const std::string& line);
 inline void log_warn(const std::string& line) { log(LogLevel::kWarn, line); }
 inline void log_info(const std::string& line) { log(LogLevel::kInfo, line); }

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "plugin/collective/base/agreement.h"
 #include "plugin/config/log.h"
+#include "plugin/kernels/reduce.h"
 #include "plugin/transport/device/device.h"
 
 namespace riffle::entry {
@@ -16,12 +16,25 @@ struct Context {
 
 }  // namespace
 
+const Options& options() {
+  // Never destroyed: NCCL's threads may outlive static objects.
+  static const Options& the_options = *[] {
+    auto made = std::make_unique<const Options>(options_from(config()));
+    limit_isa(made->isa);
+    return made.release();
+  }();
+  return the_options;
+}
+
+std::shared_ptr<agreement::Publication> publish_knobs(std::uint64_t comm_id) {
+  return agreement::publish(agreement::job_key(comm_id), options().collective.connect.knobs);
+}
+
 Status start_process(abi::LogFn log) {
   set_logger(log);
   devices();  // found now, so that warnings about them come at start
   // These versions have no finalize: the publication ends with the process.
-  static const std::shared_ptr<agreement::Publication> publication =
-      agreement::publish(agreement::job_key(0));
+  static const std::shared_ptr<agreement::Publication> publication = publish_knobs(0);
   return Status::ok();
 }
 
@@ -30,7 +43,7 @@ Status start_communicator(std::uint64_t comm_id, abi::LogFn log, void** context)
   devices();
   auto made = std::make_unique<Context>();
   made->comm_id = comm_id;
-  made->publication = agreement::publish(agreement::job_key(comm_id));
+  made->publication = publish_knobs(comm_id);
   *context = made.release();
   return Status::ok();
 }

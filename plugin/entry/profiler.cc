@@ -13,6 +13,7 @@
 #include "plugin/abi/constants.h"
 #include "plugin/config/log.h"
 #include "plugin/entry/border.h"
+#include "plugin/entry/context.h"
 #include "plugin/identity/identity.h"
 
 namespace riffle::entry::profiler {
@@ -33,7 +34,7 @@ abi::NcclResult start(void** context, int* activation_mask,
                       const identity::CommEvents::About& about) {
   nothing(context, activation_mask);
   return guard("PROFILER init", [&] {
-    if (context == nullptr || activation_mask == nullptr || !identity::is_wanted()) {
+    if (context == nullptr || activation_mask == nullptr || !options().identity.is_wanted) {
       return Status::ok();
     }
     *context = identity::book().begin_communicator(about, activation_mask);
@@ -46,7 +47,7 @@ abi::NcclResult init(void** context, int* activation_mask) {
   nothing(context, activation_mask);
   return guard("PROFILER init", [&] {
     static std::atomic<bool> was_said{false};
-    if (identity::is_wanted() && !was_said.exchange(true)) {
+    if (options().identity.is_wanted && !was_said.exchange(true)) {
       log_info(
           "profiler: this NCCL has no events of CollNet's operations (2.27 and later do), so it "
           "stays unknown which buffers all-reduce calls belong to");

@@ -16,6 +16,7 @@
 #include "lab/cluster/namespaces.h"
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
+#include "plugin/entry/options.h"
 #include "plugin/net/net_service.h"
 
 namespace riffle::cluster {
@@ -78,7 +79,8 @@ void all_reduce(int node, Shared* shared) {
   ++shared->listening;
   wait_until([&] { return shared->listening == 2; }, "the other node does not listen");
   const Handle* const handles[] = {&shared->coll[0], &shared->coll[1]};
-  coll::Communicator* const c = checked(coll::connect(handles, node, listener));
+  coll::Communicator* const c =
+      checked(coll::connect(handles, node, listener, options_from(config()).collective));
   coll::close(listener);
   check(c != nullptr, "it stepped aside");
   std::vector<float> data(kCount, static_cast<float>(node + 1));

@@ -13,6 +13,7 @@
 #include "plugin/collective/connect/live_network.h"
 #include "plugin/collective/session.h"
 #include "plugin/config/config.h"
+#include "plugin/entry/options.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/reactor/socket.h"
 #include "plugin/transport/tcp/stream_set.h"
@@ -100,7 +101,7 @@ class TcpMeasurement final : public Measurement {
     options.peer_timeout_ns = static_cast<std::uint64_t>(std::min(timeout_ms, kSilentMs)) * kMs;
     SessionHooks hooks;
     hooks.wants_probe = [this](const std::vector<NodeReport>& reports, std::vector<int>* racks) {
-      racks_ = racks_from_file(reports);
+      racks_ = racks_from_file(options_from(config()).collective.connect, reports);
       if (racks_) *racks = racks_->rack_of;
       return true;
     };

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "plugin/collective/adapt/replanner.h"
-#include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "topology/base/printed.h"
 
@@ -16,7 +15,7 @@ std::string seconds(double us) { return printed("%.3g s", us / 1e6); }
 
 void trace(const Mesh& mesh, std::uint64_t interval,
            const std::vector<probe::PassiveReport>& reports) {
-  if (config().log_level != "trace") return;
+  if (!is_logged(LogLevel::kTrace)) return;
   std::string text =
       "replanning interval " + std::to_string(interval) + ", Mbit/s as limit (ms), at least:";
   const auto side = [&text](const char* name, const probe::PassiveRate& r) {

@@ -19,6 +19,7 @@
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
+#include "plugin/entry/options.h"
 #include "test/plugin/kernels/numbers.h"
 #include "test/sanitized.h"
 
@@ -45,7 +46,8 @@ class Cluster {
     errors.resize(nodes);
     for (int i = 0; i < nodes; ++i) {
       threads.emplace_back([&, i] {
-        Result<coll::Communicator*> c = coll::connect(pointers, i, listeners[i]);
+        Result<coll::Communicator*> c =
+            coll::connect(pointers, i, listeners[i], options_from(config()).collective);
         if (c) {
           comms[i] = *c;
         } else {

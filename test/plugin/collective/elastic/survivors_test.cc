@@ -23,6 +23,7 @@
 
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
+#include "plugin/entry/options.h"
 #include "test/sanitized.h"
 #include "test/shared_memory.h"
 
@@ -103,7 +104,8 @@ class SurvivorsTest : public ::testing::Test {
     while (shared_->listening < kNodes) std::this_thread::sleep_for(1ms);
     std::vector<const Handle*> handles;
     for (const Handle& h : shared_->handles) handles.push_back(&h);
-    Result<coll::Communicator*> c = coll::connect(handles, rank, *l);
+    Result<coll::Communicator*> c =
+        coll::connect(handles, rank, *l, options_from(config()).collective);
     coll::close(*l);
     if (!c) return give_up(rank, c.status().message());
     ++shared_->connected;
