@@ -1,4 +1,4 @@
-#include "lab/nccl_host/kernel.h"
+#include "lab/nccl_host/work/kernel.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "lab/nccl_host/plugin_versions.h"
+#include "lab/nccl_host/tables/plugin_versions.h"
 
 #include <strings.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "lab/nccl_host/plugin_tables.h"
+#include "lab/nccl_host/tables/plugin_tables.h"
 #include "topology/base/status.h"
 
 namespace riffle::host {

@@ -7,7 +7,7 @@
 
 #include <type_traits>
 
-#include "lab/nccl_host/plugin_tables.h"
+#include "lab/nccl_host/tables/plugin_tables.h"
 #include "plugin/abi/collnet.h"
 #include "plugin/abi/constants.h"
 #include "plugin/abi/net.h"

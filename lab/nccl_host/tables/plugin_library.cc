@@ -1,10 +1,10 @@
-#include "lab/nccl_host/plugin_library.h"
+#include "lab/nccl_host/tables/plugin_library.h"
 
 #include <dlfcn.h>
 
 #include <utility>
 
-#include "lab/nccl_host/plugin_versions.h"
+#include "lab/nccl_host/tables/plugin_versions.h"
 
 namespace riffle::host {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "lab/nccl_host/fifo.h"
-#include "lab/nccl_host/reduction.h"
+#include "lab/nccl_host/work/fifo.h"
+#include "lab/nccl_host/work/reduction.h"
 
 namespace riffle::host {
 

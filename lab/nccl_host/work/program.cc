@@ -1,4 +1,4 @@
-#include "lab/nccl_host/program.h"
+#include "lab/nccl_host/work/program.h"
 
 #include <algorithm>
 

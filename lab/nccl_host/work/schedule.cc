@@ -1,4 +1,4 @@
-#include "lab/nccl_host/schedule.h"
+#include "lab/nccl_host/work/schedule.h"
 
 #include <algorithm>
 #include <bit>

@@ -9,8 +9,8 @@
 #include <functional>
 #include <vector>
 
-#include "lab/nccl_host/cost_model.h"
-#include "lab/nccl_host/program.h"
+#include "lab/nccl_host/work/cost_model.h"
+#include "lab/nccl_host/work/program.h"
 
 namespace riffle::host {
 

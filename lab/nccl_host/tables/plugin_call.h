@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lab/nccl_host/plugin_tables.h"
+#include "lab/nccl_host/tables/plugin_tables.h"
 #include "topology/base/status.h"
 
 namespace riffle::host {

@@ -1,9 +1,9 @@
-#include "lab/nccl_host/pattern.h"
+#include "lab/nccl_host/work/pattern.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "lab/nccl_host/small_floats.h"
+#include "lab/nccl_host/work/small_floats.h"
 
 namespace riffle::host {
 namespace {

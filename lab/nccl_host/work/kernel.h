@@ -9,7 +9,7 @@
 #include <deque>
 #include <vector>
 
-#include "lab/nccl_host/program.h"
+#include "lab/nccl_host/work/program.h"
 
 namespace riffle::host {
 

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "lab/nccl_host/schedule.h"
+#include "lab/nccl_host/work/schedule.h"
 
 namespace riffle::host {
 

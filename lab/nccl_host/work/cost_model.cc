@@ -1,4 +1,4 @@
-#include "lab/nccl_host/cost_model.h"
+#include "lab/nccl_host/work/cost_model.h"
 
 #include <array>
 #include <bit>

@@ -1,10 +1,10 @@
-#include "lab/nccl_host/reduction.h"
+#include "lab/nccl_host/work/reduction.h"
 
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 
-#include "lab/nccl_host/small_floats.h"
+#include "lab/nccl_host/work/small_floats.h"
 
 namespace riffle::host {
 namespace {

@@ -1,4 +1,4 @@
-#include "lab/nccl_host/message_cut.h"
+#include "lab/nccl_host/work/message_cut.h"
 
 #include <algorithm>
 #include <bit>

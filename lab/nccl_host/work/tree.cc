@@ -1,4 +1,4 @@
-#include "lab/nccl_host/tree.h"
+#include "lab/nccl_host/work/tree.h"
 
 namespace riffle::host {
 namespace {

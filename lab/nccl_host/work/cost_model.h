@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-#include "lab/nccl_host/plugin_tables.h"
+#include "lab/nccl_host/tables/plugin_tables.h"
 
 namespace riffle::host {
 
