@@ -3,19 +3,19 @@
 //
 // Threads: post() and test() from NCCL's progress thread; connect(), fence() and the destructor
 // from its service thread; everything marked "reactor" on the reactor thread, which for small
-// requests is whoever posts and tests them (Reactor::poll). Operations cross by their atomic state
-// and a lock-free ring; nothing on that way waits or allocates.
+// requests is the one that posts and tests them (Reactor::poll). Operations cross by their atomic
+// state and a lock-free ring; nothing on that way waits or allocates.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "plugin/collective/base/background_thread.h"
+#include "plugin/collective/connect/network_decision.h"
 #include "plugin/collective/engine/kept_inputs.h"
 #include "plugin/collective/options.h"
 #include "plugin/collective/recording.h"
@@ -26,8 +26,6 @@
 #include "plugin/identity/known_lengths.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/tcp/tcp_mesh.h"
-#include "topology/fabric/fabric.h"
-#include "topology/fabric/racks_file.h"
 
 namespace riffle::coll {
 
@@ -38,9 +36,9 @@ class Communicator final : private Reactor::WakeHandler {
                                                        int device, std::uint64_t comm_id,
                                                        std::unique_ptr<TcpListener> listener,
                                                        CollectiveOptions options);
-  // The job has no further use for it and waits for nothing. It ends at once, or stays behind on
-  // the reactor for as long as others need it (session.h), RIFFLE_PEER_TIMEOUT at the most; the
-  // job's memory is not touched.
+  // The job has no further use for it and waits for nothing. It ends at once, or its close is
+  // deferred: it stays on the reactor for as long as other nodes need it (session.h),
+  // RIFFLE_PEER_TIMEOUT at the most; the job's memory is not touched.
   static void close(std::unique_ptr<Communicator> communicator);
   ~Communicator() override;
 
@@ -68,8 +66,8 @@ class Communicator final : private Reactor::WakeHandler {
   // NCCL's progress thread.
   const CallIdentity& identify(const CallShape& shape);
   void give_back_kept(Request* request);
-  void runs(Request* request, bool is_large);
-  void is_over(Request* request);
+  void mark_running(Request* request, bool is_large);
+  void free_request(Request* request);
   void post_exact(Request* request);  // the call that was looked up last
 
   // Reactor thread.
@@ -79,11 +77,13 @@ class Communicator final : private Reactor::WakeHandler {
              std::unique_ptr<TcpListener> listener, int device);
   SessionOptions session_options(const SyncSettings& sync);
   SessionHooks session_hooks(const SyncSettings& sync, const SessionOptions& options,
-                             const NodeReport& report, int device, std::uint64_t number);
+                             const NodeReport& report, std::uint64_t number);
+  ReplanHooks replan_hooks(const SyncSettings& sync, const SessionOptions& options,
+                           const NodeReport& report);
   void connect_is_over(Status outcome, const std::string& aside);
   void failed(const std::string& why);
-  bool linger();
-  void end_lingering();
+  bool defer_close();
+  void end_deferred();
   void stop();
 
   const int rank_, size_;
@@ -95,14 +95,12 @@ class Communicator final : private Reactor::WakeHandler {
   // Null: all-reduces are exact, for good. Made by start(); then as its header says.
   std::unique_ptr<RelaxedCalls> relaxed_;
   std::unique_ptr<BackgroundThread> background_;
-  PlanBasis basis_;  // node 0: what was planned for
+  std::unique_ptr<NetworkDecision> decision_;  // node 0 asks it
   std::uint64_t operations_ = 0;
-  bool lingers_ = false;  // nobody else holds it: it ends itself
+  bool is_close_deferred_ = false;  // it has no other holder, and ends itself
   bool has_failed_ = false;
   bool knows_lengths_ = false;  // of the verdict; connect() reads it when the outcome is known
   std::unique_ptr<Session> session_;
-  std::optional<Fabric> network_;  // node 0: as probed
-  std::optional<Racks> racks_;     // node 0: from a topology file
   std::unique_ptr<TcpMesh> mesh_;
 
   std::shared_ptr<known_lengths::Nodes> told_;  // the tuner, if all nodes know lengths
