@@ -70,7 +70,7 @@ Result<std::byte*> ControlChannel::place(int peer, const FrameHeader& header) {
   return reinterpret_cast<std::byte*>(in.bytes.data()) + header.offset;
 }
 
-void ControlChannel::arrived(int peer, const FrameHeader& header) {
+void ControlChannel::arrived(int peer, const FrameHeader& header, std::byte* /*payload*/) {
   Peer& from = peers_[peer];
   Incoming& part_of = from.incoming[header.seq - from.next_in];
   part_of.missing -= std::min<std::uint64_t>(part_of.missing, header.length);
@@ -85,7 +85,7 @@ void ControlChannel::arrived(int peer, const FrameHeader& header) {
   }
 }
 
-void ControlChannel::sent(std::uint64_t cookie) {
+void ControlChannel::sent(int /*peer*/, std::uint64_t cookie) {
   for (auto it = outgoing_.begin(); it != outgoing_.end(); ++it) {
     if (it->cookie != cookie) continue;
     if (--it->frames_left == 0) outgoing_.erase(it);

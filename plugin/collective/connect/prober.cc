@@ -247,7 +247,7 @@ void Prober::send(int peer, ProbeFlows::Step step, std::uint32_t number, const M
   mesh_->send(peer, header, std::as_bytes(std::span(bytes)), cookie, kBefore);
 }
 
-void Prober::sent(std::uint64_t cookie) {
+void Prober::sent(int /*peer*/, std::uint64_t cookie) {
   std::erase_if(outgoing_, [cookie](const auto& one) { return one.first == cookie; });
 }
 

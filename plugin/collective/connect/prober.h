@@ -24,14 +24,12 @@
 #include <memory>
 #include <vector>
 
+#include "plugin/collective/base/frames.h"
 #include "plugin/collective/connect/probe_flows.h"
 #include "plugin/transport/base/timer_service.h"
 #include "topology/probe/survey.h"
 
 namespace riffle {
-
-// Cookies of order and report frames have this bit.
-inline constexpr std::uint64_t kProbeCookie = 1ull << 61;
 
 struct ProbeOutcome {
   probe::Findings findings;
@@ -48,14 +46,14 @@ struct ProbeTurns {
   std::function<bool()> is_needless;
 };
 
-class Prober {
+class Prober final : public FrameHandler {
  public:
   static constexpr std::uint32_t kRoundUs = 50'000;
   static constexpr std::uint32_t kMostFlowBytes = 16u << 20;
 
   // Without turns nodes just begin.
   Prober(Mesh* mesh, TimerService* timers, ProbeTurns turns = {});
-  ~Prober();
+  ~Prober() override;
   Prober(const Prober&) = delete;
   Prober& operator=(const Prober&) = delete;
 
@@ -70,11 +68,12 @@ class Prober {
   // Connect goes on, or is over: nothing more is started or reported.
   void stop();
 
-  // The mesh's probe frames and links, as in MeshSink.
+  // A link opened: as in MeshSink.
   void opened(int peer);
-  Result<std::byte*> place(int peer, const FrameHeader& header);
-  void arrived(int peer, const FrameHeader& header, std::byte* payload);
-  void sent(std::uint64_t cookie);
+  // kProbe.
+  Result<std::byte*> place(int peer, const FrameHeader& header) override;
+  void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
+  void sent(int peer, std::uint64_t cookie) override;
 
  private:
   using Message = std::vector<std::uint8_t>;

@@ -23,8 +23,7 @@ void MemberMesh::send(int peer, const FrameHeader& header, std::span<const std::
   FrameHeader marked = header;
   mark_field(marked) = mark_of(members_.term);
   ++traffic_->sent[node];
-  constexpr std::uint64_t kNobodyWaits = ~0ull;
-  if (cookie != kNobodyWaits) {
+  if (cookie != kNoCookie) {
     ++traffic_->under_way[node];
     cookie |= kTermCookie;
   }

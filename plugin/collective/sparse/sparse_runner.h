@@ -40,15 +40,13 @@
 #include <memory>
 #include <vector>
 
+#include "plugin/collective/base/frames.h"
 #include "plugin/collective/sparse/sparse_segment.h"
 #include "plugin/collective/sparse/sparse_work.h"
 #include "plugin/telemetry/comm_counters.h"
 #include "plugin/transport/base/mesh.h"
 
 namespace riffle {
-
-// Cookies of sparse frames have this bit, so that others on the mesh can tell them apart.
-inline constexpr std::uint64_t kSparseCookie = 1ull << 59;
 
 class SparseRunner {
  public:

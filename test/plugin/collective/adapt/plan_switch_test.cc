@@ -36,11 +36,11 @@ class Node final : public MeshSink {
     return is_control(h) ? control_.place(peer, h) : engine.place(peer, h);
   }
   void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
-    is_control(h) ? control_.arrived(peer, h) : engine.arrived(peer, h, payload);
+    is_control(h) ? control_.arrived(peer, h, payload) : engine.arrived(peer, h, payload);
   }
-  void sent(int, std::uint64_t cookie) override {
+  void sent(int peer, std::uint64_t cookie) override {
     if (cookie == kNoCookie) return;
-    (cookie & kControlCookie) != 0 ? control_.sent(cookie) : engine.sent(cookie);
+    (cookie & kControlCookie) != 0 ? control_.sent(peer, cookie) : engine.sent(cookie);
   }
   void departed(int) override {}
   void lost(int, const Status& why) override { fail(why); }

@@ -61,8 +61,10 @@ class Node final : public MeshSink {
   Result<std::byte*> place(int peer, const FrameHeader& h) override {
     return control_->place(peer, h);
   }
-  void arrived(int peer, const FrameHeader& h, std::byte*) override { control_->arrived(peer, h); }
-  void sent(int, std::uint64_t cookie) override { control_->sent(cookie); }
+  void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
+    control_->arrived(peer, h, payload);
+  }
+  void sent(int peer, std::uint64_t cookie) override { control_->sent(peer, cookie); }
   void departed(int) override {}
   void lost(int peer, const Status& why) override {
     bootstrap->gone(peer);

@@ -1,0 +1,70 @@
+#include "plugin/collective/elastic/completion.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "plugin/collective/base/frames.h"
+
+namespace riffle {
+namespace {
+
+// FrameHeader::key of a kDone frame.
+constexpr std::uint32_t kUp = 0, kDown = 1;
+
+}  // namespace
+
+Completion::Completion(Mesh* mesh, AllHave all_have, bool trusts_root)
+    : mesh_(mesh), all_have_(std::move(all_have)), trusts_root_(trusts_root) {
+  for (int i = 0; i < kFanOut; ++i) {
+    const int child = mesh->rank() * kFanOut + 1 + i;
+    if (child < mesh->size()) children_.push_back(child);
+  }
+  children_have_.assign(children_.size(), 0);
+}
+
+void Completion::begin(std::uint64_t below) {
+  finished_ = told_ = below;
+  std::fill(children_have_.begin(), children_have_.end(), below);
+}
+
+void Completion::finished(std::uint64_t below) {
+  finished_ = below;
+  tell();
+}
+
+void Completion::subtree_has(int child, std::uint64_t below) {
+  const auto at = std::find(children_.begin(), children_.end(), child);
+  if (at == children_.end()) return;
+  std::uint64_t& known = children_have_[static_cast<std::size_t>(at - children_.begin())];
+  known = std::max(known, below);
+  tell();
+}
+
+void Completion::tell() {
+  std::uint64_t below = finished_;
+  for (const std::uint64_t child : children_have_) {
+    if (!trusts_root_) below = std::min(below, child);
+  }
+  if (is_root()) {
+    all_have_(below);
+  } else if (below > told_) {
+    told_ = below;
+    send(parent(), kUp, below);
+  }
+}
+
+void Completion::tell_all_have(std::uint64_t below) {
+  for (const int child : children_) send(child, kDown, below);
+}
+
+bool Completion::says_all_have(const FrameHeader& header) { return header.key == kDown; }
+
+void Completion::send(int place, std::uint32_t way, std::uint64_t below) {
+  FrameHeader header;
+  header.type = FrameType::kDone;
+  header.seq = below;
+  header.key = way;
+  mesh_->send(place, header, {}, kNoCookie, kUrgent);
+}
+
+}  // namespace riffle
