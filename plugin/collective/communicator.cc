@@ -272,7 +272,7 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
                        .chunk_bytes = options.engine.chunk_bytes},
         RelaxedCalls::Hooks{.identify = [this](const CallShape& shape) { return identify(shape); },
                             .post = [this](Operation* operation) { post(operation); }});
-    if (recording_) recording_->watch([this] { return relaxed_->totals(); });
+    if (recording_) recording_->watch([this] { return relaxed_->counts().totals(); });
     if (sync.mode == SyncMode::kSparse) {
       options.sparse = SparseRunner::Options{
           .most_elements = SparseRun::most_elements(options.engine.chunk_bytes / sizeof(float)),
@@ -354,7 +354,7 @@ ReplanHooks Communicator::replan_hooks(const SyncSettings& sync, const SessionOp
     return collectives > 0 ? collectives : operations_;
   };
   hooks.observer = recording_.get();
-  hooks.party = relaxed_.get();
+  if (relaxed_) hooks.participant = relaxed_->participant();
   hooks.relaxed_plans = [sync](const Fabric& fabric) { return relaxed_plans(fabric, sync); };
   // (After losses any node may be the lowest that is left.)
   if (sync.mode == SyncMode::kSparse && (rank_ == 0 || options.survivors.is_on)) {

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "plugin/collective/engine/operation.h"
-#include "plugin/collective/relaxed/relaxed_calls.h"
+#include "plugin/collective/relaxed/staged_call.h"
 
 namespace riffle::coll {
 

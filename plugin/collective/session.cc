@@ -330,7 +330,7 @@ void Session::fail(const std::string& why) {
   // What follows from a fault before its time is up is not the cause.
   hooks_.failed(cause_.empty() ? why : cause_);
   // Calls that wait for an agreement would wait for good.
-  if (hooks_.replan.party != nullptr) hooks_.replan.party->drop();
+  if (hooks_.replan.participant != nullptr) hooks_.replan.participant->drop();
   members_->fail();
 }
 

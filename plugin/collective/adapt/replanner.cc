@@ -62,7 +62,7 @@ Replanner::Replanner(Mesh* mesh, ControlChannel* channel, Engine* engine, TimerS
   for (const int child : {2 * mesh->rank() + 1, 2 * mesh->rank() + 2}) {
     if (child < mesh->size()) children_.push_back(child);
   }
-  if (hooks_.party != nullptr) make_agreement();
+  if (hooks_.participant != nullptr) make_agreement();
 }
 
 Replanner::~Replanner() { stop(); }
@@ -323,7 +323,7 @@ void Replanner::make_agreement() {
   sync_ = std::make_unique<SyncAgreement>(
       mesh_->rank(), mesh_->size(),
       SyncAgreementOptions{options_.mode, options_.warmup_steps, options_.least_horizon_ns},
-      hooks_.party, background_, std::move(hooks));
+      hooks_.participant, background_, std::move(hooks));
 }
 
 std::uint64_t Replanner::relaxed_chunk_bytes() const { return plans_->relaxed.chunk_bytes; }

@@ -63,12 +63,12 @@ struct ReplanHooks {
   ReplanObserver* observer = nullptr;  // node 0; may be null
   // Every node: its calls, where a relaxed mode is wanted; must outlive the replanning intervals.
   // Null: none is.
-  ModeParticipant* party = nullptr;
+  ModeParticipant* participant = nullptr;
   // Node 0, any thread: what the relaxed modes run over on a fabric. Null: they keep what they
   // have.
   std::function<RelaxedPlans(const Fabric&)> relaxed_plans;
   // Node 0 (where nodes may be lost: every node), where the sparse mode is wanted: how it should
-  // run for the calls that `party` knows, on this fabric and beside these exact plans. An error:
+  // run for the calls that `participant` knows, on this fabric and beside these exact plans. An error:
   // better not, and why.
   std::function<Result<SparseOrder>(const Fabric&, const PlanSet&)> sparse_order;
   // Node 0: all that are too slow, in ascending order; in every replanning interval while it lasts.

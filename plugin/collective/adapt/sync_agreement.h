@@ -55,11 +55,11 @@ class SyncAgreement {
   static constexpr std::uint64_t kLongestPause = 64;  // replanning intervals
   static constexpr std::uint64_t kToldAfter = 16;     // replanning intervals without a beginning
 
-  SyncAgreement(int rank, int size, SyncAgreementOptions options, ModeParticipant* party,
+  SyncAgreement(int rank, int size, SyncAgreementOptions options, ModeParticipant* participant,
                 Background* background, Hooks hooks);
 
   // Reports of one replanning interval: the own one first, then those of children are added.
-  void begin_gathering() { gathered_ = party_->report(); }
+  void begin_gathering() { gathered_ = participant_->report(); }
   void put(ByteWriter* writer) const;
   static SyncReport get(ByteReader* reader);
   void add(const SyncReport& report) { gathered_.add(report); }
@@ -88,7 +88,7 @@ class SyncAgreement {
 
   const int size_;
   const SyncAgreementOptions options_;
-  ModeParticipant* const party_;
+  ModeParticipant* const participant_;
   Background* const background_;
   const Hooks hooks_;
   PlanSwitch switch_;

@@ -19,7 +19,7 @@ struct WorkAccount {
   std::uint64_t begun = 0;  // ... and has begun all below
   // Of those it has begun, which it could not begin again, for their input is overwritten.
   std::vector<std::uint64_t> unrepeatable;
-  ModeSpan mode;  // what it knows to be decided (sync_party.h)
+  ModeSpan mode;  // what it knows to be decided (mode_participant.h)
 };
 
 // The coordinator's orders.

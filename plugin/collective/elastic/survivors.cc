@@ -407,7 +407,7 @@ Regroup::Bytes Survivors::account() {
   WorkAccount account;
   account.done = done_;
   account.begun = begun_;
-  if (hooks_.replan.party != nullptr) account.mode = hooks_.replan.party->span();
+  if (hooks_.replan.participant != nullptr) account.mode = hooks_.replan.participant->span();
   for (std::uint64_t number = released_; number < posted_; ++number) {
     const Entry& e = entry(number);
     if (e.has_begun && !is_repeatable(*e.user)) account.unrepeatable.push_back(number);
@@ -442,9 +442,9 @@ void Survivors::install_next(const Regroup::Verdict& verdict,
   if (digest(*plans) != order->digest)
     return installed(remote_error("the plan's checksum differs"));
   if (const Status s = make_term(verdict.next, *plans, &next_); !s) return installed(s);
-  if (hooks_.replan.party != nullptr) {
+  if (hooks_.replan.participant != nullptr) {
     const Status s =
-        hooks_.replan.party->catch_up(order->mode, next_->mesh.rank(), next_->mesh.size());
+        hooks_.replan.participant->catch_up(order->mode, next_->mesh.rank(), next_->mesh.size());
     if (!s) return installed(s);
   }
   order_ = std::move(*order);
@@ -496,7 +496,7 @@ void Survivors::go(const Regroup::Verdict& verdict) {
 void Survivors::ended(const std::string& why) {
   if (has_node_departed_ && is_idle()) {
     end_reason_ = why;  // a call that waits for an agreement would wait for good
-    if (hooks_.replan.party != nullptr) hooks_.replan.party->drop();
+    if (hooks_.replan.participant != nullptr) hooks_.replan.participant->drop();
     return;
   }
   freeze();  // it may take a moment until all operations have failed
