@@ -4,11 +4,11 @@
 #include <cstring>
 
 #include "plugin/collective/base/byte_io.h"
+#include "plugin/collective/elastic/loss_report.h"
 #include "plugin/collective/elastic/recovery_plan.h"
 #include "plugin/collective/elastic/repeat.h"
 #include "plugin/config/log.h"
 #include "topology/base/check.h"
-#include "topology/base/printed.h"
 #include "topology/base/time.h"
 
 namespace riffle {
@@ -34,6 +34,7 @@ Survivors::Survivors(Mesh* mesh, TimerService* timers, Background* background, O
       slow_(mesh, timers, options_.work.replan.least_kbps, hooks_.name_of,
             [this](const std::vector<std::pair<int, std::string>>& away) { regroup_.expel(away); }),
       traffic_(mesh->size()),
+      succession_(traffic_),
       entries_(static_cast<std::size_t>(options_.work.engine.max_operations)),
       last_of_(static_cast<std::size_t>(mesh->size()), kNoEnd) {}
 
@@ -267,8 +268,9 @@ bool Survivors::is_of_term(int peer, const FrameHeader& header) const {
 Result<std::byte*> Survivors::place(int peer, const FrameHeader& header) {
   if (mark_of(header) == 0) return remote_error("a frame of no term, where nodes may be lost");
   if (!discard_) return remote_error("no plan is installed here");
-  if (next_ && !has_failed_ && mark_of(header) == mark_of(next_->mesh.members().term)) {
-    (void)regroup_.has_begun(next_->mesh.members().term);
+  const Term* const next = succession_.term();
+  if (next != nullptr && !has_failed_ && mark_of(header) == mark_of(next->mesh.members().term)) {
+    (void)regroup_.has_begun(next->mesh.members().term);
   }
   const bool is_wanted = !has_failed_ && !is_frozen_ && is_of_term(peer, header);
   if (!is_wanted || header.type == FrameType::kDone) return discard_->data();
@@ -282,12 +284,12 @@ Result<std::byte*> Survivors::place(int peer, const FrameHeader& header) {
 void Survivors::arrived(int peer, const FrameHeader& header, std::byte* payload) {
   ++traffic_.arrived[peer];
   if (has_failed_) return;
-  if (!is_of_term(peer, header)) return check_drained();
+  if (!is_of_term(peer, header)) return succession_.check();
   if (header.type == FrameType::kDone) {
     hear_done(peer, header);
-    return check_drained();
+    return succession_.check();
   }
-  if (is_frozen_) return check_drained();
+  if (is_frozen_) return succession_.check();
   const int place = term_->mesh.members().place_of(peer);
   term_->handler_of(header.type).arrived(place, header, payload);
   if (header.type != FrameType::kControl) advance();
@@ -295,7 +297,7 @@ void Survivors::arrived(int peer, const FrameHeader& header, std::byte* payload)
 
 void Survivors::sent(int peer, std::uint64_t cookie) {
   --traffic_.under_way[peer];
-  if (is_frozen_ || has_failed_) return check_drained();
+  if (is_frozen_ || has_failed_) return succession_.check();
   cookie &= ~kTermCookie;
   if ((cookie & kControlCookie) != 0) return term_->control.sent(peer, cookie);
   term_->work.sent(peer, cookie);
@@ -432,8 +434,7 @@ void Survivors::plan(const Membership& next, const std::vector<Regroup::Bytes>& 
 void Survivors::install_next(const Regroup::Verdict& verdict,
                              const std::vector<std::uint64_t>& frames,
                              const std::function<void(Status)>& installed) {
-  if (next_) former_.push_back(std::move(next_));  // frames may be on their way into it
-  installed_ = nullptr;
+  succession_.supersede();
   Result<RecoveryOrder> order = decode_order(verdict.content);
   if (!order) return installed(order.status());
   if (!order->problem.empty()) return installed(remote_error(order->problem));
@@ -441,45 +442,31 @@ void Survivors::install_next(const Regroup::Verdict& verdict,
   if (!plans) return installed(plans.status());
   if (digest(*plans) != order->digest)
     return installed(remote_error("the plan's checksum differs"));
-  if (const Status s = make_term(verdict.next, *plans, &next_); !s) return installed(s);
+  std::unique_ptr<Term> next;
+  if (const Status s = make_term(verdict.next, *plans, &next); !s) return installed(s);
   if (hooks_.replan.participant != nullptr) {
     const Status s =
-        hooks_.replan.participant->catch_up(order->mode, next_->mesh.rank(), next_->mesh.size());
+        hooks_.replan.participant->catch_up(order->mode, next->mesh.rank(), next->mesh.size());
     if (!s) return installed(s);
   }
-  order_ = std::move(*order);
   // What is not over for all is not over here either: should others be lost before the term begins
   // here, some of them may have begun it, and made averages anew or given them up.
-  done_ = std::min(done_, std::max(order_->final_below, released_));
-  frames_ = frames;
-  installed_ = installed;
-  check_drained();
-}
-
-// Has every frame of earlier terms between us and the nodes of the next one arrived, and has what
-// is ours left our memory?
-void Survivors::check_drained() {
-  if (!installed_ || !next_) return;
-  const std::vector<int>& nodes = next_->mesh.members().nodes;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const int node = nodes[i];
-    if (node == mesh_->rank()) continue;
-    if (traffic_.arrived[node] < frames_[i] || traffic_.under_way[node] > 0) return;
-  }
-  former_.clear();
-  std::exchange(installed_, nullptr)(Status::ok());
+  done_ = std::min(done_, std::max(order->final_below, released_));
+  succession_.accept(std::move(next), std::move(*order), frames,
+                     [installed] { installed(Status::ok()); });
 }
 
 void Survivors::go(const Regroup::Verdict& verdict) {
   const Membership before = term_->mesh.members();
-  term_ = std::move(next_);  // nothing of the former one is under way, nor running
+  term_ = succession_.take();  // nothing of the former one is under way, nor running
   is_frozen_ = false;
-  const std::uint64_t final_below = order_->final_below;
-  done_ = std::max(final_below, released_);
-  begun_below_ = order_->begun_below;
+  done_ = std::max(succession_.order().final_below, released_);
+  begun_below_ = succession_.order().begun_below;
   term_->completion.begin(done_);
-  const LossRecord loss = loss_between(before, verdict.next);
-  hooks_.went_on(loss, describe(loss));
+  const double recovery_ms = static_cast<double>(mesh_->now_ns() - frozen_ns_) / 1e6;
+  const LossRecord loss = loss_between(before, verdict.next, regroup_, recovery_ms);
+  hooks_.went_on(
+      loss, describe(loss, mesh_->size(), options_.survivors.rescales, regroup_, hooks_.name_of));
   const bool plans_again = term_->is_root() && options_.work.replan.collectives > 0;
   term_->work.start(std::exchange(term_->plans, {}),
                     plans_again ? basis_of(verdict.next) : PlanBasis());
@@ -501,38 +488,6 @@ void Survivors::ended(const std::string& why) {
   }
   freeze();  // it may take a moment until all operations have failed
   hooks_.ended(why);
-}
-
-LossRecord Survivors::loss_between(const Membership& before, const Membership& now) const {
-  LossRecord loss;
-  for (const int node : before.nodes) {
-    if (now.has(node)) continue;
-    const std::string& why = regroup_.why_lost(node);
-    loss.lost.push_back({node, why.empty() ? "others do not reach it" : why});
-  }
-  loss.left = static_cast<int>(now.nodes.size());
-  loss.recovery_ms = static_cast<double>(mesh_->now_ns() - frozen_ns_) / 1e6;
-  return loss;
-}
-
-std::string Survivors::describe(const LossRecord& loss) const {
-  std::string lost;
-  for (const LossRecord::Node& node : loss.lost) {
-    const std::string name = hooks_.name_of(node.rank);
-    lost += lost.empty() ? "" : "; ";
-    lost += regroup_.has_left(node.rank) ? name + " has closed its communicator"
-                                         : "lost " + name + ": " + node.why;
-  }
-  std::string line = (lost.empty() ? "no node was lost" : lost) +
-                     printed("; %d of %d nodes go on, %.0f ms after it was noticed here", loss.left,
-                             mesh_->size(), loss.recovery_ms);
-  if (options_.survivors.rescales) {
-    line += "; sums are multiplied by " + std::to_string(mesh_->size()) + "/" +
-            std::to_string(loss.left) + ", min and max are those of the survivors";
-  } else {
-    line += "; results are those of the survivors, not scaled (RIFFLE_RESCALE=0)";
-  }
-  return line;
 }
 
 }  // namespace riffle

@@ -41,9 +41,9 @@
 
 #include "plugin/collective/base/background.h"
 #include "plugin/collective/elastic/members.h"
-#include "plugin/collective/elastic/recovery_messages.h"
 #include "plugin/collective/elastic/regroup.h"
 #include "plugin/collective/elastic/slow_expulsion.h"
+#include "plugin/collective/elastic/succession.h"
 #include "plugin/collective/elastic/term.h"
 
 namespace riffle {
@@ -139,11 +139,8 @@ class Survivors final : public Members {
             const std::function<void(Result<Regroup::Bytes>)>& planned);
   void install_next(const Regroup::Verdict& verdict, const std::vector<std::uint64_t>& frames,
                     const std::function<void(Status)>& installed);
-  void check_drained();
   void go(const Regroup::Verdict& verdict);
   void ended(const std::string& why);
-  LossRecord loss_between(const Membership& before, const Membership& now) const;
-  std::string describe(const LossRecord& loss) const;
 
   Mesh* const mesh_;
   TimerService* const timers_;
@@ -153,10 +150,9 @@ class Survivors final : public Members {
   Regroup regroup_;
   SlowExpulsion slow_;
   TermTraffic traffic_;
-  std::unique_ptr<SlotMemory> discard_;        // where payloads of former terms go
-  std::unique_ptr<Term> term_;                 // the one that runs or ran last
-  std::unique_ptr<Term> next_;                 // that was accepted, or waits for old frames
-  std::vector<std::unique_ptr<Term>> former_;  // whose frames may still be under way
+  std::unique_ptr<SlotMemory> discard_;  // where payloads of former terms go
+  std::unique_ptr<Term> term_;           // the one that runs or ran last
+  Succession succession_;
   bool is_started_ = false, is_frozen_ = false, has_failed_ = false, knows_lengths_ = false;
   bool is_retired_ = false, is_useless_ = false;  // useless: the others go on without this one
 
@@ -166,9 +162,6 @@ class Survivors final : public Members {
   std::uint64_t begun_below_ = 0;  // averages below were under way at the last loss
 
   std::optional<PlanBasis> basis_;  // of connect, all nodes
-  std::optional<RecoveryOrder> order_;
-  std::vector<std::uint64_t> frames_;  // to wait for, per member of next_
-  std::function<void(Status)> installed_;
   std::uint64_t frozen_ns_ = 0;
   bool has_node_departed_ = false;
   // By node: how many operations it has, if it has said goodbye.
