@@ -334,8 +334,8 @@ SessionHooks Communicator::session_hooks(const SyncSettings& sync, const Session
     if (recording_) recording_->planned(verdict, rank_ == 0 ? &decision_->basis().fabric : nullptr);
     if (rank_ == 0) log_info("plan for " + std::to_string(size_) + " nodes: " + verdict.reason);
   };
-  hooks.connected = [this](Status outcome, const std::string& aside) {
-    connect_is_over(std::move(outcome), aside);
+  hooks.connected = [this](Status outcome, const std::string& fallback_reason) {
+    connect_is_over(std::move(outcome), fallback_reason);
   };
   hooks.failed = [this](const std::string& why) { failed(why); };
   hooks.went_on = [this](const LossRecord& loss, const std::string& what) {
@@ -370,16 +370,18 @@ ReplanHooks Communicator::replan_hooks(const SyncSettings& sync, const SessionOp
   return hooks;
 }
 
-void Communicator::connect_is_over(Status outcome, const std::string& aside) {
-  if (recording_ && aside.empty()) recording_->connected(outcome, mesh_.get());
-  if (recording_ && !aside.empty()) recording_->failed("all-reduces stay with NCCL: " + aside);
-  if (!aside.empty() && rank_ == 0) {
-    log_info("all-reduces of " + std::to_string(size_) + " nodes stay with NCCL: " + aside);
+void Communicator::connect_is_over(Status outcome, const std::string& fallback_reason) {
+  if (recording_ && fallback_reason.empty()) recording_->connected(outcome, mesh_.get());
+  if (recording_ && !fallback_reason.empty())
+    recording_->failed("all-reduces stay with NCCL: " + fallback_reason);
+  if (!fallback_reason.empty() && rank_ == 0) {
+    log_info("all-reduces of " + std::to_string(size_) +
+             " nodes stay with NCCL: " + fallback_reason);
   }
   const std::lock_guard lock(outcome_->mutex);
   outcome_->is_known = true;
   outcome_->status = std::move(outcome);
-  outcome_->falls_back = !aside.empty();
+  outcome_->falls_back = !fallback_reason.empty();
   outcome_->changed.notify_all();
 }
 

@@ -64,8 +64,8 @@ void Session::start(Mesh* mesh, NodeReport report) {
   };
   steps.decide = hooks_.decide;
   steps.install = [this](const PlanSet& plans, const Verdict& v) { return install(plans, v); };
-  steps.finished = [this](Status outcome, const std::string& aside) {
-    connect_is_over(std::move(outcome), aside);
+  steps.finished = [this](Status outcome, const std::string& fallback_reason) {
+    connect_is_over(std::move(outcome), fallback_reason);
   };
   bootstrap_ = std::make_unique<Bootstrap>(mesh_, std::move(report), std::move(steps));
   bootstrap_->set_channel(control_.get());
@@ -172,13 +172,13 @@ Status Session::install(const PlanSet& plans, const Verdict& verdict) {
   return members_->install(plans, verdict.knows_lengths);
 }
 
-void Session::connect_is_over(Status outcome, const std::string& aside) {
+void Session::connect_is_over(Status outcome, const std::string& fallback_reason) {
   cancel_connect_timers();
-  is_connected_ = outcome.is_ok() && aside.empty();
+  is_connected_ = outcome.is_ok() && fallback_reason.empty();
   if (bootstrap_->failed_after_agreeing()) tell_all(outcome.message());
   prober_->stop();
   if (is_connected_) members_->start(std::exchange(plans_, {}));
-  hooks_.connected(std::move(outcome), aside);
+  hooks_.connected(std::move(outcome), fallback_reason);
   const auto troubles = std::exchange(after_connect_, {});
   if (!is_connected_) return;
   // What came meanwhile.

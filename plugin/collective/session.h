@@ -60,7 +60,7 @@ struct SessionHooks {
   std::function<PlanBasis()> basis;
   ReplanHooks replan;
   // Every node, once: connect's outcome, the same everywhere. As BootstrapSteps::finished.
-  std::function<void(Status, const std::string& aside)> connected;
+  std::function<void(Status, const std::string& fallback_reason)> connected;
   // At most once, before the operations fail: what went wrong, human-readable.
   std::function<void(const std::string& why)> failed;
   // Nodes were lost and the others go on; which, why and how many, human-readable.
@@ -112,7 +112,7 @@ class Session final : private MeshSink {
   void connect_lost(int peer, const std::string& sentence);
   void prepare(const std::vector<NodeReport>& reports, std::function<void()> go_on);
   Status install(const PlanSet& plans, const Verdict& verdict);
-  void connect_is_over(Status outcome, const std::string& aside);
+  void connect_is_over(Status outcome, const std::string& fallback_reason);
   void fail(const std::string& why);
   void fail_soon(const std::string& why);
   void tell_all(const std::string& why);

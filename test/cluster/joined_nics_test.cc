@@ -82,7 +82,7 @@ void all_reduce(int node, Shared* shared) {
   coll::Communicator* const c =
       checked(coll::connect(handles, node, listener, options_from(config()).collective));
   coll::close(listener);
-  check(c != nullptr, "it stepped aside");
+  check(c != nullptr, "it fell back to NCCL");
   std::vector<float> data(kCount, static_cast<float>(node + 1));
   const Counters before = sent_bytes();
   coll::Request* const request = checked(

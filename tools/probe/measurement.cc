@@ -112,7 +112,7 @@ class TcpMeasurement final : public Measurement {
     hooks.decide = [this](const std::vector<NodeReport>&) {
       Verdict verdict;
       verdict.problem = problem_;
-      verdict.aside = "riffle probe has found what it wanted to know";
+      verdict.fallback_reason = "riffle probe has found what it wanted to know";
       return verdict;
     };
     hooks.connected = [this](Status outcome, const std::string&) { end(std::move(outcome)); };

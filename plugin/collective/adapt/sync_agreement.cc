@@ -106,7 +106,7 @@ void SyncAgreement::interval_ended(std::uint64_t round_ns, bool may_begin) {
     if (r.relaxed_nodes < nodes) return order(SyncMode::kExact, "the calls changed", round_ns);
     if (r.mismatches > 0) {
       return order(SyncMode::kExact,
-                   "groups were not of one mind in " + std::to_string(r.mismatches) + " calls",
+                   "digests of a group did not match in " + std::to_string(r.mismatches) + " calls",
                    round_ns);
     }
     if (r.doubts > 0) {

@@ -4,7 +4,7 @@
 // as the same repeating sequence, and for how long? If so, node 0 orders the mode, naming the
 // digest of the sequence; a node that does not know it as its own, or has no memory, refuses, and
 // nothing changes. The first call is agreed upon as the first chunk of a plan is (plan_switch.h).
-// If later any node is in doubt about its calls, or the nodes are not of one mind, node 0 orders
+// If later any node is in doubt about its calls, or digests do not match, node 0 orders
 // exact sums, and waits the longer before it tries again the more often that happened.
 //
 // Where nodes were lost (survivors.h), a mode runs that another agreement began: a relaxed one goes

@@ -19,8 +19,8 @@ struct SyncReport {
   std::uint64_t layout = 0;
   std::uint64_t steady_steps = 0;   // the least
   std::uint64_t relaxed_nodes = 0;  // on which a relaxed mode runs, or is going to
-  // Since it began: calls that a node kept out of as it was not sure of them, and calls whose group
-  // was not of one mind.
+  // Since it began: calls that a node kept out of as it was not sure of them, and calls in
+  // whose group digests did not match.
   std::uint64_t doubts = 0, mismatches = 0;
   std::string why;  // one node's reason for a doubt, or for not knowing the sequence
 

@@ -108,11 +108,11 @@ void Bootstrap::take_verdict(const std::vector<std::uint8_t>& message) {
     problem = verdict.status().message();
   } else if (!verdict->problem.empty()) {
     return finish(verdict->problem);  // the verdict reaches everybody: no further round
-  } else if (!verdict->aside.empty()) {
+  } else if (!verdict->fallback_reason.empty()) {
     // They all know from the verdict, too.
     phase_ = Phase::kOver;
-    is_aside_ = true;
-    return steps_.finished(Status::ok(), verdict->aside);
+    has_fallen_back_ = true;
+    return steps_.finished(Status::ok(), verdict->fallback_reason);
   } else {
     const Result<PlanSet> plans = decode_plan_set(verdict->plans.data(), verdict->plans.size());
     if (!plans) {
@@ -208,7 +208,7 @@ void Bootstrap::asked(int peer, const std::vector<std::uint8_t>& message) {
     channel_->send(peer, FrameType::kControl, kind, encode(Agreement{text}));
   };
   if (is_over()) {
-    is_aside_ ? answer(kHere, "") : answer(kOutcome, problem_);
+    has_fallen_back_ ? answer(kHere, "") : answer(kOutcome, problem_);
   } else if (problem.empty() || has_agreed()) {
     answer(kHere, problem);
     if (!problem.empty()) fail(problem);

@@ -41,9 +41,9 @@ struct BootstrapSteps {
   std::function<Verdict(const std::vector<NodeReport>&)> decide;
   // Every node: takes the plan; an error becomes everybody's.
   std::function<Status(const PlanSet&, const Verdict&)> install;
-  // Every node, once: the outcome. `aside` is not empty if all agreed to leave the work to NCCL;
+  // Every node, once: the outcome. `fallback_reason` is not empty if all nodes fall back to NCCL;
   // the status is then ok, but nothing is installed.
-  std::function<void(Status, const std::string& aside)> finished;
+  std::function<void(Status, const std::string& fallback_reason)> finished;
 };
 
 class Bootstrap {
@@ -66,8 +66,8 @@ class Bootstrap {
   // Does the tree tell us directly what became of it? Of all others we hear by our neighbours.
   bool is_neighbour(int peer) const;
   // A peer closed its communicator: may connect still end well? It may if the peer has heard how it
-  // ends and we have not: the decision, or a verdict to step aside, which is still on its way down
-  // to us. A neighbour tells us what it knows before it leaves.
+  // ends and we have not: the decision, or a verdict to fall back to NCCL, which is still on its
+  // way down to us. A neighbour tells us what it knows before it leaves.
   bool may_have_left(int peer) const { return has_agreed() || !is_neighbour(peer); }
   // It failed here after this node had agreed, so that others may have succeeded: tell them.
   bool failed_after_agreeing() const { return failed_after_agreeing_; }
@@ -116,11 +116,11 @@ class Bootstrap {
   std::vector<bool> link_is_open_;
   int closed_links_ = 0;  // entries of link_is_open_ that are false
   std::vector<bool> child_reported_, child_agreed_;
-  std::string problem_;     // first one known here
-  std::vector<bool> gone_;  // by peer
-  std::vector<bool> here_;  // gave a sign of life, or in doubt: said that it knows no outcome
-  std::string doubt_;       // not empty: we ask everybody
-  bool is_aside_ = false;   // the outcome
+  std::string problem_;           // first one known here
+  std::vector<bool> gone_;        // by peer
+  std::vector<bool> here_;        // gave a sign of life, or in doubt: said that it knows no outcome
+  std::string doubt_;             // not empty: we ask everybody
+  bool has_fallen_back_ = false;  // the outcome
   bool failed_after_agreeing_ = false;
 };
 

@@ -130,9 +130,9 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
   verdict.problem = find_problem(reports);
   if (!verdict.problem.empty()) return verdict;
   if (options.collnet == Wish::kOff) {
-    verdict.aside = "RIFFLE_COLLNET=off";
+    verdict.fallback_reason = "RIFFLE_COLLNET=off";
     if (options.survives_losses)
-      verdict.aside += " (RIFFLE_ON_LOSS=continue can do nothing for them)";
+      verdict.fallback_reason += " (RIFFLE_ON_LOSS=continue can do nothing for them)";
     return verdict;
   }
   const Result<Fabric> fabric = fabric_of(options.fabric, reports, probed, racks);
@@ -160,10 +160,10 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
   // because exact ones take too long, the ring's among them.
   const SyncSettings& sync = options.sync;
   const bool is_sparse = sync.mode == SyncMode::kSparse && !sync.sparse.is_auto;
-  const bool may_step_aside =
+  const bool may_fall_back =
       options.collnet == Wish::kAuto && !options.survives_losses && !is_sparse;
-  if (may_step_aside && !is_worth_it(*fabric, *choice, reports, knows_rates, &why)) {
-    verdict.aside = "RIFFLE_COLLNET=auto: " + why;
+  if (may_fall_back && !is_worth_it(*fabric, *choice, reports, knows_rates, &why)) {
+    verdict.fallback_reason = "RIFFLE_COLLNET=auto: " + why;
     return verdict;
   }
   verdict.reason = choice->reason;

@@ -41,8 +41,8 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
 
 // True if all-reduces by `choice` are at most 3 % slower than NCCL's ring over the same network on
 // these nodes, counting that we reduce on processors (the slowest node's) and NCCL on GPUs.
-// RIFFLE_COLLNET=auto steps aside where it is false. `why` gets the figures. Without `knows_rates`
-// the fabric's rates are guesses, and only the processors count.
+// RIFFLE_COLLNET=auto falls back to NCCL where it is false. `why` gets the figures. Without
+// `knows_rates` the fabric's rates are guesses, and only the processors count.
 bool is_worth_it(const Fabric& fabric, const PlanChoice& choice,
                  const std::vector<NodeReport>& reports, bool knows_rates, std::string* why);
 

@@ -29,7 +29,7 @@ struct NodeReport {
 // Node 0's decision for everybody.
 struct Verdict {
   std::string problem;              // not empty: nobody connects, and why
-  std::string aside;                // not empty: nothing is wrong, but NCCL's ring does it, and why
+  std::string fallback_reason;      // not empty: nothing is wrong, but NCCL carries all-reduces
   std::string reason;               // of the plan, for the log
   std::vector<std::string> hosts;   // of all nodes in rank order, for messages
   std::vector<std::uint8_t> plans;  // encoded PlanSet

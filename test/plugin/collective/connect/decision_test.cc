@@ -83,24 +83,24 @@ Verdict decide_with(const Knobs& knobs, const std::vector<NodeReport>& reports) 
 TEST(Decide, FallingBackToNcclIsNoProblem) {
   const Knobs off = {{"RIFFLE_COLLNET", "off"}};
   EXPECT_EQ(decide_with(off, reports(3)).problem, "");
-  EXPECT_EQ(decide_with(off, reports(3)).aside, "RIFFLE_COLLNET=off");
+  EXPECT_EQ(decide_with(off, reports(3)).fallback_reason, "RIFFLE_COLLNET=off");
   const Knobs automatic = {{"RIFFLE_COLLNET", "auto"}};
   std::vector<NodeReport> virtual_nics = reports(2);
   for (NodeReport& r : virtual_nics) r.knows_rate = false;
   EXPECT_EQ(decide_with(automatic, virtual_nics).problem, "");
-  EXPECT_NE(decide_with(automatic, virtual_nics).aside.find("RIFFLE_COLLNET=auto: "),
+  EXPECT_NE(decide_with(automatic, virtual_nics).fallback_reason.find("RIFFLE_COLLNET=auto: "),
             std::string::npos);
-  EXPECT_EQ(decide_with(automatic, reports(2)).aside, "");
+  EXPECT_EQ(decide_with(automatic, reports(2)).fallback_reason, "");
   EXPECT_FALSE(decide_with(automatic, reports(2)).plans.empty());
   const Verdict survives =
       decide_with({{"RIFFLE_COLLNET", "auto"}, {"RIFFLE_ON_LOSS", "continue"}}, virtual_nics);
-  EXPECT_EQ(survives.aside, "") << "on NCCL's ring no loss would be survived";
+  EXPECT_EQ(survives.fallback_reason, "") << "on NCCL's ring no loss would be survived";
   EXPECT_FALSE(survives.plans.empty());
   const Verdict refused =
       decide_with({{"RIFFLE_COLLNET", "off"}, {"RIFFLE_ON_LOSS", "continue"}}, virtual_nics);
-  EXPECT_NE(refused.aside.find("RIFFLE_ON_LOSS=continue"), std::string::npos);
+  EXPECT_NE(refused.fallback_reason.find("RIFFLE_ON_LOSS=continue"), std::string::npos);
   const Verdict on = decide_with({{"RIFFLE_COLLNET", "on"}}, virtual_nics);
-  EXPECT_EQ(on.aside, "");
+  EXPECT_EQ(on.fallback_reason, "");
   EXPECT_FALSE(on.plans.empty());
 }
 
@@ -110,7 +110,7 @@ TEST(Decide, SparseSumsThatAreAskedForAreNotLeftToNccl) {
   for (const auto& [wish, falls_back] : {std::pair{"0.01", false}, std::pair{"auto:0.01", true}}) {
     const Verdict verdict = decide_with({{"RIFFLE_SPARSE", wish}}, virtual_nics);
     EXPECT_EQ(verdict.problem, "");
-    EXPECT_EQ(!verdict.aside.empty(), falls_back) << wish;
+    EXPECT_EQ(!verdict.fallback_reason.empty(), falls_back) << wish;
   }
 }
 
