@@ -19,7 +19,7 @@ class Listener {
 
 namespace {
 
-// Everything but the scratch bytes at the end, which belong to whoever received the blob.
+// Everything but the scratch bytes at the end, which belong to the receiver of the blob.
 bool is_same(const Handle& a, const Handle& b) {
   return std::memcmp(a.bytes.data(), b.bytes.data(), kHandleBytes - sizeof(void*)) == 0;
 }

@@ -393,7 +393,7 @@ void Communicator::failed(const std::string& why) {
     error_ = why;
   }
   log_fault("rank " + std::to_string(rank_) + " of " + std::to_string(size_) + ": " + why,
-            why.starts_with("left behind"));
+            why.starts_with("excluded"));
 }
 
 // True: from now on it belongs to the reactor.

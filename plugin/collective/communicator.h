@@ -92,7 +92,7 @@ class Communicator final : private Reactor::WakeHandler {
 
   // Reactor thread only.
   std::shared_ptr<Recording> recording_;  // null: nothing is recorded
-  // Null: all-reduces are exact, for good. Made by start(); then as its header says.
+  // Null: all-reduces are always exact. Made by start(); then as its header says.
   std::unique_ptr<RelaxedCalls> relaxed_;
   std::unique_ptr<BackgroundThread> background_;
   std::unique_ptr<NetworkDecision> decision_;  // node 0 asks it

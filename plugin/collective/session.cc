@@ -10,7 +10,7 @@
 namespace riffle {
 namespace {
 
-// For what the tree has to say of a loss, to those who see only what follows from it.
+// For what the tree has to say of a loss, to nodes that see only what follows from it.
 constexpr std::uint64_t kGraceNs = kSecond / 2;
 // Neighbours have so long for a sign of life, at the end of connect; less if it is a short one.
 constexpr std::uint64_t kRollCallNs = 5 * kSecond;
@@ -329,7 +329,7 @@ void Session::fail(const std::string& why) {
   if (has_failed()) return;
   // What follows from a fault before its time is up is not the cause.
   hooks_.failed(cause_.empty() ? why : cause_);
-  // Calls that wait for an agreement would wait for good.
+  // Calls that wait for an agreement would wait for ever.
   if (hooks_.replan.participant != nullptr) hooks_.replan.participant->drop();
   members_->fail();
 }

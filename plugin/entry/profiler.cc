@@ -1,5 +1,5 @@
-// PROFILER: tells identities (identity/identity.h) what NCCL announces. Where nobody needs them no
-// event is asked for (mask 0), which costs nothing.
+// PROFILER: tells identities (identity/identity.h) what NCCL announces. Where they are not needed
+// no event is asked for (mask 0), which costs nothing.
 //
 // Events of CollNet's ProxyOps exist from NCCL 2.27 on, which takes table v4 or later; older tables
 // ask for nothing. Handles are numbers (identity_book.h) and ProxyOps get none: NCCL 2.30 stops

@@ -74,7 +74,7 @@ void Replanner::start(const PlanSet& plans, const PlanBasis& basis) {
   rates_.emplace(basis.fabric, basis.is_nominal);
   hysteresis_.emplace(basis.fabric);
   options_.plan.small_message_ns = basis.small_message_ns;
-  // Rates that nobody measured mean nothing in Mbit/s.
+  // Rates that were not measured mean nothing in Mbit/s.
   slow_.emplace(basis.is_nominal ? 0 : options_.least_kbps, mesh_->size());
   plans_ = std::make_shared<const PlanSet>(plans);
   counted_ = hooks_.count();

@@ -38,7 +38,7 @@ void ControlChannel::send(int peer, FrameType type, std::uint32_t kind,
 }
 
 Result<std::byte*> ControlChannel::place(int peer, const FrameHeader& header) {
-  const auto refuse = [](const std::string& why) {  // whoever hears of it knows whose it was
+  const auto refuse = [](const std::string& why) {  // the caller knows the peer
     return remote_error("control message: " + why);
   };
   Peer& from = peers_[peer];

@@ -1,4 +1,4 @@
-// Who takes a frame, and who waits for one to leave.
+// What takes a frame, and what waits for one to leave.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class FrameHandler {
   virtual void sent(int peer, std::uint64_t cookie) = 0;
 };
 
-// Cookies: the highest bits say whose frame it is. The engine's have none of them.
+// Cookies: the highest bits say which part a frame belongs to. The engine's have none of them.
 inline constexpr std::uint64_t kControlCookie = 1ull << 62;  // control_channel.h
 inline constexpr std::uint64_t kProbeCookie = 1ull << 61;    // prober.h
 inline constexpr std::uint64_t kTermCookie = 1ull << 60;     // member_mesh.h; beside another's

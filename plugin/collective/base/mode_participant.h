@@ -45,7 +45,7 @@ struct SparseOrder {
   std::vector<std::uint64_t> node_at;  // by position of the schedule
   std::vector<std::uint8_t>
       is_sparse;       // by position in the sequence of calls; the others are exact
-  std::string reason;  // node 0's, for people; does not travel
+  std::string reason;  // node 0's, human-readable; does not travel
   bool operator==(const SparseOrder&) const = default;
 };
 

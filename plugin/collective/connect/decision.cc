@@ -156,7 +156,7 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
   const bool knows_rates =
       !options.fabric.empty() || probed != nullptr ||
       std::all_of(reports.begin(), reports.end(), [](auto& r) { return r.knows_rate; });
-  // NCCL's ring may be faster, but no loss is survived there. And who asks for sparse sums does so
+  // NCCL's ring may be faster, but no loss is survived there. And sparse sums are asked for
   // because exact ones take too long, the ring's among them.
   const SyncSettings& sync = options.sync;
   const bool is_sparse = sync.mode == SyncMode::kSparse && !sync.sparse.is_auto;

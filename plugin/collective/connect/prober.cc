@@ -23,7 +23,7 @@ bool is_below(int node, int root) {
   return node == root;
 }
 
-// Nobody below `root` has to know of other flows: with all of them in every message, orders would
+// No node below `root` has to know of other flows: with all of them in every message, orders would
 // grow with the square of the nodes.
 ProbeOrder part_of(const ProbeOrder& order, int root) {
   ProbeOrder part = order;
@@ -92,7 +92,7 @@ void Prober::try_turn() {
   carry_out(take_turn);
 }
 
-// Pauses of no common measure, so that two who met will not meet for ever.
+// Pauses of no common measure, so that two communicators that met will not meet for ever.
 void Prober::give_way() {
   has_retry_ = is_waiting_ = true;
   const std::uint64_t pause_ns = kLeastPauseNs + random_u64() % kLeastPauseNs;
@@ -220,7 +220,7 @@ void Prober::take_message(int peer, const FrameHeader& header, const std::byte* 
   const Message message(begin, begin + header.length);
   if (header.flags == ProbeFlows::kOrder && !is_root() && peer == parent()) {
     const Result<ProbeOrder> order = decode_probe_order(message, mesh_->size());
-    // Nobody answers an order that makes no sense: node 0 runs out of time and goes on.
+    // An order that makes no sense is not answered: node 0 runs out of time and goes on.
     if (order && order->number > order_.number) carry_out(*order);
   } else if (header.flags == ProbeFlows::kReport && header.key == order_.number &&
              std::count(children_.begin(), children_.end(), peer) > 0 && children_missing_ > 0) {

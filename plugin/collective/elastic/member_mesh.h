@@ -1,6 +1,6 @@
 // MemberMesh: the nodes of one term (membership.h) seen as a mesh of their own, numbered 0, 1, ...
 // in the order of their ranks, so that the engine and all else written against a mesh works for the
-// survivors of a loss as it does for everybody.
+// survivors of a loss as it does for all nodes.
 //
 // Cookies of its frames have kTermCookie, but for kNoCookie. Frames carry the term, in a field that
 // their type leaves free, so that late ones of an earlier term are known as such. Frames are

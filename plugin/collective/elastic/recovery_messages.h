@@ -24,9 +24,9 @@ struct WorkAccount {
 
 // The coordinator's orders.
 struct RecoveryOrder {
-  std::string problem;              // not empty: nobody goes on, and why
+  std::string problem;              // not empty: no node goes on, and why
   std::uint64_t final_below = 0;    // operations below are over, all others begin again
-  std::uint64_t begun_below = 0;    // but averages below, which nobody averages any more
+  std::uint64_t begun_below = 0;    // but averages below, which are not averaged any more
   ModeSpan mode;                    // what any of them knows to be decided
   std::vector<std::uint8_t> plans;  // encoded PlanSet over the survivors, numbered anew
   std::uint64_t digest = 0;

@@ -124,7 +124,7 @@ void Survivors::fail() {
 bool Survivors::retire() {
   if (has_failed_ || !is_started_ || regroup_.is_over() || is_idle()) return false;
   is_retired_ = true;
-  // While others agree who goes on, what is under way is about to be given up.
+  // While others agree which nodes go on, what is under way is about to be given up.
   if (!regroup_.is_running()) return false;
   say_goodbye();
   regroup_.stop();
@@ -132,7 +132,7 @@ bool Survivors::retire() {
 }
 
 bool Survivors::end() {
-  // Also while others agree who goes on: this node needs no other one any more.
+  // Also while others agree which nodes go on: this node needs no other one any more.
   const bool has_finished = is_retired_ || (!regroup_.is_over() && is_idle());
   const bool is_clean = !has_failed_ && is_started_ && has_finished;
   if (is_clean) {
@@ -363,7 +363,7 @@ void Survivors::give_up_nodes_that_ended_before() {
 void Survivors::received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
   if (has_failed_) return;
   if (kind == kFinished) return hear_goodbye(peer, message);
-  is_useless_ = true;  // were this node retired: others agree who goes on
+  is_useless_ = true;  // were this node retired: others agree which nodes go on
   if (const Status s = regroup_.received(peer, kind, message); !s) hooks_.violation(peer, s);
 }
 
@@ -482,7 +482,7 @@ void Survivors::go(const Regroup::Verdict& verdict) {
 
 void Survivors::ended(const std::string& why) {
   if (has_node_departed_ && is_idle()) {
-    end_reason_ = why;  // a call that waits for an agreement would wait for good
+    end_reason_ = why;  // a call that waits for an agreement would wait for ever
     if (hooks_.replan.participant != nullptr) hooks_.replan.participant->drop();
     return;
   }

@@ -20,8 +20,8 @@
 // operation. If all of its operations are over it closes at once, for no other node needs it. In
 // shadow_sync a job may have ended while rounds of its own are under way, whose results it will
 // never ask for; others have yet to begin them. Then its close is deferred: it goes on with those
-// until all have them. It takes no part in any agreement on who goes on (regroup.h): if there is
-// one, those rounds are given up anyway, and it closes. So the others never fall below a quorum
+// until all have them. It takes no part in any agreement on which nodes go on (regroup.h): if there
+// is one, those rounds are given up anyway, and it closes. So the others never fall below a quorum
 // because slower nodes are fewer than those that have finished, and an operation behind its last
 // one does not wait for it.
 //

@@ -50,7 +50,7 @@ void StagedAverages::collect(RelaxedRun& run, RelaxedRun::Position& position) {
     const rules::ShadowState s = position.shadow_state(segment.first);
     const std::uint64_t number = segment.first / position.segment_elements;
     const bool took_part = position.round_takes_part, was_due = position.is_due[number];
-    const bool is_broken_off = segment.operation.nodes == 0;  // by a loss, for everybody
+    const bool is_broken_off = segment.operation.nodes == 0;  // by a loss, for all nodes
     if (!is_broken_off && verdict.kind == rules::Verdict::Kind::kAverage) {
       position.is_due[number] =
           rule.end(s, took_part, was_due, {segment.data, verdict.members}, segment.count);

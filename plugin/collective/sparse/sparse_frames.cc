@@ -16,7 +16,7 @@ int step_of(const FrameHeader& h) { return h.credit_class & ((1 << kRoundShift) 
 int round_of(const FrameHeader& h) { return h.credit_class >> kRoundShift; }
 std::uint64_t bytes_of(const FrameHeader& h) { return h.total & 0xffffffffu; }
 
-// (Whoever hears of it knows whose message it was.)
+// (The caller knows which node sent it.)
 Status refused(const FrameHeader& h, const std::string& why) {
   return remote_error("sparse message (segment " + std::to_string(h.seq) + ", round " +
                       std::to_string(round_of(h)) + ", step " + std::to_string(step_of(h)) + ", " +
@@ -100,7 +100,7 @@ void SparseRunner::arrived(int /*peer*/, const FrameHeader& header, std::byte* /
 void SparseRunner::sent(std::uint64_t cookie) {
   if (failed_) return;
   Slot& slot = slots_[(cookie & ~kSparseCookie) % kSlots];
-  RIFFLE_CHECK(slot.parts_under_way > 0, "a frame was sent that nobody queued");
+  RIFFLE_CHECK(slot.parts_under_way > 0, "a frame was sent that was not queued");
   if (--slot.parts_under_way == 0 && slot.phase == Phase::kDone) close(slot);
 }
 
