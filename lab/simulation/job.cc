@@ -21,7 +21,8 @@ std::string name_of(const Fabric& fabric, int rank) {
 
 // A reader of the record needs it.
 bool has_content(const FrameHeader& header) {
-  if (header.type == FrameType::kProbe) return header.flags != ProbeFlows::kData;
+  if (header.type == FrameType::kProbe)
+    return frame_of<ProbeFrame>(header).step != ProbeFrame::kData;
   return header.type != FrameType::kData;
 }
 
@@ -47,7 +48,7 @@ class Job::Recorder final : public ReplanObserver {
   std::vector<ReplanEvent> events;
 };
 
-class Job::Node final : private MeshSink {
+class Job::Node final : private FrameSink {
  public:
   Node(Job* job, int rank)
       : job_(job),
@@ -109,8 +110,8 @@ class Job::Node final : private MeshSink {
   }
 
   void opened(int peer) override { session_.sink()->opened(peer); }
-  Result<std::byte*> place(int peer, const FrameHeader& header) override {
-    return session_.sink()->place(peer, header);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override {
+    return session_.sink()->get_receive_buffer(peer, header);
   }
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override {
     if (header.type == FrameType::kProbe) job_->saw_probe_frame(peer, rank_, header);
@@ -147,7 +148,7 @@ Job::~Job() = default;
 const std::vector<ReplanEvent>& Job::events() const { return recorder_->events; }
 
 void Job::saw_probe_frame(int from, int to, const FrameHeader& header) {
-  if (header.flags == ProbeFlows::kData) {
+  if (frame_of<ProbeFrame>(header).step == ProbeFrame::kData) {
     traffic_.flow_bytes += header.length;
     const std::size_t pair = static_cast<std::size_t>(from) * nodes_.size() + to;
     if (!met_[pair]) ++traffic_.pairs;

@@ -124,7 +124,8 @@ void Member::went_on(const std::string& what) {
 }
 
 void Member::arrived(int peer, const FrameHeader& header, std::byte* payload) {
-  if (header.type == FrameType::kControl && header.key == PlanSwitch::kPlanKinds && switching_) {
+  if (header.type == FrameType::kControl &&
+      frame_of<ControlFrame>(header).kind == PlanSwitch::kPlanKinds && switching_) {
     switching_();
   }
   sink().arrived(peer, header, payload);

@@ -5,15 +5,16 @@
 #include <utility>
 
 #include "plugin/collective/communicator.h"
+#include "plugin/transport/factory.h"
 #include "topology/base/check.h"
 
 namespace riffle::coll {
 
 class Listener {
  public:
-  int device;
+  std::shared_ptr<const Transport> transport;
   std::uint64_t comm_id;
-  std::unique_ptr<TcpListener> tcp;
+  std::unique_ptr<TransportListener> open;  // until connect
   Handle handle;
 };
 
@@ -56,14 +57,17 @@ Status check_window(const Communicator& c, std::size_t per_rank, std::size_t off
 
 }  // namespace
 
-Result<Listener*> listen(int device, std::uint64_t comm_id, Handle* handle) {
-  Result<std::unique_ptr<TcpListener>> tcp = TcpListener::open(device, comm_id);
-  if (!tcp) return tcp.status();
+Result<Listener*> listen(const TransportOptions& options, int device, std::uint64_t comm_id,
+                         Handle* handle) {
+  auto transport = make_transport(options);
+  if (!transport) return transport.status();
+  auto open = (*transport)->listen(device, comm_id);
+  if (!open) return open.status();
   auto listener = std::make_unique<Listener>();
-  listener->device = device;
+  listener->transport = std::move(*transport);
   listener->comm_id = comm_id;
-  listener->tcp = std::move(*tcp);
-  listener->handle = listener->tcp->handle();
+  listener->open = std::move(*open);
+  listener->handle = listener->open->handle();
   *handle = listener->handle;
   return listener.release();
 }
@@ -72,7 +76,7 @@ void close(Listener* listener) { delete listener; }
 
 Result<Communicator*> connect(std::span<const Handle* const> handles, int /*rank*/,
                               Listener* listener, const CollectiveOptions& options) {
-  if (listener == nullptr || !listener->tcp) {
+  if (listener == nullptr || !listener->open) {
     return invalid_argument("connect: the listen object was used already");
   }
   std::vector<HandleContent> contents;
@@ -88,8 +92,8 @@ Result<Communicator*> connect(std::span<const Handle* const> handles, int /*rank
   }
   if (rank < 0) return invalid_argument("connect: our own handle is not among the nodes' handles");
   Result<std::unique_ptr<Communicator>> c =
-      Communicator::connect(std::move(contents), rank, listener->device, listener->comm_id,
-                            std::move(listener->tcp), options);
+      Communicator::connect(listener->transport, std::move(contents), rank, listener->comm_id,
+                            std::move(listener->open), options);
   if (!c) return c.status();
   return c->release();
 }

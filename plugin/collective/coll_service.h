@@ -12,7 +12,8 @@
 #include <span>
 
 #include "plugin/kernels/types.h"
-#include "plugin/transport/device/handle.h"
+#include "plugin/transport/base/handle.h"
+#include "plugin/transport/base/options.h"
 #include "topology/base/status.h"
 
 namespace riffle {
@@ -25,7 +26,8 @@ class Listener;
 class Communicator;
 class Request;
 
-Result<Listener*> listen(int device, std::uint64_t comm_id, Handle* handle);
+Result<Listener*> listen(const TransportOptions& options, int device, std::uint64_t comm_id,
+                         Handle* handle);
 void close(Listener* listener);
 
 // Collective: every node calls it with the same handles; returns on every node the same outcome

@@ -14,7 +14,6 @@
 #include "plugin/config/fault_log.h"
 #include "plugin/config/log.h"
 #include "plugin/identity/identity.h"
-#include "plugin/transport/tcp/stream_set.h"
 #include "topology/base/check.h"
 #include "topology/base/time.h"
 
@@ -55,31 +54,33 @@ SyncSettings sync_among(SyncSettings sync, int size, bool says) {
 
 // ------------------------------------------------------------------------------- service thread
 
-Communicator::Communicator(int rank, int size, CollectiveOptions options)
-    : rank_(rank),
+Communicator::Communicator(std::shared_ptr<const Transport> transport, int rank, int size,
+                           CollectiveOptions options)
+    : transport_(std::move(transport)),
+      rank_(rank),
       size_(size),
       options_(std::move(options)),
-      reactor_(Reactor::acquire()),
+      reactor_(Reactor::acquire(transport_->options())),
       outcome_(std::make_shared<Outcome>()) {
   for (Request& r : requests_) r.owner = this;
 }
 
-Result<std::unique_ptr<Communicator>> Communicator::connect(std::vector<HandleContent> handles,
-                                                            int rank, int device,
-                                                            std::uint64_t comm_id,
-                                                            std::unique_ptr<TcpListener> listener,
-                                                            CollectiveOptions options) {
+Result<std::unique_ptr<Communicator>> Communicator::connect(
+    std::shared_ptr<const Transport> transport, std::vector<HandleContent> handles, int rank,
+    std::uint64_t comm_id, std::unique_ptr<TransportListener> listener, CollectiveOptions options) {
   const std::uint64_t timeout_ns = options.session.connect_timeout_ns;
-  NodeReport report = own_report(options.connect, rank, device, agreement::job_key(comm_id));
+  const int size = static_cast<int>(handles.size());
+  NodeReport report =
+      own_report(options.connect, rank, listener->device(), agreement::job_key(comm_id));
   std::unique_ptr<Communicator> c(
-      new Communicator(rank, static_cast<int>(handles.size()), std::move(options)));
+      new Communicator(std::move(transport), rank, size, std::move(options)));
   if (c->options_.keep_bytes > 0) {
     auto kept = KeptInputs::make(c->options_.keep_bytes);
     if (!kept) return kept.status();
     c->kept_ = std::move(*kept);
   }
   c->reactor_->run_and_wait(
-      [&] { c->start(std::move(handles), std::move(report), std::move(listener), device); });
+      [&] { c->start(std::move(handles), std::move(report), std::move(listener)); });
   // The reactor always reports an outcome; the margin is for a machine that was suspended.
   std::unique_lock lock(c->outcome_->mutex);
   const bool known =
@@ -259,7 +260,7 @@ Result<bool> Communicator::test(Request* request, int* bytes) {
 // --------------------------------------------------------------------------------- reactor thread
 
 void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
-                         std::unique_ptr<TcpListener> listener, int device) {
+                         std::unique_ptr<TransportListener> listener) {
   const std::uint64_t number = handles.front().communicator;
   const SyncSettings sync = sync_among(options_.connect.sync, size_, rank_ == 0);
   recording_ = Recording::begin(reactor_.get(), number, rank_, size_, options_.connect.sync.shadow);
@@ -281,17 +282,15 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
     }
   }
   background_ = std::make_unique<BackgroundThread>(reactor_);
-  decision_ = std::make_unique<NetworkDecision>(options_.connect, device);
+  decision_ = std::make_unique<NetworkDecision>(options_.connect, listener->device());
   options.background = background_.get();
   session_ = std::make_unique<Session>(rank_, size_, options, reactor_.get(),
                                        session_hooks(sync, options, report, number));
 
-  TcpMeshOptions mesh_options;
-  mesh_options.streams = streams_to_each_of(size_ - 1);
-  mesh_options.peer_timeout_ns = options.peer_timeout_ns;
-  mesh_options.connect_timeout_ns = options.connect_timeout_ns;
-  mesh_ = make_tcp_mesh(*reactor_, std::move(listener), std::move(handles), rank_, mesh_options,
-                        session_->sink());
+  mesh_ = transport_->make_mesh(*reactor_, std::move(listener), std::move(handles), rank_,
+                                {.peer_timeout_ns = options.peer_timeout_ns,
+                                 .connect_timeout_ns = options.connect_timeout_ns},
+                                session_->sink());
   session_->start(mesh_.get(), std::move(report));
 }
 

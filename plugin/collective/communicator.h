@@ -1,4 +1,4 @@
-// Communicator: what stands behind one NCCL coll object. It puts a session (the protocol) and a TCP
+// Communicator: what stands behind one NCCL coll object. It puts a session (the protocol) and a
 // mesh together on a reactor thread, and hands operations across from NCCL's threads.
 //
 // Threads: post() and test() from NCCL's progress thread; connect(), fence() and the destructor
@@ -24,17 +24,18 @@
 #include "plugin/collective/session.h"
 #include "plugin/identity/call_identity.h"
 #include "plugin/identity/known_lengths.h"
+#include "plugin/transport/base/transport.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/tcp/tcp_mesh.h"
 
 namespace riffle::coll {
 
 class Communicator final : private Reactor::WakeHandler {
  public:
   // Null: all nodes agreed to leave all-reduces to NCCL.
-  static Result<std::unique_ptr<Communicator>> connect(std::vector<HandleContent> handles, int rank,
-                                                       int device, std::uint64_t comm_id,
-                                                       std::unique_ptr<TcpListener> listener,
+  static Result<std::unique_ptr<Communicator>> connect(std::shared_ptr<const Transport> transport,
+                                                       std::vector<HandleContent> handles, int rank,
+                                                       std::uint64_t comm_id,
+                                                       std::unique_ptr<TransportListener> listener,
                                                        CollectiveOptions options);
   // The job has no further use for it and waits for nothing. It ends at once, or its close is
   // deferred: it stays on the reactor for as long as other nodes need it (session.h),
@@ -58,7 +59,8 @@ class Communicator final : private Reactor::WakeHandler {
   void fence(const void* base, std::size_t size);
 
  private:
-  Communicator(int rank, int size, CollectiveOptions options);
+  Communicator(std::shared_ptr<const Transport> transport, int rank, int size,
+               CollectiveOptions options);
 
   // Requests, and the segments of the calls of a mode that begins and of one that ends.
   static constexpr std::size_t kMaxOperations = kMaxRequests + 2 * RelaxedRun::kMaxSegments;
@@ -74,7 +76,7 @@ class Communicator final : private Reactor::WakeHandler {
   void on_wake() override;
   void post(Operation* operation);
   void start(std::vector<HandleContent> handles, NodeReport report,
-             std::unique_ptr<TcpListener> listener, int device);
+             std::unique_ptr<TransportListener> listener);
   SessionOptions session_options(const SyncSettings& sync);
   SessionHooks session_hooks(const SyncSettings& sync, const SessionOptions& options,
                              const NodeReport& report, std::uint64_t number);
@@ -86,6 +88,7 @@ class Communicator final : private Reactor::WakeHandler {
   void end_deferred();
   void stop();
 
+  const std::shared_ptr<const Transport> transport_;
   const int rank_, size_;
   const CollectiveOptions options_;
   std::shared_ptr<Reactor> reactor_;
@@ -101,7 +104,7 @@ class Communicator final : private Reactor::WakeHandler {
   bool has_failed_ = false;
   bool knows_lengths_ = false;  // of the verdict; connect() reads it when the outcome is known
   std::unique_ptr<Session> session_;
-  std::unique_ptr<TcpMesh> mesh_;
+  std::unique_ptr<TransportMesh> mesh_;
 
   std::shared_ptr<known_lengths::Nodes> told_;  // the tuner, if all nodes know lengths
   // Connect's outcome, from the reactor to the waiting service thread.

@@ -29,7 +29,7 @@ void Recording::planned(const Verdict& verdict, const Fabric* fabric) {
   record_->planned(plan);
 }
 
-void Recording::connected(const Status& outcome, TcpMesh* mesh) {
+void Recording::connected(const Status& outcome, TransportMesh* mesh) {
   if (!outcome) return failed(outcome.message());
   mesh_ = mesh;
   schedule();
@@ -72,8 +72,8 @@ void Recording::sample() {
   std::vector<LinkSample> links;
   for (int peer = 0; peer < mesh_->size(); ++peer) {
     if (peer == mesh_->rank()) continue;
-    const TcpMesh::LinkCounters counters = mesh_->counters(peer);
-    const TcpAccount account = mesh_->account(peer);
+    const LinkCounters counters = mesh_->counters(peer);
+    const WireAccount account = mesh_->wire_account(peer).value_or(WireAccount{});
     links.push_back({.peer = peer,
                      .bytes_out = counters.bytes_sent,
                      .bytes_in = counters.bytes_received,

@@ -15,8 +15,8 @@
 #include "plugin/collective/base/shadow_settings.h"
 #include "plugin/collective/connect/messages.h"
 #include "plugin/telemetry/comm_record.h"
+#include "plugin/transport/base/transport.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/tcp/tcp_mesh.h"
 
 namespace riffle {
 
@@ -39,7 +39,7 @@ class Recording final : public ReplanObserver {
   void planned(const Verdict& verdict, const Fabric* fabric);
   // Connect is over; if it went well the links are sampled from now on. The mesh must live until
   // end().
-  void connected(const Status& outcome, TcpMesh* mesh);
+  void connected(const Status& outcome, TransportMesh* mesh);
   void failed(const std::string& why);
   void survived(const LossRecord& loss) { record_->survived(loss); }
   // Node 0: changes of the plan.
@@ -57,7 +57,7 @@ class Recording final : public ReplanObserver {
   const std::unique_ptr<CommRecord> record_;
   const std::string shadow_rule_;  // in words
   std::function<RelaxedTotals()> relaxed_;
-  TcpMesh* mesh_ = nullptr;
+  TransportMesh* mesh_ = nullptr;
   std::uint64_t timer_ = 0;
   bool has_timer_ = false;
 };

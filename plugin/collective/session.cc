@@ -251,8 +251,9 @@ void Session::opened(int peer) {
   bootstrap_->opened(peer);
 }
 
-Result<std::byte*> Session::place(int peer, const FrameHeader& header) {
-  if (FrameHandler* const handler = handler_of(header)) return handler->place(peer, header);
+Result<std::byte*> Session::get_receive_buffer(int peer, const FrameHeader& header) {
+  if (FrameHandler* const handler = handler_of(header))
+    return handler->get_receive_buffer(peer, header);
   return remote_error("a frame of type " + std::to_string(static_cast<int>(header.type)) +
                       " has no business here");
 }

@@ -67,7 +67,7 @@ struct SessionHooks {
   std::function<void(const LossRecord& loss, const std::string& what)> went_on;
 };
 
-class Session final : private MeshSink {
+class Session final : private FrameSink {
  public:
   Session(int rank, int size, SessionOptions options, TimerService* timers, SessionHooks hooks);
   ~Session() override;
@@ -75,7 +75,7 @@ class Session final : private MeshSink {
   Session& operator=(const Session&) = delete;
 
   // Where the mesh delivers; it must be there from before the mesh until after it.
-  MeshSink* sink() { return this; }
+  FrameSink* sink() { return this; }
   // Connects. `mesh` must outlive its use here, which ends with end(). Once.
   void start(Mesh* mesh, NodeReport report);
   // Queues an operation (engine.h, or sparse_runner.h where it says so). After a failure it fails
@@ -97,7 +97,7 @@ class Session final : private MeshSink {
 
  private:
   void opened(int peer) override;
-  Result<std::byte*> place(int peer, const FrameHeader& header) override;
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override;
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
   void sent(int peer, std::uint64_t cookie) override;
   void departed(int peer) override;

@@ -12,7 +12,7 @@
 #include "plugin/config/log.h"
 #include "plugin/entry/arguments.h"
 #include "plugin/entry/border.h"
-#include "plugin/entry/context.h"
+#include "plugin/entry/options.h"
 #include "plugin/entry/properties.h"
 #include "plugin/entry/regions.h"
 #include "plugin/identity/identity.h"
@@ -86,7 +86,7 @@ abi::NcclResult finalize(void* context) {
 abi::NcclResult devices(int* count) {
   *count = 0;
   return guard("COLLNET devices", [&] {
-    *count = static_cast<int>(riffle::devices().size());
+    *count = static_cast<int>(riffle::devices(options().transport.devices).size());
     return Status::ok();
   });
 }
@@ -110,7 +110,7 @@ abi::NcclResult listen_as(std::uint64_t comm_id, int device, void* handle, void*
   *listener = nullptr;
   return guard("COLLNET listen", [&]() -> Status {
     if (Status status = check_device(device); !status) return status;
-    auto made = coll::listen(device, comm_id, static_cast<Handle*>(handle));
+    auto made = coll::listen(options().transport, device, comm_id, static_cast<Handle*>(handle));
     if (!made) return made.status();
     *listener = *made;
     return Status::ok();

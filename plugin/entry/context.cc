@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "plugin/config/log.h"
-#include "plugin/kernels/reduce.h"
+#include "plugin/entry/options.h"
 #include "plugin/transport/device/device.h"
 
 namespace riffle::entry {
@@ -16,23 +16,13 @@ struct Context {
 
 }  // namespace
 
-const Options& options() {
-  // Never destroyed: NCCL's threads may outlive static objects.
-  static const Options& the_options = *[] {
-    auto made = std::make_unique<const Options>(options_from(config()));
-    limit_isa(made->isa);
-    return made.release();
-  }();
-  return the_options;
-}
-
 std::shared_ptr<agreement::Publication> publish_knobs(std::uint64_t comm_id) {
   return agreement::publish(agreement::job_key(comm_id), options().collective.connect.knobs);
 }
 
 Status start_process(abi::LogFn log) {
   set_logger(log);
-  devices();  // found now, so that warnings about them come at start
+  devices(options().transport.devices);  // found now, so that warnings about them come at start
   // These versions have no finalize: the publication ends with the process.
   static const std::shared_ptr<agreement::Publication> publication = publish_knobs(0);
   return Status::ok();
@@ -40,7 +30,7 @@ Status start_process(abi::LogFn log) {
 
 Status start_communicator(std::uint64_t comm_id, abi::LogFn log, void** context) {
   set_logger(log);
-  devices();
+  devices(options().transport.devices);
   auto made = std::make_unique<Context>();
   made->comm_id = comm_id;
   made->publication = publish_knobs(comm_id);

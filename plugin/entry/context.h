@@ -7,16 +7,11 @@
 
 #include "plugin/abi/common.h"
 #include "plugin/collective/base/agreement.h"
-#include "plugin/entry/options.h"
 #include "topology/base/status.h"
 
 namespace riffle::entry {
 
-// Of this process, from config(). What holds for the whole process is put in force by the first
-// call. Any thread.
-const Options& options();
-
-// Publishes them for the neighbours of this process on its node.
+// Publishes the knobs of this process for its neighbours on its node.
 std::shared_ptr<agreement::Publication> publish_knobs(std::uint64_t comm_id);
 
 // NET up to v10, once per process: takes the logger, finds the devices and publishes the knobs of

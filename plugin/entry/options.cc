@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "plugin/entry/sync_settings.h"
+#include "plugin/entry/transport_options.h"
+#include "plugin/kernels/reduce.h"
 #include "topology/base/time.h"
 
 namespace riffle {
@@ -81,6 +83,8 @@ TunerSettings tuner_settings(const Config& c, const SyncSettings& sync) {
 Options options_from(const Config& c) {
   Options options;
   options.isa = c.isa;
+  options.transport = transport_options(c);
+  options.net.piece_bytes = static_cast<std::size_t>(c.piece_bytes);
   options.identity = identity_options(c);
   CollectiveOptions& collective = options.collective;
   collective.connect = connect_options(c, options.identity);
@@ -88,6 +92,15 @@ Options options_from(const Config& c) {
   if (survives_losses(c)) collective.keep_bytes = static_cast<std::size_t>(c.keep_bytes);
   options.tuner = tuner_settings(c, collective.connect.sync);
   return options;
+}
+
+const Options& options() {
+  static const Options& all = *[] {  // outlives every thread
+    const auto* const made = new Options(options_from(config()));
+    limit_isa(made->isa);
+    return made;
+  }();
+  return all;
 }
 
 }  // namespace riffle

@@ -13,7 +13,7 @@
 #include "plugin/abi/constants.h"
 #include "plugin/config/log.h"
 #include "plugin/entry/border.h"
-#include "plugin/entry/context.h"
+#include "plugin/entry/options.h"
 #include "plugin/identity/identity.h"
 
 namespace riffle::entry::profiler {

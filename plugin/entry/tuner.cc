@@ -14,6 +14,7 @@
 #include "plugin/config/log.h"
 #include "plugin/entry/border.h"
 #include "plugin/entry/context.h"
+#include "plugin/entry/options.h"
 #include "plugin/identity/known_lengths.h"
 #include "plugin/tuner/tuner.h"
 

@@ -1,7 +1,7 @@
 // Recorder: the file behind RIFFLE_RECORD. Lines are queued here and written by a thread of its
-// own, at the latest kFlushMs later, so that whoever records never waits for a file system.
+// own, at the latest kFlushMs later, so that a thread that records never waits for a file system.
 //
-// One per process, alive while somebody holds it. The file grows to RIFFLE_RECORD_BYTES, then
+// One per process, alive while it is held. The file grows to RIFFLE_RECORD_BYTES, then
 // becomes FILE.1 (replacing the last FILE.1) and a new one begins with the standing lines. What the
 // file system does not take in time is dropped and counted; a file that cannot be written is
 // reported once and recording ends. Any thread. A forked child records nothing.

@@ -15,7 +15,7 @@
 #include "plugin/collective/request.h"
 #include "plugin/kernels/types.h"
 #include "plugin/net/net_service.h"
-#include "plugin/transport/device/handle.h"
+#include "plugin/transport/base/handle.h"
 #include "test/abi/golden.h"
 
 namespace riffle::abi {

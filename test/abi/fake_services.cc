@@ -77,7 +77,7 @@ std::string call(const char* name, Numbers... numbers) {
 
 }  // namespace
 
-const std::vector<Device>& devices() {
+const std::vector<Device>& devices(const DeviceChoice&) {
   (void)enter("devices");
   static const std::vector<Device> all = {
       {.name = "riffle0",
@@ -91,11 +91,13 @@ const std::vector<Device>& devices() {
 
 namespace net {
 
-Result<Listener*> listen(int device, std::uint64_t comm_id, Handle* handle) {
+Result<Listener*> listen(const TransportOptions&, int device, std::uint64_t comm_id,
+                         Handle* handle) {
   handle->bytes.fill(0x5a);
   return made<Listener>(call("net::listen", device, comm_id), kFakeNetListener);
 }
-Result<SendConnection*> connect(int device, Handle* handle) {
+Result<SendConnection*> connect(const TransportOptions&, const NetOptions&, int device,
+                                Handle* handle) {
   return made<SendConnection>(call("net::connect", device, handle->bytes[127]), kFakeSend);
 }
 Result<RecvConnection*> accept(Listener*) { return made<RecvConnection>("net::accept", kFakeRecv); }
@@ -135,7 +137,8 @@ void fence(RecvConnection*, const void* base, std::size_t size) {
 
 namespace coll {
 
-Result<Listener*> listen(int device, std::uint64_t comm_id, Handle* handle) {
+Result<Listener*> listen(const TransportOptions&, int device, std::uint64_t comm_id,
+                         Handle* handle) {
   handle->bytes.fill(0x5a);
   return made<Listener>(call("coll::listen", device, comm_id), kFakeCollListener);
 }

@@ -75,7 +75,8 @@ Counters since(const Counters& before) {
 }
 
 void all_reduce(int node, Shared* shared) {
-  coll::Listener* const listener = checked(coll::listen(0, 0, &shared->coll[node]));
+  coll::Listener* const listener =
+      checked(coll::listen(options_from(config()).transport, 0, 0, &shared->coll[node]));
   ++shared->listening;
   wait_until([&] { return shared->listening == 2; }, "the other node does not listen");
   const Handle* const handles[] = {&shared->coll[0], &shared->coll[1]};
@@ -104,7 +105,8 @@ void transfer(int node, Shared* shared) {
   const int tag = 0;
   net::Request* request = nullptr;
   if (node == 1) {
-    net::Listener* const listener = checked(net::listen(0, 0, &shared->net));
+    net::Listener* const listener =
+        checked(net::listen(options_from(config()).transport, 0, 0, &shared->net));
     ++shared->listening;
     net::RecvConnection* c = nullptr;
     wait_until([&] { return (c = checked(net::accept(listener))) != nullptr; }, "no sender");
@@ -118,7 +120,12 @@ void transfer(int node, Shared* shared) {
     wait_until([&] { return shared->listening == 3; }, "no listener");
     Handle handle = shared->net;
     net::SendConnection* c = nullptr;
-    wait_until([&] { return (c = checked(net::connect(0, &handle))) != nullptr; }, "no receiver");
+    wait_until(
+        [&] {
+          return (c = checked(net::connect(options_from(config()).transport,
+                                           options_from(config()).net, 0, &handle))) != nullptr;
+        },
+        "no receiver");
     const Counters before = sent_bytes();
     request = checked(net::isend(c, at, size, tag));
     wait_until([&] { return checked(net::test(request, nullptr)); }, "send did not end");

@@ -50,21 +50,22 @@ void snapshot(const testing::PostedCall& call, bool is_after, ModePart* part) {
 
 // ------------------------------------------------------------------------------------------ nodes
 
-struct ModeJob::Node final : private MeshSink {
+struct ModeJob::Node final : private FrameSink {
   Node(ModeJob* all_nodes, int rank)
       : all(all_nodes),
         random(all->options_.seed * 100 + static_cast<std::uint64_t>(rank)),
         background(&all->network_, rank, [this] { return random() % 300'000; }),
         job(rank, all->setup(), &all->plans_) {}
 
-  MeshSink* sink() { return this; }
-  MeshSink& below() { return *job.session->sink(); }
+  FrameSink* sink() { return this; }
+  FrameSink& below() { return *job.session->sink(); }
   void opened(int peer) override { below().opened(peer); }
-  Result<std::byte*> place(int peer, const FrameHeader& h) override {
-    return below().place(peer, h);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& h) override {
+    return below().get_receive_buffer(peer, h);
   }
   void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
-    if (h.type == FrameType::kControl && h.key == PlanSwitch::kModeKinds) all->switching(*this);
+    if (h.type == FrameType::kControl && frame_of<ControlFrame>(h).kind == PlanSwitch::kModeKinds)
+      all->switching(*this);
     below().arrived(peer, h, payload);
   }
   void sent(int peer, std::uint64_t cookie) override { below().sent(peer, cookie); }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/transport/device/handle.h"
+#include "plugin/transport/base/handle.h"
 #include "tools/probe/findings.h"
 
 namespace riffle::tools {

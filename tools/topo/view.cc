@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "plugin/config/config.h"
+#include "plugin/entry/options.h"
 #include "plugin/transport/device/device_choice.h"
 #include "topology/host/machine_read.h"
 
@@ -91,7 +91,7 @@ void advise(View& view, const std::vector<NicAddress>& used) {
 }
 
 void complete(View& view, const std::vector<NicAddress>& addresses) {
-  const DeviceChoice choice = choice_of_the_user();
+  const DeviceChoice choice = options_from(config()).transport.devices;
   view.devices = choose_devices(addresses, view.machine.nics, choice, &view.advice);
   std::vector<NicAddress> used;
   CoreRequest request{

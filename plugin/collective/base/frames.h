@@ -7,12 +7,12 @@
 
 namespace riffle {
 
-// A part of a mesh's sink: takes frames of some types, and hears when its own have left.
+// A part of a mesh owner's FrameSink: takes frames of some types, and hears when its own have left.
 class FrameHandler {
  public:
   virtual ~FrameHandler() = default;
-  // As in MeshSink.
-  virtual Result<std::byte*> place(int peer, const FrameHeader& header) = 0;
+  // As in FrameSink.
+  virtual Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) = 0;
   virtual void arrived(int peer, const FrameHeader& header, std::byte* payload) = 0;
   virtual void sent(int peer, std::uint64_t cookie) = 0;
 };
@@ -26,6 +26,6 @@ inline constexpr std::uint64_t kSparseCookie = 1ull << 59;   // sparse_runner.h
 inline constexpr std::uint64_t kNoCookie = ~0ull;
 
 // A table by frame type has so many places.
-inline constexpr std::size_t kFrameTypes = static_cast<std::size_t>(FrameType::kLength) + 1;
+inline constexpr std::size_t kFrameTypes = static_cast<std::size_t>(kLastFrameType) + 1;
 
 }  // namespace riffle

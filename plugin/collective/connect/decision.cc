@@ -76,13 +76,13 @@ bool know_lengths(const std::vector<NodeReport>& reports) {
   return false;
 }
 
-NodeReport own_report(const ConnectOptions& options, int rank, int device, const std::string& job) {
+NodeReport own_report(const ConnectOptions& options, int rank, const Device& d,
+                      const std::string& job) {
   NodeReport r;
   r.rank = rank;
   r.host = host_name();
   if (!options.node_name.empty()) r.aliases.push_back(options.node_name);
   r.aliases.push_back(r.host);
-  const Device& d = devices()[device];
   for (const NicAddress& a : d.addresses) r.aliases.push_back(a.address);
   r.version = kVersion;
   r.knobs = options.knobs;

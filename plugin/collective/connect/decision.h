@@ -13,16 +13,18 @@
 #include "plugin/collective/base/sync_mode.h"
 #include "plugin/collective/connect/connect_options.h"
 #include "plugin/collective/connect/messages.h"
+#include "plugin/transport/device/device.h"
 #include "topology/fabric/fabric.h"
 #include "topology/fabric/racks_file.h"
 #include "topology/plan/planner.h"
 
 namespace riffle {
 
-// This node's report. `rank` is its place in the communicator, `device` its network device, `job`
+// This node's report. `rank` is its place in the communicator, `d` its network device, `job`
 // the key under which the processes of this node published their knobs
 // (collective/base/agreement.h).
-NodeReport own_report(const ConnectOptions& options, int rank, int device, const std::string& job);
+NodeReport own_report(const ConnectOptions& options, int rank, const Device& d,
+                      const std::string& job);
 
 // What keeps these nodes from working together (another version, other knobs, a node's own
 // problem); empty if nothing does.

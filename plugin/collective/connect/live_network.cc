@@ -117,11 +117,10 @@ void remember_network(const std::string& network) {
 }
 
 Result<Fabric> fabric_of_probe(const ProbeOutcome& outcome, const std::vector<NodeReport>& reports,
-                               int device, const Racks* racks) {
+                               const Device& device, const Racks* racks) {
   std::vector<std::string> names;
   for (const NodeReport& r : reports) names.push_back(r.host);
-  Result<Fabric> fabric = probe::to_fabric(outcome.findings, names,
-                                           mtu_of(devices()[static_cast<std::size_t>(device)]));
+  Result<Fabric> fabric = probe::to_fabric(outcome.findings, names, mtu_of(device));
   if (!fabric || !uses(racks, *fabric)) return fabric;
   for (std::size_t r = 0; r < racks->racks.size(); ++r) {
     fabric->racks[r].name = racks->racks[r].name;
@@ -130,7 +129,7 @@ Result<Fabric> fabric_of_probe(const ProbeOutcome& outcome, const std::vector<No
 }
 
 std::optional<Fabric> probed_network(const ConnectOptions& options, const ProbeOutcome& outcome,
-                                     const std::vector<NodeReport>& reports, int device,
+                                     const std::vector<NodeReport>& reports, const Device& device,
                                      const Racks* racks) {
   const Result<Fabric> fabric = fabric_of_probe(outcome, reports, device, racks);
   const std::string trouble = outcome.trouble.empty() ? "" : " (" + outcome.trouble + ")";

@@ -15,6 +15,7 @@
 #include "plugin/collective/connect/connect_options.h"
 #include "plugin/collective/connect/messages.h"
 #include "plugin/collective/connect/prober.h"
+#include "plugin/transport/device/device.h"
 #include "topology/fabric/fabric.h"
 #include "topology/fabric/racks_file.h"
 
@@ -37,11 +38,11 @@ void remember_network(const std::string& network);
 // nothing usable. `device` is this node's (for the MTU); `racks` are those that the probe was told,
 // or null.
 Result<Fabric> fabric_of_probe(const ProbeOutcome& outcome, const std::vector<NodeReport>& reports,
-                               int device, const Racks* racks);
+                               const Device& device, const Racks* racks);
 
 // The same for a job: one log line says it in words; none, with a log line, if nothing is usable.
 std::optional<Fabric> probed_network(const ConnectOptions& options, const ProbeOutcome& outcome,
-                                     const std::vector<NodeReport>& reports, int device,
+                                     const std::vector<NodeReport>& reports, const Device& device,
                                      const Racks* racks);
 
 // Node 0: the racks of a topology file (RIFFLE_TOPOLOGY, or the Slurm job's) where no fabric file

@@ -18,8 +18,9 @@ namespace riffle {
 
 class NetworkDecision {
  public:
-  // `device`: this node's. The options must outlive this.
-  NetworkDecision(const ConnectOptions& options, int device) : options_(options), device_(device) {}
+  // `device`: this node's. Both must outlive this.
+  NetworkDecision(const ConnectOptions& options, const Device& device)
+      : options_(options), device_(device) {}
 
   // The steps of connect, in this order (SessionHooks).
   bool wants_probe(const std::vector<NodeReport>& reports, std::vector<int>* racks);
@@ -33,7 +34,7 @@ class NetworkDecision {
   const Racks* racks() const { return racks_ ? &*racks_ : nullptr; }
 
   const ConnectOptions& options_;
-  const int device_;
+  const Device& device_;
   std::optional<Racks> racks_;     // from a topology file
   std::optional<Fabric> network_;  // as probed
   PlanBasis basis_;

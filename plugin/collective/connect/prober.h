@@ -68,10 +68,10 @@ class Prober final : public FrameHandler {
   // Connect goes on, or is over: nothing more is started or reported.
   void stop();
 
-  // A link opened: as in MeshSink.
+  // A link opened: as in FrameSink.
   void opened(int peer);
   // kProbe.
-  Result<std::byte*> place(int peer, const FrameHeader& header) override;
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override;
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
   void sent(int peer, std::uint64_t cookie) override;
 
@@ -79,8 +79,8 @@ class Prober final : public FrameHandler {
   using Message = std::vector<std::uint8_t>;
   bool is_root() const { return mesh_->rank() == 0; }
   int parent() const { return (mesh_->rank() - 1) / 2; }
-  void send(int peer, ProbeFlows::Step step, std::uint32_t number, const Message& message);
-  void take_message(int peer, const FrameHeader& header, const std::byte* payload);
+  void send(int peer, ProbeFrame::Step step, std::uint32_t number, const Message& message);
+  void take_message(int peer, const ProbeFrame& frame, const Message& message);
   void carry_out(const ProbeOrder& order);
   void report_if_complete();
   void try_turn();

@@ -6,12 +6,6 @@
 #include "plugin/collective/base/frames.h"
 
 namespace riffle {
-namespace {
-
-// FrameHeader::key of a kDone frame.
-constexpr std::uint32_t kUp = 0, kDown = 1;
-
-}  // namespace
 
 Completion::Completion(Mesh* mesh, AllHave all_have, bool trusts_root)
     : mesh_(mesh), all_have_(std::move(all_have)), trusts_root_(trusts_root) {
@@ -49,22 +43,19 @@ void Completion::tell() {
     all_have_(below);
   } else if (below > told_) {
     told_ = below;
-    send(parent(), kUp, below);
+    send(parent(), DoneFrame::kUp, below);
   }
 }
 
 void Completion::tell_all_have(std::uint64_t below) {
-  for (const int child : children_) send(child, kDown, below);
+  for (const int child : children_) send(child, DoneFrame::kDown, below);
 }
 
-bool Completion::says_all_have(const FrameHeader& header) { return header.key == kDown; }
-
-void Completion::send(int place, std::uint32_t way, std::uint64_t below) {
-  FrameHeader header;
-  header.type = FrameType::kDone;
-  header.seq = below;
-  header.key = way;
-  mesh_->send(place, header, {}, kNoCookie, kUrgent);
+void Completion::send(int place, DoneFrame::Way way, std::uint64_t below) {
+  DoneFrame frame;
+  frame.below = below;
+  frame.way = way;
+  mesh_->send(place, header_of(frame), {}, kNoCookie, kUrgent);
 }
 
 }  // namespace riffle

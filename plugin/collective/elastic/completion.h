@@ -10,6 +10,7 @@
 #include <functional>
 #include <vector>
 
+#include "plugin/collective/elastic/done_frame.h"
 #include "plugin/transport/base/mesh.h"
 
 namespace riffle {
@@ -33,14 +34,12 @@ class Completion {
   void finished(std::uint64_t below);
   // To the children: all have them.
   void tell_all_have(std::uint64_t below);
-  // A kDone frame of another node: is it the word that all have what is below its seq? Else it is
-  // one that a subtree has it.
-  static bool says_all_have(const FrameHeader& header);
+  // What a DoneFrame::kUp of a child says.
   void subtree_has(int child, std::uint64_t below);
 
  private:
   void tell();
-  void send(int place, std::uint32_t way, std::uint64_t below);
+  void send(int place, DoneFrame::Way way, std::uint64_t below);
 
   Mesh* const mesh_;
   const AllHave all_have_;

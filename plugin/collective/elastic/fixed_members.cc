@@ -43,14 +43,14 @@ void FixedMembers::submit(Operation* operation) {
   }
 }
 
-Result<std::byte*> FixedMembers::place(int peer, const FrameHeader& header) {
+Result<std::byte*> FixedMembers::get_receive_buffer(int peer, const FrameHeader& header) {
   if (header.type == FrameType::kDone) {
     return remote_error("a frame of nodes that survive losses, where none may be lost");
   }
   if (header.type == FrameType::kSparse && !is_started_) {
     return remote_error("a sparse message before connect is over");
   }
-  return work_.place(peer, header);
+  return work_.get_receive_buffer(peer, header);
 }
 
 void FixedMembers::arrived(int peer, const FrameHeader& header, std::byte* payload) {

@@ -27,7 +27,7 @@ class FixedMembers final : public Members {
   Status install(const PlanSet& plans, bool knows_lengths) override;
   void start(const PlanSet& plans) override;
   void submit(Operation* operation) override;
-  Result<std::byte*> place(int peer, const FrameHeader& header) override;
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override;
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
   void sent(int peer, std::uint64_t cookie) override { work_.sent(peer, cookie); }
   bool owns_message(const FrameHeader& /*header*/) const override { return false; }

@@ -2,8 +2,8 @@
 // in the order of their ranks, so that the engine and all else written against a mesh works for the
 // survivors of a loss as it does for all nodes.
 //
-// Cookies of its frames have kTermCookie, but for kNoCookie. Frames carry the term, in a field that
-// their type leaves free, so that late ones of an earlier term are known as such. Frames are
+// Cookies of its frames have kTermCookie, but for kNoCookie. Frames carry the term's mark, so that
+// late ones of an earlier term are known as such. Frames are
 // counted over all terms: a term may begin when those of the ones before have arrived.
 //
 // Threads: the mesh's owner.
@@ -29,7 +29,6 @@ struct TermTraffic {
 inline std::uint16_t mark_of(std::uint64_t term) {
   return static_cast<std::uint16_t>(1 + term % 0xffff);
 }
-std::uint16_t mark_of(const FrameHeader& header);
 
 class MemberMesh final : public Mesh {
  public:

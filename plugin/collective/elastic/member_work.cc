@@ -27,9 +27,9 @@ void MemberWork::submit(SparseSegment* segment, Operation* operation) {
   replanner_.operation_posted();
 }
 
-Result<std::byte*> MemberWork::place(int peer, const FrameHeader& header) {
-  if (header.type != FrameType::kSparse) return engine_.place(peer, header);
-  if (sparse_) return sparse_->place(peer, header);
+Result<std::byte*> MemberWork::get_receive_buffer(int peer, const FrameHeader& header) {
+  if (header.type != FrameType::kSparse) return engine_.get_receive_buffer(peer, header);
+  if (sparse_) return sparse_->get_receive_buffer(peer, header);
   return remote_error("a sparse message, where no sparse mode is wanted");
 }
 

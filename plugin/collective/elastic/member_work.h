@@ -44,7 +44,7 @@ class MemberWork final : public FrameHandler {
   void submit(SparseSegment* segment, Operation* operation);
 
   // kData, kCredit, kLength and kSparse.
-  Result<std::byte*> place(int peer, const FrameHeader& header) override;
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override;
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
   void sent(int peer, std::uint64_t cookie) override;
 

@@ -27,7 +27,7 @@ struct MemberHooks {
   std::function<std::string(int node)> name_of;
   // A loss was survived; `what`: a human-readable line.
   std::function<void(const LossRecord& loss, const std::string& what)> went_on;
-  // A peer's frames do not fit, and it counts as lost: as MeshSink::lost().
+  // A peer's frames do not fit, and it counts as lost: as FrameSink::lost().
   std::function<void(int peer, const Status&)> lost;
   // A peer broke the protocol, which is an error of all nodes, not a loss.
   std::function<void(int peer, const Status&)> violation;

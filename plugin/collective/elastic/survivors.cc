@@ -243,9 +243,10 @@ void Survivors::release(std::uint64_t below) {
 }
 
 void Survivors::hear_done(int peer, const FrameHeader& header) {
-  if (Completion::says_all_have(header)) return hear_all_have(peer, header.seq);
+  const auto frame = frame_of<DoneFrame>(header);
+  if (frame.way == DoneFrame::kDown) return hear_all_have(peer, frame.below);
   if (is_frozen_) return;
-  term_->completion.subtree_has(term_->mesh.members().place_of(peer), header.seq);
+  term_->completion.subtree_has(term_->mesh.members().place_of(peer), frame.below);
 }
 
 // Also when frozen: what all have is over, whatever comes.
@@ -261,22 +262,22 @@ void Survivors::hear_all_have(int peer, std::uint64_t below) {
 // ------------------------------------------------------------------------------------- mesh sink
 
 bool Survivors::is_of_term(int peer, const FrameHeader& header) const {
-  return term_ && mark_of(header) == mark_of(term_->mesh.members().term) &&
+  return term_ && header.term == mark_of(term_->mesh.members().term) &&
          term_->mesh.members().has(peer);
 }
 
-Result<std::byte*> Survivors::place(int peer, const FrameHeader& header) {
-  if (mark_of(header) == 0) return remote_error("a frame of no term, where nodes may be lost");
+Result<std::byte*> Survivors::get_receive_buffer(int peer, const FrameHeader& header) {
+  if (header.term == 0) return remote_error("a frame of no term, where nodes may be lost");
   if (!discard_) return remote_error("no plan is installed here");
   const Term* const next = succession_.term();
-  if (next != nullptr && !has_failed_ && mark_of(header) == mark_of(next->mesh.members().term)) {
+  if (next != nullptr && !has_failed_ && header.term == mark_of(next->mesh.members().term)) {
     (void)regroup_.has_begun(next->mesh.members().term);
   }
   const bool is_wanted = !has_failed_ && !is_frozen_ && is_of_term(peer, header);
   if (!is_wanted || header.type == FrameType::kDone) return discard_->data();
   const int place = term_->mesh.members().place_of(peer);
   FrameHandler& handler = term_->handler_of(header.type);
-  const Result<std::byte*> at = handler.place(place, header);
+  const Result<std::byte*> at = handler.get_receive_buffer(place, header);
   if (!at) hooks_.violation(peer, at.status());
   return at;
 }

@@ -40,6 +40,7 @@
 #include <vector>
 
 #include "plugin/collective/base/background.h"
+#include "plugin/collective/elastic/done_frame.h"
 #include "plugin/collective/elastic/members.h"
 #include "plugin/collective/elastic/regroup.h"
 #include "plugin/collective/elastic/slow_expulsion.h"
@@ -87,8 +88,8 @@ class Survivors final : public Members {
   bool end() override;
 
   // Frames that carry a term's mark, and cookies with kTermCookie.
-  bool owns_message(const FrameHeader& header) const override { return mark_of(header) != 0; }
-  Result<std::byte*> place(int peer, const FrameHeader& header) override;
+  bool owns_message(const FrameHeader& header) const override { return header.term != 0; }
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override;
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
   void sent(int peer, std::uint64_t cookie) override;
   void lost(int peer, const std::string& why) override;

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "plugin/collective/engine/operation.h"
+#include "plugin/collective/engine/wire.h"
 #include "plugin/transport/base/mesh.h"
 #include "topology/base/status.h"
 
@@ -42,10 +43,10 @@ class Lengths {
   // known; false: the others were asked, call again when arrived() or something else has come.
   bool find(Operation* operation, std::uint64_t seq);
 
-  // A frame of type kLength. `running`: the operation of the chunk that it names if that one runs
+  // `running`: the operation of the chunk that it names if that one runs
   // here, else null; `next_seq`: the next chunk to begin. An error if the peer's answer does not
   // fit the call.
-  Status arrived(int peer, const FrameHeader& header, const Operation* running,
+  Status arrived(int peer, const LengthFrame& frame, const Operation* running,
                  std::uint64_t next_seq);
 
   // The operations have ended; nobody waits.
@@ -55,13 +56,12 @@ class Lengths {
 
  private:
   static constexpr std::uint64_t kNone = ~0ull;
-  enum Kind : std::uint32_t { kQuestion = 0, kAnswer = 1 };
 
   bool is_of_interest(const Operation& operation) const;
   bool ask(Operation* operation, std::uint64_t seq);
   void settle(Operation* operation, std::uint64_t length);
   void answer_all(std::uint64_t seq, const Operation& operation);
-  void send(int peer, Kind kind, std::uint64_t seq, std::uint64_t length);
+  void send(int peer, LengthFrame::Kind kind, std::uint64_t seq, std::uint64_t length);
 
   Mesh* const mesh_;
   bool is_on_ = false;

@@ -69,8 +69,8 @@ class SparseRunner {
   void submit(SparseSegment* segment) { submit(segment, &segment->operation); }
   void submit(SparseSegment* segment, Operation* operation);
 
-  // The mesh's kSparse frames, as in MeshSink.
-  Result<std::byte*> place(int peer, const FrameHeader& header);
+  // The mesh's kSparse frames, as in FrameSink.
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header);
   void arrived(int peer, const FrameHeader& header, std::byte* payload);
   void sent(std::uint64_t cookie);
 

@@ -19,7 +19,7 @@ SimNetwork::~SimNetwork() = default;
 
 Mesh& SimNetwork::mesh(int rank) { return *nodes_[rank]; }
 TimerService& SimNetwork::timers(int rank) { return *nodes_[rank]; }
-void SimNetwork::set_sink(int rank, MeshSink* sink) { nodes_[rank]->sink = sink; }
+void SimNetwork::set_sink(int rank, FrameSink* sink) { nodes_[rank]->sink = sink; }
 bool SimNetwork::is_alive(int rank) const { return nodes_[rank]->state != SimNode::State::kDead; }
 
 void SimNetwork::open_all() {

@@ -37,7 +37,7 @@ class Cluster {
     std::vector<Handle> handles(nodes);
     std::vector<coll::Listener*> listeners(nodes);
     for (int i = 0; i < nodes; ++i) {
-      Result<coll::Listener*> l = coll::listen(0, 7, &handles[i]);
+      Result<coll::Listener*> l = coll::listen(options_from(config()).transport, 0, 7, &handles[i]);
       if (!l) throw std::runtime_error(l.status().message());
       listeners[i] = *l;
     }

@@ -68,7 +68,8 @@ class FaultsTest : public ::testing::Test {
   }
 
   coll::Communicator* connect(int rank, const std::function<void()>& before_connect = {}) {
-    Result<coll::Listener*> l = coll::listen(0, 0, &shared_->handles[rank]);
+    Result<coll::Listener*> l =
+        coll::listen(options_from(config()).transport, 0, 0, &shared_->handles[rank]);
     if (!l) return give_up(rank, l.status().message());
     ++shared_->listening;
     while (shared_->listening < kNodes) std::this_thread::sleep_for(1ms);

@@ -9,6 +9,13 @@
 namespace riffle::net {
 namespace {
 
+Result<Listener*> listen(int device, std::uint64_t comm_id, Handle* handle) {
+  return net::listen(settings(), device, comm_id, handle);
+}
+Result<SendConnection*> connect(int device, Handle* handle) {
+  return net::connect(settings(), options_from(config()).net, device, handle);
+}
+
 // A connected pair, and waiting for requests with a deadline.
 struct Pair {
   Listener* listener = nullptr;

@@ -1,5 +1,5 @@
 // The blob that NCCL's bootstrap carries.
-#include "plugin/transport/device/handle.h"
+#include "plugin/transport/base/handle.h"
 
 #include <gtest/gtest.h>
 

@@ -73,7 +73,7 @@ TEST(Handshake, AnotherVersionIsNamedOnBothSides) {
 class AcceptorTest : public testing::Test, public Acceptor::Owner {
  protected:
   AcceptorTest() {
-    auto bound = BoundListener::bind(0, 0);
+    auto bound = TcpListener::bind(settings(), 0, 0);
     EXPECT_TRUE(bound);
     listener_ = std::move(*bound);
     content_ = listener_->content();
@@ -152,8 +152,8 @@ class AcceptorTest : public testing::Test, public Acceptor::Owner {
     reactor_->run_and_wait([&] { connector.reset(); });
   }
 
-  std::shared_ptr<Reactor> reactor_ = Reactor::acquire();
-  std::unique_ptr<BoundListener> listener_;
+  std::shared_ptr<Reactor> reactor_ = Reactor::acquire(settings());
+  std::unique_ptr<TcpListener> listener_;
   HandleContent content_;
   std::unique_ptr<Acceptor> acceptor_;
   std::vector<Fd> sockets_;
@@ -243,14 +243,14 @@ TEST_F(AcceptorTest, ACrowdOfSilentStrangersIsBoundedAndDoesNotKeepFriendsOut) {
 }
 
 TEST(Connector, ARefusalEndsTheAttemptsSoon) {
-  auto bound = BoundListener::bind(0, 0);
+  auto bound = TcpListener::bind(settings(), 0, 0);
   HandleContent wrong = (*bound)->content();
   wrong.secret = kSecret;
   struct Nobody : Acceptor::Owner {
     Status admit(const Hello&) override { return Status::ok(); }
     void joined(Fd, const Hello&) override { ADD_FAILURE(); }
   } nobody;
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(settings());
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<Connector> connector;
   std::promise<std::string> outcome;
@@ -276,7 +276,7 @@ TEST(Connector, ARefusalEndsTheAttemptsSoon) {
 }
 
 TEST(Connector, ADeadEndpointIsSteppedOver) {
-  auto bound = BoundListener::bind(0, 0);
+  auto bound = TcpListener::bind(settings(), 0, 0);
   HandleContent to = (*bound)->content();
   Endpoint dead = to.endpoints[0];
   dead.port = 1;  // nobody listens there
@@ -286,7 +286,7 @@ TEST(Connector, ADeadEndpointIsSteppedOver) {
     void joined(Fd socket, const Hello&) override { kept = std::move(socket); }
     Fd kept;
   } owner;
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(settings());
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<Connector> connector;
   std::promise<bool> outcome;

@@ -2,7 +2,7 @@
 // that the peer has not proved yet.
 #include <thread>
 
-#include "plugin/transport/tcp/link.h"
+#include "plugin/transport/tcp/tcp_link.h"
 #include "test/plugin/transport/link_harness.h"
 
 namespace riffle {

@@ -19,7 +19,7 @@
 namespace riffle {
 namespace {
 
-class Node final : public MeshSink {
+class Node final : public FrameSink {
  public:
   Node(Mesh* mesh, const PlanSet& plans, const EngineOptions& options, std::uint64_t horizon)
       : engine(mesh, options, [this](int, const Status& why) { fail(why); }),
@@ -32,8 +32,9 @@ class Node final : public MeshSink {
     EXPECT_TRUE(engine.install(plans));
   }
   void opened(int) override {}
-  Result<std::byte*> place(int peer, const FrameHeader& h) override {
-    return is_control(h) ? control_.place(peer, h) : engine.place(peer, h);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& h) override {
+    return is_control(h) ? control_.get_receive_buffer(peer, h)
+                         : engine.get_receive_buffer(peer, h);
   }
   void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
     is_control(h) ? control_.arrived(peer, h, payload) : engine.arrived(peer, h, payload);

@@ -21,7 +21,7 @@ struct Faults {
   bool wrong_checksum = false;
 };
 
-class Node final : public MeshSink {
+class Node final : public FrameSink {
  public:
   Node(Mesh* mesh, const Faults& faults) : mesh_(mesh) {
     NodeReport report;
@@ -58,8 +58,8 @@ class Node final : public MeshSink {
     bootstrap->set_channel(control_.get());
   }
   void opened(int peer) override { bootstrap->opened(peer); }
-  Result<std::byte*> place(int peer, const FrameHeader& h) override {
-    return control_->place(peer, h);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& h) override {
+    return control_->get_receive_buffer(peer, h);
   }
   void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
     control_->arrived(peer, h, payload);

@@ -98,7 +98,8 @@ class SurvivorsTest : public ::testing::Test {
   }
 
   void node(int rank, bool in_place) {
-    Result<coll::Listener*> l = coll::listen(0, 0, &shared_->handles[rank]);
+    Result<coll::Listener*> l =
+        coll::listen(options_from(config()).transport, 0, 0, &shared_->handles[rank]);
     if (!l) return give_up(rank, l.status().message());
     ++shared_->listening;
     while (shared_->listening < kNodes) std::this_thread::sleep_for(1ms);

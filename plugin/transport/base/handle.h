@@ -1,8 +1,9 @@
 // The 128-byte blob that NCCL's bootstrap carries from a listener to its peers.
 //
-// It names the addresses to connect to and carries a fresh secret: whoever knows it was told by
-// NCCL's bootstrap and may connect (transport/tcp/handshake.h). The last 8 bytes are scratch of the
-// receiving side: NCCL passes the same blob to every call of `connect`, and the state lives there.
+// It names the addresses to connect to and carries a fresh secret: a process that knows it was told
+// by NCCL's bootstrap and may connect (transport/tcp/handshake.h). The last 8 bytes are scratch of
+// the receiving side: NCCL passes the same blob to every call of `connect`, and the state lives
+// there.
 #pragma once
 
 #include <array>
@@ -11,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "plugin/transport/device/device.h"
 #include "topology/base/status.h"
 
 namespace riffle {

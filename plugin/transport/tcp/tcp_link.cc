@@ -1,4 +1,4 @@
-#include "plugin/transport/tcp/link.h"
+#include "plugin/transport/tcp/tcp_link.h"
 
 #include <algorithm>
 
@@ -20,28 +20,27 @@ std::string seconds(std::uint64_t ns) {
 
 }  // namespace
 
-std::shared_ptr<Link> Link::create(Reactor& reactor, std::vector<Fd> sockets, LinkOptions options,
-                                   LinkSink* sink) {
+std::shared_ptr<TcpLink> TcpLink::create(Reactor& reactor, std::vector<Fd> sockets,
+                                         TcpLinkOptions options, FrameSink* sink) {
   RIFFLE_CHECK(!sockets.empty(), "a link needs a stream");
-  std::shared_ptr<Link> link(new Link(reactor, std::move(options), sink));
-  Stream::Host& host = *link;
+  std::shared_ptr<TcpLink> link(new TcpLink(reactor, std::move(options), sink));
   for (Fd& socket : sockets) {
-    link->streams_.push_back(std::make_unique<Stream>(reactor, host, std::move(socket)));
+    link->streams_.push_back(std::make_unique<Stream>(reactor, *link, std::move(socket)));
   }
   link->schedule_tick();
   return link;
 }
 
-Link::Link(Reactor& reactor, LinkOptions options, LinkSink* sink)
+TcpLink::TcpLink(Reactor& reactor, TcpLinkOptions options, FrameSink* sink)
     : reactor_(reactor.shared_from_this()), options_(std::move(options)), sink_(sink) {}
 
-Link::~Link() {
+TcpLink::~TcpLink() {
   shut_down();
   reactor_->forget(this);
 }
 
-void Link::send(const FrameHeader& header, std::span<const std::byte> payload, std::uint64_t cookie,
-                std::uint64_t priority) {
+void TcpLink::send(const FrameHeader& header, std::span<const std::byte> payload,
+                   std::uint64_t cookie, std::uint64_t priority) {
   RIFFLE_CHECK(header.length == payload.size() && payload.size() <= kMaxFramePayload,
                "header.length is the size of the payload, within the limit");
   if (state_ != State::kUp) return;
@@ -52,7 +51,7 @@ void Link::send(const FrameHeader& header, std::span<const std::byte> payload, s
   reactor_->wake(this);
 }
 
-void Link::close() {
+void TcpLink::close() {
   if (state_ != State::kUp) return;
   state_ = State::kClosing;
   sink_ = nullptr;
@@ -62,17 +61,17 @@ void Link::close() {
     stream->copy_payloads();
     stream->start_discarding();
   }
-  // At once, not in our next turn: the process may be about to end.
-  const std::shared_ptr<Link> self = keep_alive_;
+  // At once, not in the next turn: the process may be about to end.
+  const std::shared_ptr<TcpLink> self = keep_alive_;
   write_all();
   settle();
   if (state_ == State::kClosing) drain_on();
 }
 
-void Link::drain_on() {
+void TcpLink::drain_on() {
   drained_to_ = bytes_sent();
   drain_timer_ = reactor_->call_at(Reactor::now_ns() + options_.drain_ns, [this] {
-    const std::shared_ptr<Link> self = shared_from_this();
+    const std::shared_ptr<TcpLink> self = shared_from_this();
     const std::size_t left = undelivered_bytes();
     if (left > 0 && bytes_sent() > drained_to_) return drain_on();
     if (left > 0) {
@@ -84,50 +83,51 @@ void Link::drain_on() {
   });
 }
 
-std::size_t Link::undelivered_bytes() const {
+std::size_t TcpLink::undelivered_bytes() const {
   std::size_t sum = queue_.bytes();
   for (const auto& stream : streams_) sum += stream->bytes_to_send();
   return sum;
 }
 
-void Link::abort() {
+void TcpLink::abort() {
   sink_ = nullptr;
   shut_down();
 }
 
-void Link::shut_down() {
+void TcpLink::shut_down() {
   state_ = State::kDown;
   for (const auto& stream : streams_) stream->close();
   reactor_->cancel(tick_timer_);
   reactor_->cancel(drain_timer_);
-  const std::shared_ptr<Link> last = std::move(keep_alive_);  // may be the last one
+  const std::shared_ptr<TcpLink> last = std::move(keep_alive_);  // may be the last one
 }
 
-void Link::fail(const Status& why) {
+void TcpLink::fail(const Status& why) {
   if (state_ == State::kDown) return;
-  LinkSink* const sink = sink_;
+  FrameSink* const sink = sink_;
   abort();
-  if (sink != nullptr) sink->lost(why);
+  if (sink == nullptr) return;
+  if (options_.on_lost) return options_.on_lost(why);
+  sink->lost(options_.number, why);
 }
 
-void Link::add(Fd socket, bool is_proven) {
+void TcpLink::add(Fd socket, bool is_proven) {
   if (state_ != State::kUp || goodbyes_heard_ > 0) return;
-  Stream::Host& host = *this;
-  streams_.push_back(std::make_unique<Stream>(*reactor_, host, std::move(socket), is_proven));
+  streams_.push_back(std::make_unique<Stream>(*reactor_, *this, std::move(socket), is_proven));
   streams_.back()->owes_heartbeat = is_proven;  // which proves it to the peer
   reactor_->wake(this);
 }
 
 // ---- service ----
 
-void Link::ready(Stream& stream) {
-  const std::shared_ptr<Link> self = shared_from_this();
+void TcpLink::ready(Stream& stream) {
+  const std::shared_ptr<TcpLink> self = shared_from_this();
   serve(stream);
   settle();
 }
 
-void Link::on_wake() {
-  const std::shared_ptr<Link> self = shared_from_this();
+void TcpLink::on_wake() {
+  const std::shared_ptr<TcpLink> self = shared_from_this();
   for (std::size_t i = 0; i < streams_.size() && is_up(); ++i) {
     if (streams_[i]->is_readable()) serve(*streams_[i]);
   }
@@ -135,12 +135,12 @@ void Link::on_wake() {
   settle();
 }
 
-void Link::on_failure(const Status& why) {
-  const std::shared_ptr<Link> self = shared_from_this();
+void TcpLink::on_failure(const Status& why) {
+  const std::shared_ptr<TcpLink> self = shared_from_this();
   fail(why);
 }
 
-void Link::serve(Stream& stream) {
+void TcpLink::serve(Stream& stream) {
   if (!is_up()) return;
   Status s = stream.read(kReadBudgetBytes);
   if (s && is_up()) s = stream.write();
@@ -155,7 +155,7 @@ void Link::serve(Stream& stream) {
 }
 
 // Offers the queue to all streams, beginning with another one each time.
-void Link::write_all() {
+void TcpLink::write_all() {
   const std::size_t count = streams_.size();
   const std::size_t first = first_stream_++ % count;
   for (std::size_t i = 0; i < count && is_up(); ++i) {
@@ -163,9 +163,9 @@ void Link::write_all() {
   }
 }
 
-// Closing is complete when every stream said goodbye and heard the end. While we are up, no stream
-// is left only when the peer departed: what is queued goes nowhere and counts as sent.
-void Link::settle() {
+// Closing is complete when every stream said goodbye and heard the end. While the link is up, no
+// stream is left only when the peer departed: what is queued goes nowhere and counts as sent.
+void TcpLink::settle() {
   if (state_ == State::kUp && goodbyes_heard_ == streams_.size() &&
       std::none_of(streams_.begin(), streams_.end(), [](const auto& s) { return s->is_open(); })) {
     while (TxFrame* const frame = is_up() ? queue_.pop() : nullptr) {
@@ -181,7 +181,7 @@ void Link::settle() {
 
 // ---- what streams ask ----
 
-TxFrame* Link::next_frame(Stream& stream) {
+TxFrame* TcpLink::next_frame(Stream& stream) {
   if (stream.said_goodbye() || !stream.is_proven()) return nullptr;
   TxFrame& own = stream.own_frame();
   if (stream.owes_heartbeat) {
@@ -197,7 +197,7 @@ TxFrame* Link::next_frame(Stream& stream) {
     frame->header.hints = hints_;
     return frame;
   }
-  // Goodbye once nothing of ours is on its way in this stream.
+  // Goodbye once no frame is on its way in this stream.
   if (state_ == State::kClosing && !stream.is_mid_frame()) {
     own.header = {.type = FrameType::kGoodbye, .communicator = options_.communicator};
     return &own;
@@ -205,7 +205,7 @@ TxFrame* Link::next_frame(Stream& stream) {
   return nullptr;
 }
 
-void Link::frame_sent(Stream& stream, TxFrame* frame) {
+void TcpLink::frame_sent(Stream& stream, TxFrame* frame) {
   if (frame->is_own) {
     if (frame->header.type == FrameType::kGoodbye) stream.end_writing();
     return;
@@ -213,44 +213,44 @@ void Link::frame_sent(Stream& stream, TxFrame* frame) {
   const std::uint64_t cookie = frame->cookie;
   queue_.recycle(frame);
   ++frames_sent_;
-  if (sink_ != nullptr) sink_->sent(cookie);
+  if (sink_ != nullptr) sink_->sent(options_.number, cookie);
 }
 
-Result<std::byte*> Link::place(const FrameHeader& header) {
+Result<std::byte*> TcpLink::get_receive_buffer(const FrameHeader& header) {
   if (header.communicator != options_.communicator) {
     return remote_error("it sent a frame of another communicator");
   }
-  Result<std::byte*> at = sink_->place(header);
-  RIFFLE_CHECK(!at || *at != nullptr || !is_up(), "place() answers with an address");
+  Result<std::byte*> at = sink_->get_receive_buffer(options_.number, header);
+  RIFFLE_CHECK(!at || *at != nullptr || !is_up(), "get_receive_buffer() answers with an address");
   return at;
 }
 
-Status Link::arrived(const FrameHeader& header, std::byte* payload) {
+Status TcpLink::arrived(const FrameHeader& header, std::byte* payload) {
   if (options_.payload_crc && header.payload_crc != crc32c(payload, header.length)) {
     return remote_error("payload damaged (CRC32C does not match)");
   }
   ++frames_received_;
   hints_of_peer_ = header.hints;
-  sink_->arrived(header, payload);
+  sink_->arrived(options_.number, header, payload);
   return Status::ok();
 }
 
-void Link::goodbye_received(Stream&) {
-  if (++goodbyes_heard_ == streams_.size() && sink_ != nullptr) sink_->departed();
+void TcpLink::goodbye_received() {
+  if (++goodbyes_heard_ == streams_.size() && sink_ != nullptr) sink_->departed(options_.number);
 }
 
 // ---- time ----
 
-std::uint64_t Link::tick_period_ns() const {
+std::uint64_t TcpLink::tick_period_ns() const {
   return std::min(options_.peer_timeout_ns / 8, kLongestTickNs);
 }
 
-void Link::schedule_tick() {
+void TcpLink::schedule_tick() {
   tick_due_ns_ = Reactor::now_ns() + tick_period_ns();
   tick_timer_ = reactor_->call_at(tick_due_ns_, [this] { tick(); });
 }
 
-void Link::forgive_own_absence(std::uint64_t now_ns) {
+void TcpLink::forgive_own_absence(std::uint64_t now_ns) {
   const std::uint64_t late_ns = now_ns - std::min(now_ns, tick_due_ns_);
   if (late_ns < tick_period_ns()) return;
   for (const auto& stream : streams_) {
@@ -258,7 +258,7 @@ void Link::forgive_own_absence(std::uint64_t now_ns) {
   }
 }
 
-Status Link::check_alive(Stream& stream, std::uint64_t now_ns) {
+Status TcpLink::check_alive(Stream& stream, std::uint64_t now_ns) {
   const auto is_silent = [&] {
     return stream.is_proven() && !stream.heard_goodbye() && state_ == State::kUp &&
            stream.last_received_ns + options_.peer_timeout_ns < now_ns;
@@ -270,8 +270,8 @@ Status Link::check_alive(Stream& stream, std::uint64_t now_ns) {
                        " (RIFFLE_PEER_TIMEOUT)");
 }
 
-void Link::tick() {
-  const std::shared_ptr<Link> self = shared_from_this();
+void TcpLink::tick() {
+  const std::shared_ptr<TcpLink> self = shared_from_this();
   const std::uint64_t now = Reactor::now_ns();
   forgive_own_absence(now);
   for (const auto& stream : streams_) {
@@ -287,7 +287,7 @@ void Link::tick() {
 }
 
 // Streams share what there is to send, so the busiest one tells for how long the link was busy.
-LinkActivity Link::activity() {
+LinkActivity TcpLink::activity() {
   LinkActivity sum;
   std::uint64_t busiest_ns = 0;
   for (const auto& stream : streams_) {
@@ -302,27 +302,36 @@ LinkActivity Link::activity() {
   return sum;
 }
 
-std::uint64_t Link::bytes_sent() const {
+std::uint64_t TcpLink::bytes_sent() const {
   std::uint64_t sum = 0;
   for (const auto& stream : streams_) sum += stream->bytes_sent;
   return sum;
 }
 
-std::uint64_t Link::bytes_received() const {
+std::uint64_t TcpLink::bytes_received() const {
   std::uint64_t sum = 0;
   for (const auto& stream : streams_) sum += stream->bytes_received;
   return sum;
 }
 
-TcpAccount Link::account() const {
-  TcpAccount sum;
+LinkCounters TcpLink::counters() const {
+  return {.bytes_sent = bytes_sent(),
+          .bytes_received = bytes_received(),
+          .frames_sent = frames_sent_,
+          .frames_received = frames_received_};
+}
+
+std::optional<WireAccount> TcpLink::wire_account() const {
+  std::optional<WireAccount> sum;
   for (const auto& stream : streams_) {
-    const TcpAccount one = tcp_account(stream->socket()).value_or(TcpAccount());
-    sum.delivered_bytes += one.delivered_bytes;
-    sum.busy_us = std::max(sum.busy_us, one.busy_us);
-    sum.unread_us = std::max(sum.unread_us, one.unread_us);
-    sum.retransmits += one.retransmits;
-    sum.rtt_us = sum.rtt_us == 0 ? one.rtt_us : std::min(sum.rtt_us, one.rtt_us);
+    const std::optional<WireAccount> one = tcp_account(stream->socket());
+    if (!one) continue;
+    if (!sum) sum.emplace();
+    sum->delivered_bytes += one->delivered_bytes;
+    sum->busy_us = std::max(sum->busy_us, one->busy_us);
+    sum->unread_us = std::max(sum->unread_us, one->unread_us);
+    sum->retransmits += one->retransmits;
+    sum->rtt_us = sum->rtt_us == 0 ? one->rtt_us : std::min(sum->rtt_us, one->rtt_us);
   }
   return sum;
 }

@@ -1,4 +1,4 @@
-#include "plugin/transport/device/handle.h"
+#include "plugin/transport/base/handle.h"
 
 #include <algorithm>
 #include <cstring>
