@@ -313,7 +313,7 @@ SessionHooks Communicator::session_hooks(const SyncSettings& sync, const Session
                                          const NodeReport& report, std::uint64_t number) {
   SessionHooks hooks;
   hooks.wants_probe = [this](const std::vector<NodeReport>& reports, std::vector<int>* racks) {
-    return decision_->wants_probe(reports, racks);
+    return decision_->look_up(reports, racks);
   };
   hooks.probe_turn = [number] { return try_node_lock(number); };
   hooks.knows_network = [this](const std::vector<NodeReport>& reports) {

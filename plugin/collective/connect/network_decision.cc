@@ -5,7 +5,7 @@
 
 namespace riffle {
 
-bool NetworkDecision::wants_probe(const std::vector<NodeReport>& reports, std::vector<int>* racks) {
+bool NetworkDecision::look_up(const std::vector<NodeReport>& reports, std::vector<int>* racks) {
   racks_ = racks_from_file(options_, reports);
   if (racks_) *racks = racks_->rack_of;
   if (!riffle::wants_probe(options_, reports)) return false;

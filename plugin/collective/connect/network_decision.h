@@ -23,7 +23,8 @@ class NetworkDecision {
       : options_(options), device_(device) {}
 
   // The steps of connect, in this order (SessionHooks).
-  bool wants_probe(const std::vector<NodeReport>& reports, std::vector<int>* racks);
+  // Looks up what is known without probing. True: the network is to be probed.
+  bool look_up(const std::vector<NodeReport>& reports, std::vector<int>* racks);
   bool knows_network(const std::vector<NodeReport>& reports) const;
   void probed(const std::vector<NodeReport>& reports, const ProbeOutcome& outcome);
   Verdict decide(const std::vector<NodeReport>& reports);

@@ -394,10 +394,8 @@ void Regroup::commit() {
   steps_.go(verdict);
 }
 
-bool Regroup::has_begun(std::uint64_t term) {
-  if (is_over_ || phase_ != Phase::kAccepted || verdict_->next.term != term) return false;
-  commit();
-  return true;
+void Regroup::begin_if_accepted(std::uint64_t term) {
+  if (!is_over_ && phase_ == Phase::kAccepted && verdict_->next.term == term) commit();
 }
 
 // A stopped node is noticed by one peer earlier than by the others, by up to a heartbeat. A

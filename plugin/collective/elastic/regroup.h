@@ -110,9 +110,9 @@ class Regroup {
   void left(int peer);
   // Not ok: the peer does not speak our language.
   Status received(int peer, std::uint32_t kind, const Bytes& message);
-  // A frame of this term has come: its sender knows that the term has begun. True if it has
-  // begun here too, now: the frame was faster than the coordinator's word.
-  bool has_begun(std::uint64_t term);
+  // A frame of this term has come, faster than the coordinator's word: its sender knows that the
+  // term has begun. If this node has accepted it, it begins here too.
+  void begin_if_accepted(std::uint64_t term);
   // Ends this node's part: the others hear that it is gone.
   // `is_cut_off`: it reaches too few others, and so does any node that reaches it.
   void leave(const std::string& why, bool is_cut_off = false);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "plugin/collective/base/byte_io.h"
 #include "plugin/collective/elastic/loss_report.h"
@@ -271,7 +272,7 @@ Result<std::byte*> Survivors::get_receive_buffer(int peer, const FrameHeader& he
   if (!discard_) return remote_error("no plan is installed here");
   const Term* const next = succession_.term();
   if (next != nullptr && !has_failed_ && header.term == mark_of(next->mesh.members().term)) {
-    (void)regroup_.has_begun(next->mesh.members().term);
+    regroup_.begin_if_accepted(next->mesh.members().term);
   }
   const bool is_wanted = !has_failed_ && !is_frozen_ && is_of_term(peer, header);
   if (!is_wanted || header.type == FrameType::kDone) return discard_->data();
@@ -375,20 +376,14 @@ Regroup::Steps Survivors::steps() {
   s.send = [this](int peer, std::uint32_t kind, Regroup::Bytes message) {
     hooks_.send(peer, kind, std::move(message));
   };
-  s.freeze = [this] { freeze(); };
+  s.freeze = std::bind_front(&Survivors::freeze, this);
   s.frames_to = [this](int peer) { return traffic_.sent[peer]; };
-  s.account = [this] { return account(); };
-  s.plan = [this](const Membership& next, const std::vector<Regroup::Bytes>& accounts,
-                  const std::function<void(Result<Regroup::Bytes>)>& planned) {
-    plan(next, accounts, planned);
-  };
-  s.install = [this](const Regroup::Verdict& verdict, const std::vector<std::uint64_t>& frames,
-                     const std::function<void(Status)>& installed) {
-    install_next(verdict, frames, installed);
-  };
-  s.go = [this](const Regroup::Verdict& verdict) { go(verdict); };
+  s.account = std::bind_front(&Survivors::account, this);
+  s.plan = std::bind_front(&Survivors::plan, this);
+  s.install = std::bind_front(&Survivors::install_next, this);
+  s.go = std::bind_front(&Survivors::go, this);
   s.dismiss = [this](int peer) { mesh_->dismiss(peer); };
-  s.end = [this](const std::string& why) { ended(why); };
+  s.end = std::bind_front(&Survivors::ended, this);
   s.call_later = [this](std::uint64_t delay_ns, const std::function<void()>& f) {
     return timers_->call_at(mesh_->now_ns() + delay_ns, f);
   };
