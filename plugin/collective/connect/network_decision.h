@@ -11,6 +11,7 @@
 #include "plugin/collective/connect/connect_options.h"
 #include "plugin/collective/connect/messages.h"
 #include "plugin/collective/connect/prober.h"
+#include "plugin/transport/device/device.h"
 #include "topology/fabric/fabric.h"
 #include "topology/fabric/racks_file.h"
 
