@@ -60,7 +60,7 @@ class Site:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("RIFFLE_", "NCCL_"))}
         if self.emulated:
             return dict(kept, RIFFLE_FABRIC=str(self.fabric))
-        # On one machine auto would rightly step aside.
+        # On one machine auto would rightly fall back to NCCL.
         return dict(kept, RIFFLE_SOCKET_IFNAME="=lo", RIFFLE_COLLNET="on")
 
 

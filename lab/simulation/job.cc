@@ -99,9 +99,9 @@ class Job::Node final : private FrameSink {
     hooks.basis = [job = job_] { return job->basis_; };
     hooks.replan.count = [job = job_] { return job->collectives_; };
     hooks.replan.observer = rank_ == 0 ? job_->recorder_.get() : nullptr;
-    hooks.connected = [this](Status outcome, const std::string& aside) {
+    hooks.connected = [this](Status outcome, const std::string& fallback_reason) {
       outcome_ = std::move(outcome);
-      if (aside.empty()) return;
+      if (fallback_reason.empty()) return;
       static_cast<void>(session_.end());
       job_->network_.close(rank_);
     };
@@ -164,8 +164,8 @@ void Job::saw_probe_frame(int from, int to, const FrameHeader& header) {
 Verdict Job::decide(const std::vector<NodeReport>& reports) {
   Verdict verdict;
   for (const NodeReport& r : reports) verdict.hosts.push_back(r.host);
-  verdict.aside = options_.aside;
-  if (!verdict.aside.empty()) return verdict;
+  verdict.fallback_reason = options_.fallback_reason;
+  if (!verdict.fallback_reason.empty()) return verdict;
   Result<Fabric> known = link_rates(fabric_);
   if (options_.probes) known = probe::to_fabric(probed_.findings, verdict.hosts, kSimMtu);
   if (!known) {

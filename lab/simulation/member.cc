@@ -119,7 +119,7 @@ void Member::failed(const std::string& why) {
 
 void Member::went_on(const std::string& what) {
   say("goes on: " + what);
-  sides_.push_back(session_->membership()->nodes);
+  sides_.push_back(session_->membership().nodes);
   later(0, &Member::poll);  // calls may be over by then
 }
 

@@ -20,7 +20,7 @@ class Listener {
 
 namespace {
 
-// Everything but the scratch bytes at the end, which belong to whoever received the blob.
+// Everything but the scratch bytes at the end, which belong to the receiver of the blob.
 bool is_same(const Handle& a, const Handle& b) {
   return std::memcmp(a.bytes.data(), b.bytes.data(), kHandleBytes - sizeof(void*)) == 0;
 }
@@ -75,7 +75,7 @@ Result<Listener*> listen(const TransportOptions& options, int device, std::uint6
 void close(Listener* listener) { delete listener; }
 
 Result<Communicator*> connect(std::span<const Handle* const> handles, int /*rank*/,
-                              Listener* listener) {
+                              Listener* listener, const CollectiveOptions& options) {
   if (listener == nullptr || !listener->open) {
     return invalid_argument("connect: the listen object was used already");
   }
@@ -91,8 +91,9 @@ Result<Communicator*> connect(std::span<const Handle* const> handles, int /*rank
     contents.push_back(std::move(*content));
   }
   if (rank < 0) return invalid_argument("connect: our own handle is not among the nodes' handles");
-  Result<std::unique_ptr<Communicator>> c = Communicator::connect(
-      listener->transport, std::move(contents), rank, listener->comm_id, std::move(listener->open));
+  Result<std::unique_ptr<Communicator>> c =
+      Communicator::connect(listener->transport, std::move(contents), rank, listener->comm_id,
+                            std::move(listener->open), options);
   if (!c) return c.status();
   return c->release();
 }

@@ -8,14 +8,15 @@
 namespace riffle {
 
 std::unique_ptr<Recording> Recording::begin(Reactor* reactor, std::uint64_t comm_id, int rank,
-                                            int size) {
+                                            int size, const ShadowSettings& shadow) {
   auto record = CommRecord::begin(comm_id, rank, size);
   if (!record) return nullptr;
-  return std::unique_ptr<Recording>(new Recording(reactor, std::move(record), size));
+  return std::unique_ptr<Recording>(
+      new Recording(reactor, std::move(record), describe(shadow, size)));
 }
 
-Recording::Recording(Reactor* reactor, std::unique_ptr<CommRecord> record, int size)
-    : reactor_(reactor), record_(std::move(record)), size_(size) {}
+Recording::Recording(Reactor* reactor, std::unique_ptr<CommRecord> record, std::string shadow_rule)
+    : reactor_(reactor), record_(std::move(record)), shadow_rule_(std::move(shadow_rule)) {}
 
 Recording::~Recording() = default;
 
@@ -39,8 +40,8 @@ void Recording::failed(const std::string& why) { record_->failed(why); }
 void Recording::on_replan(const ReplanEvent& event) {
   if (event.kind == ReplanEvent::Kind::kMode) {
     const bool has_rule = event.mode == name_of(SyncMode::kShadowSync);
-    record_->mode_changed({event.mode, event.first_seq, event.cause,
-                           has_rule ? describe(sync_settings().shadow, size_) : std::string()});
+    record_->mode_changed(
+        {event.mode, event.first_seq, event.cause, has_rule ? shadow_rule_ : std::string()});
   }
   if (event.kind != ReplanEvent::Kind::kPlanChange) return;
   record_->planned({.from_chunk = event.first_seq,

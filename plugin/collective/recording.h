@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "plugin/collective/adapt/replan_event.h"
+#include "plugin/collective/base/shadow_settings.h"
 #include "plugin/collective/connect/messages.h"
 #include "plugin/telemetry/comm_record.h"
 #include "plugin/transport/base/transport.h"
@@ -23,7 +24,7 @@ class Recording final : public ReplanObserver {
  public:
   // Null where nothing is recorded. `comm_id` is the same on all nodes.
   static std::unique_ptr<Recording> begin(Reactor* reactor, std::uint64_t comm_id, int rank,
-                                          int size);
+                                          int size, const ShadowSettings& shadow);
   ~Recording() override;
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -48,13 +49,13 @@ class Recording final : public ReplanObserver {
   void flush() { record_->flush(); }
 
  private:
-  Recording(Reactor* reactor, std::unique_ptr<CommRecord> record, int size);
+  Recording(Reactor* reactor, std::unique_ptr<CommRecord> record, std::string shadow_rule);
   void sample();
   void schedule();
 
   Reactor* const reactor_;
   const std::unique_ptr<CommRecord> record_;
-  const int size_;
+  const std::string shadow_rule_;  // in words
   std::function<RelaxedTotals()> relaxed_;
   TransportMesh* mesh_ = nullptr;
   std::uint64_t timer_ = 0;

@@ -1,8 +1,8 @@
 #include "plugin/kernels/reduce.h"
 
+#include <atomic>
 #include <string>
 
-#include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/kernels/float_environment.h"
 #include "plugin/kernels/reduce_kernels.h"
@@ -23,8 +23,7 @@ ReduceKernel kernel_of(Isa isa, DataType type, ReduceOp op) {
   return nullptr;
 }
 
-Isa choose() {
-  const std::string& wanted = config().isa;
+Isa choose(const std::string& wanted) {
   for (const Isa isa : {Isa::kAvx512, Isa::kAvx2}) {
     const bool allowed = wanted == "best" || wanted == name_of(isa) ||
                          (isa == Isa::kAvx2 && wanted == name_of(Isa::kAvx512));
@@ -41,12 +40,18 @@ Isa choose() {
   return Isa::kPortable;
 }
 
+std::atomic<Isa>& isa_in_use() {
+  static std::atomic<Isa> isa{choose("best")};
+  return isa;
+}
+
 }  // namespace
 
-Isa best_isa() {
-  static const Isa best = choose();
-  return best;
+void limit_isa(const std::string& wanted) {
+  isa_in_use().store(choose(wanted), std::memory_order_relaxed);
 }
+
+Isa best_isa() { return isa_in_use().load(std::memory_order_relaxed); }
 
 bool is_available(Isa isa) {
   return processor_has(isa) && kernel_of(isa, DataType::kInt8, ReduceOp::kSum) != nullptr;

@@ -64,8 +64,8 @@ struct LossRecord {
 // Calls of relaxed modes so far, where one is wanted (docs/policies.md).
 struct RelaxedTotals {
   std::uint64_t calls = 0, full_calls = 0;
-  // What fell back, by reason: not certain which gradients, a group not of one mind, gradients that
-  // are not finite, modes that ended as the calls changed.
+  // What fell back, by reason: not certain which gradients, digests in a group that do not match,
+  // gradients that are not finite, modes that ended as the calls changed.
   std::uint64_t doubts = 0, mismatches = 0, not_finite = 0, deviations = 0;
   // shadow_sync, counted per call: rounds begun, those that a call had to wait for, those whose
   // correction was added, and the sync gap of these in steps, from the snapshot to the call that

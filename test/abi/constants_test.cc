@@ -12,7 +12,7 @@
 #include <string>
 
 #include "plugin/abi/net_properties.h"
-#include "plugin/collective/coll_service.h"
+#include "plugin/collective/request.h"
 #include "plugin/kernels/types.h"
 #include "plugin/net/net_service.h"
 #include "plugin/transport/base/handle.h"

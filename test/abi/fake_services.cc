@@ -143,13 +143,13 @@ Result<Listener*> listen(const TransportOptions&, int device, std::uint64_t comm
   return made<Listener>(call("coll::listen", device, comm_id), kFakeCollListener);
 }
 void close(Listener*) { (void)enter("coll::close listener"); }
-Result<Communicator*> connect(std::span<const Handle* const> handles, int rank, Listener*) {
+Result<Communicator*> connect(std::span<const Handle* const> handles, int rank, Listener*,
+                              const CollectiveOptions&) {
   std::string line = call("coll::connect", handles.size(), rank);
   for (const Handle* handle : handles) line += call("", handle->bytes[0]);
   return made<Communicator>(line, kFakeColl);
 }
 void close(Communicator*) { (void)enter("coll::close"); }
-bool identifies_calls(const Communicator*) { return false; }
 bool reduce_support(int type, int op) {
   (void)enter(call("coll::reduce_support", type, op));
   return type >= 0 && type < kDataTypes && op >= 0 && op < kReduceOps;

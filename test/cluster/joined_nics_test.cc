@@ -80,9 +80,10 @@ void all_reduce(int node, Shared* shared) {
   ++shared->listening;
   wait_until([&] { return shared->listening == 2; }, "the other node does not listen");
   const Handle* const handles[] = {&shared->coll[0], &shared->coll[1]};
-  coll::Communicator* const c = checked(coll::connect(handles, node, listener));
+  coll::Communicator* const c =
+      checked(coll::connect(handles, node, listener, options_from(config()).collective));
   coll::close(listener);
-  check(c != nullptr, "it stepped aside");
+  check(c != nullptr, "it fell back to NCCL");
   std::vector<float> data(kCount, static_cast<float>(node + 1));
   const Counters before = sent_bytes();
   coll::Request* const request = checked(

@@ -74,10 +74,7 @@ struct ModeJob::Node final : private FrameSink {
 
   int rank() const { return job.rank; }
   std::string name() const { return "node " + std::to_string(rank()); }
-  std::uint64_t term() const {
-    const Membership* const members = job.session->membership();
-    return members == nullptr ? 0 : members->term;  // null: a loss is an error
-  }
+  std::uint64_t term() const { return job.session->membership().term; }
   std::uint64_t broken_off() const { return job.calls->counts().broken_off; }
 
   ModeJob* const all;
@@ -146,7 +143,7 @@ void ModeJob::make_node(int r) {
   };
   hooks.failed = [n](const std::string& why) { n->failure = why; };
   hooks.went_on = [this, n](const LossRecord&, const std::string&) {
-    sides_.insert(n->job.session->membership()->nodes);
+    sides_.insert(n->job.session->membership().nodes);
   };
   n->job.make_session(&network_.timers(r));
   network_.set_sink(r, n->sink());
@@ -184,7 +181,7 @@ void ModeJob::arm(const ModeFault& f) {
 // One at a time: the next one waits for the next agreement.
 void ModeJob::switching(const Node& n) {
   if (in_switch_.empty()) return;
-  if (n.rank() != n.job.session->membership()->nodes.back()) return;  // it hears late
+  if (n.rank() != n.job.session->membership().nodes.back()) return;  // it hears late
   arm(in_switch_.front());
   in_switch_.pop_front();
   ++faults_in_switches;

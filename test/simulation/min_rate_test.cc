@@ -73,7 +73,7 @@ class MinRateTest : public ::testing::Test {
         EXPECT_EQ(end.finished, s.calls.size()) << r;
         EXPECT_EQ(end.side, left) << r;
       } else {
-        EXPECT_EQ(end.error.find("left behind: it carried "), 0u) << r << ": " << end.error;
+        EXPECT_EQ(end.error.find("excluded: it carried "), 0u) << r << ": " << end.error;
         EXPECT_NE(end.error.find("RIFFLE_MIN_RATE=30"), std::string::npos) << end.error;
         EXPECT_LT(end.finished, s.calls.size()) << r;
       }

@@ -166,7 +166,7 @@ TEST(Probing, ThePlanIsAsGoodAsWithAFile) {
 TEST(Probing, SteppingAsideAfterItIsNobodysError) {
   for (const int nodes : {2, 5, 16, 40}) {
     JobOptions options = probing();
-    options.aside = "the ring wins";
+    options.fallback_reason = "the ring wins";
     options.network.jitter_ns = 200'000;
     Job job(even_fabric(nodes, kRate), options);
     const Status outcome = job.connect();

@@ -104,7 +104,7 @@ class MeshMeasurement final : public Measurement {
     options.peer_timeout_ns = static_cast<std::uint64_t>(std::min(timeout_ms, kSilentMs)) * kMs;
     SessionHooks hooks;
     hooks.wants_probe = [this](const std::vector<NodeReport>& reports, std::vector<int>* racks) {
-      racks_ = racks_from_file(reports);
+      racks_ = racks_from_file(options_from(config()).collective.connect, reports);
       if (racks_) *racks = racks_->rack_of;
       return true;
     };
@@ -115,7 +115,7 @@ class MeshMeasurement final : public Measurement {
     hooks.decide = [this](const std::vector<NodeReport>&) {
       Verdict verdict;
       verdict.problem = problem_;
-      verdict.aside = "riffle probe has found what it wanted to know";
+      verdict.fallback_reason = "riffle probe has found what it wanted to know";
       return verdict;
     };
     hooks.connected = [this](Status outcome, const std::string&) { end(std::move(outcome)); };

@@ -56,10 +56,10 @@ Result<ModeOrder> decode_mode_order(const std::vector<std::uint8_t>& bytes) {
 }
 
 SyncAgreement::SyncAgreement(int rank, int size, SyncAgreementOptions options,
-                             ModeParticipant* party, Background* background, Hooks hooks)
+                             ModeParticipant* participant, Background* background, Hooks hooks)
     : size_(size),
       options_(options),
-      party_(party),
+      participant_(participant),
       background_(background),
       hooks_(std::move(hooks)),
       switch_(rank, size,
@@ -67,9 +67,9 @@ SyncAgreement::SyncAgreement(int rank, int size, SyncAgreementOptions options,
                .send = hooks_.send,
                .prepare = [this](const PlanSwitch::Order& o,
                                  const std::function<void(Status)>& f) { prepare(o, f); },
-               .hold = [this](std::uint64_t ns) { return party_->hold(hooks_.now_ns(), ns); },
-               .use = [this](std::uint64_t call) { party_->use(call); },
-               .drop = [this] { party_->drop(); },
+               .hold = [this](std::uint64_t ns) { return participant_->hold(hooks_.now_ns(), ns); },
+               .use = [this](std::uint64_t call) { participant_->use(call); },
+               .drop = [this] { participant_->drop(); },
                .decided = [this](const Result<std::uint64_t>& call) { decided(call); }},
               PlanSwitch::kModeKinds) {}
 
@@ -106,7 +106,7 @@ void SyncAgreement::interval_ended(std::uint64_t round_ns, bool may_begin) {
     if (r.relaxed_nodes < nodes) return order(SyncMode::kExact, "the calls changed", round_ns);
     if (r.mismatches > 0) {
       return order(SyncMode::kExact,
-                   "groups were not of one mind in " + std::to_string(r.mismatches) + " calls",
+                   "digests of a group did not match in " + std::to_string(r.mismatches) + " calls",
                    round_ns);
     }
     if (r.doubts > 0) {
@@ -200,7 +200,7 @@ void SyncAgreement::decided(const Result<std::uint64_t>& first_call) {
 void SyncAgreement::prepare(const PlanSwitch::Order& order,
                             const std::function<void(Status)>& prepared) {
   auto outcome = std::make_shared<Status>();
-  const auto make = [outcome, order, party = party_] {
+  const auto make = [outcome, order, participant = participant_] {
     try {
       const Result<ModeOrder> decoded = decode_mode_order(order.plans);
       if (!decoded) {
@@ -208,7 +208,7 @@ void SyncAgreement::prepare(const PlanSwitch::Order& order,
       } else if (digest_of(order.plans) != order.digest) {
         *outcome = remote_error("the order's checksum is wrong");
       } else {
-        *outcome = party->prepare(*decoded);
+        *outcome = participant->prepare(*decoded);
       }
     } catch (const std::exception& e) {
       *outcome = internal_error(std::string("cannot take a mode: ") + e.what());

@@ -38,7 +38,7 @@ void ControlChannel::send(int peer, FrameType type, std::uint32_t kind,
 }
 
 Result<std::byte*> ControlChannel::get_receive_buffer(int peer, const FrameHeader& header) {
-  const auto refuse = [](const std::string& why) {  // its owner knows whose it was
+  const auto refuse = [](const std::string& why) {  // the caller knows the peer
     return remote_error("control message: " + why);
   };
   const auto frame = frame_of<ControlFrame>(header);
@@ -71,7 +71,7 @@ Result<std::byte*> ControlChannel::get_receive_buffer(int peer, const FrameHeade
   return reinterpret_cast<std::byte*>(in.bytes.data()) + frame.offset;
 }
 
-void ControlChannel::arrived(int peer, const FrameHeader& header) {
+void ControlChannel::arrived(int peer, const FrameHeader& header, std::byte* /*payload*/) {
   const auto frame = frame_of<ControlFrame>(header);
   Peer& from = peers_[peer];
   Incoming& part_of = from.incoming[frame.number - from.next_in];
@@ -87,7 +87,7 @@ void ControlChannel::arrived(int peer, const FrameHeader& header) {
   }
 }
 
-void ControlChannel::sent(std::uint64_t cookie) {
+void ControlChannel::sent(int /*peer*/, std::uint64_t cookie) {
   for (auto it = outgoing_.begin(); it != outgoing_.end(); ++it) {
     if (it->cookie != cookie) continue;
     if (--it->frames_left == 0) outgoing_.erase(it);

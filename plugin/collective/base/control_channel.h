@@ -11,14 +11,13 @@
 #include <list>
 #include <vector>
 
+#include "plugin/collective/base/frames.h"
 #include "plugin/transport/base/mesh.h"
 
 namespace riffle {
 
 inline constexpr std::uint64_t kMaxMessageBytes = 256u << 20;
 inline constexpr std::uint64_t kMaxMessagesAhead = 64;
-// Cookies of control frames have this bit, so that others on the mesh can tell them apart.
-inline constexpr std::uint64_t kControlCookie = 1ull << 62;
 // Kind of the message in a kFault frame: one sentence; other kinds belong to connect (bootstrap.h).
 inline constexpr std::uint32_t kFaultKind = 100;
 
@@ -38,7 +37,7 @@ struct ControlFrame {
   }
 };
 
-class ControlChannel {
+class ControlChannel final : public FrameHandler {
  public:
   using Received =
       std::function<void(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message)>;
@@ -46,10 +45,10 @@ class ControlChannel {
 
   void send(int peer, FrameType type, std::uint32_t kind, std::vector<std::uint8_t> message);
 
-  // The mesh's control and fault frames, as in FrameSink.
-  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header);
-  void arrived(int peer, const FrameHeader& header);
-  void sent(std::uint64_t cookie);
+  // kControl and kFault.
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override;
+  void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
+  void sent(int peer, std::uint64_t cookie) override;
 
  private:
   struct Outgoing {

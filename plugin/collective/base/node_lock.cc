@@ -53,7 +53,7 @@ NodeLock try_node_lock(std::uint64_t holder, const std::string& directory) {
       ::open(path_in(directory).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return nothing_held;
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0) {
-    // Should this fail, whoever may share it waits instead.
+    // Should this fail, others that may share it wait instead.
     (void)!::pwrite(fd, &holder, sizeof holder, 0);
     return std::make_shared<Held>(fd);
   }

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "plugin/collective/connect/decision.h"
-#include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/transport/device/device.h"
 #include "topology/base/printed.h"
@@ -61,9 +60,8 @@ std::string effort(const ProbeOutcome& outcome) {
                  outcome.findings.rounds, static_cast<double>(outcome.bytes) / 1e6);
 }
 
-// For people, and for RIFFLE_FABRIC of later jobs.
-void save(const std::string& what, const Fabric& fabric) {
-  const std::string& path = config().fabric_save;
+// Human-readable, and for RIFFLE_FABRIC of later jobs.
+void save(const std::string& path, const std::string& what, const Fabric& fabric) {
   std::ofstream file(path);
   file << "# " << what << "\n" << to_toml(fabric);
   if (!file.flush()) log_warn("RIFFLE_FABRIC_SAVE: cannot write " + path);
@@ -71,18 +69,19 @@ void save(const std::string& what, const Fabric& fabric) {
 
 }  // namespace
 
-bool wants_probe(const std::vector<NodeReport>& reports) {
-  const Config& c = config();
-  if (c.probe == "off" || c.collnet == "off" || !c.fabric.empty() || reports.size() < 2) {
+bool wants_probe(const ConnectOptions& options, const std::vector<NodeReport>& reports) {
+  if (options.probe == Wish::kOff || options.collnet == Wish::kOff || !options.fabric.empty() ||
+      reports.size() < 2) {
     return false;
   }
   if (!find_problem(reports).empty()) return false;  // node 0 refuses them anyway
-  if (c.probe == "on") return true;
-  return !c.deterministic && !are_one_machine(reports);
+  if (options.probe == Wish::kOn) return true;
+  return !options.is_deterministic && !are_one_machine(reports);
 }
 
-std::optional<Fabric> remembered_network(const std::vector<NodeReport>& reports) {
-  if (config().probe != "auto") return std::nullopt;
+std::optional<Fabric> remembered_network(const ConnectOptions& options,
+                                         const std::vector<NodeReport>& reports) {
+  if (options.probe != Wish::kAuto) return std::nullopt;
   std::vector<NodeAliases> names;
   std::set<std::string> hosts;
   for (const NodeReport& r : reports) {
@@ -129,7 +128,7 @@ Result<Fabric> fabric_of_probe(const ProbeOutcome& outcome, const std::vector<No
   return fabric;
 }
 
-std::optional<Fabric> probed_network(const ProbeOutcome& outcome,
+std::optional<Fabric> probed_network(const ConnectOptions& options, const ProbeOutcome& outcome,
                                      const std::vector<NodeReport>& reports, const Device& device,
                                      const Racks* racks) {
   const Result<Fabric> fabric = fabric_of_probe(outcome, reports, device, racks);
@@ -145,13 +144,14 @@ std::optional<Fabric> probed_network(const ProbeOutcome& outcome,
   const std::string what = "probed in " + effort(outcome) + trouble + ": " +
                            probe::describe(outcome.findings, *fabric) + source;
   log_info("network " + what);
-  if (!config().fabric_save.empty()) save(what, *fabric);
+  if (!options.fabric_save.empty()) save(options.fabric_save, what, *fabric);
   return *fabric;
 }
 
-std::optional<Racks> racks_from_file(const std::vector<NodeReport>& reports) {
-  if (!config().fabric.empty() || config().topology == "none") return std::nullopt;
-  const std::string path = config().topology.empty() ? slurm_topology_file() : config().topology;
+std::optional<Racks> racks_from_file(const ConnectOptions& options,
+                                     const std::vector<NodeReport>& reports) {
+  if (!options.fabric.empty() || options.topology == "none") return std::nullopt;
+  const std::string path = options.topology.empty() ? slurm_topology_file() : options.topology;
   if (path.empty()) return std::nullopt;
   std::vector<NodeAliases> names;
   for (const NodeReport& r : reports) names.push_back(r.aliases);

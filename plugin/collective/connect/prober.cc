@@ -23,7 +23,7 @@ bool is_below(int node, int root) {
   return node == root;
 }
 
-// Nobody below `root` has to know of other flows: with all of them in every message, orders would
+// No node below `root` has to know of other flows: with all of them in every message, orders would
 // grow with the square of the nodes.
 ProbeOrder part_of(const ProbeOrder& order, int root) {
   ProbeOrder part = order;
@@ -92,7 +92,7 @@ void Prober::try_turn() {
   carry_out(take_turn);
 }
 
-// Pauses of no common measure, so that two who met will not meet for ever.
+// Pauses of no common measure, so that two communicators that met will not meet for ever.
 void Prober::give_way() {
   has_retry_ = is_waiting_ = true;
   const std::uint64_t pause_ns = kLeastPauseNs + random_u64() % kLeastPauseNs;
@@ -244,7 +244,7 @@ void Prober::send(int peer, ProbeFrame::Step step, std::uint32_t number, const M
               kBefore);
 }
 
-void Prober::sent(std::uint64_t cookie) {
+void Prober::sent(int /*peer*/, std::uint64_t cookie) {
   std::erase_if(outgoing_, [cookie](const auto& one) { return one.first == cookie; });
 }
 

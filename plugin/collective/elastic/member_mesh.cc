@@ -12,8 +12,7 @@ void MemberMesh::send(int peer, const FrameHeader& header, std::span<const std::
   FrameHeader marked = header;
   marked.term = mark_of(members_.term);
   ++traffic_->sent[node];
-  constexpr std::uint64_t kNotAsked = ~0ull;  // for its sent()
-  if (cookie != kNotAsked) {
+  if (cookie != kNoCookie) {
     ++traffic_->under_way[node];
     cookie |= kTermCookie;
   }

@@ -97,12 +97,12 @@ void Regroup::expel(const std::vector<std::pair<int, std::string>>& members) {
   if (is_any) begin(round_ + 1);
 }
 
-// Everybody who hears of it does so: nobody waits for a slow node's word.
+// Every node that hears of it does so, without waiting for a slow node's word.
 bool Regroup::send_away(int member, const std::string& why) {
   if (member == rank_ || !last_.has(member) || has_lost(member)) return false;
   ByteWriter w;
   w.blob(why);
-  steps_.send(member, kLeftBehind, w.take());
+  steps_.send(member, kExcluded, w.take());
   steps_.dismiss(member);  // as for kGone
   why_lost_[member] = why;
   expelled_[member] = why;
@@ -180,10 +180,10 @@ Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
   Status mangled = remote_error("mangled message " + std::to_string(kind) +
                                 " about a loss from node " + std::to_string(peer));
   ByteReader reader(message);
-  if (kind == kLeftBehind) {
+  if (kind == kExcluded) {
     const std::string why = reader.text();
     if (!reader.is_complete()) return mangled;
-    end("left behind: " + why);
+    end("excluded: " + why);
     return Status::ok();
   }
   if (kind == kGone) {
@@ -260,7 +260,7 @@ Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
   return Status::ok();
 }
 
-// Has everybody we reach told its state? Then whoever is the lowest of them decides.
+// Have all nodes we reach told their states? Then the lowest of them decides.
 void Regroup::gather() {
   if (is_over_ || phase_ != Phase::kGathering || !planned_for_.empty()) return;
   const std::vector<int> nodes = present();
@@ -278,11 +278,11 @@ void Regroup::gather() {
         voters, [this](int node) -> bool { return ended_on_this_side_[node]; });
     return end_cut_off(nodes.size(), nodes.size() + static_cast<std::size_t>(ended), voters.size());
   }
-  if (nodes.front() == rank_ && nobody_reaches_lower()) decide(nodes, last);
+  if (nodes.front() == rank_ && no_state_names_lower()) decide(nodes, last);
 }
 
-// Where links are missing, one of those we hear may look to somebody we do not reach.
-bool Regroup::nobody_reaches_lower() const {
+// Where links are missing, one of those we hear may look to a node that we do not reach.
+bool Regroup::no_state_names_lower() const {
   return std::all_of(states_.begin(), states_.end(), [this](const auto& entry) {
     const State& s = entry.second;
     return std::all_of(s.last.nodes.begin(), s.last.nodes.end(), [&](int node) {
@@ -343,7 +343,7 @@ void Regroup::take(Verdict verdict) {
   for (int node = 0; node < size_; ++node) {
     if (node == rank_ || has_lost(node) || verdict_->next.has(node)) continue;
     why_lost_[node] = has_left_[node] ? kLeftByItself : "some of the others do not reach it";
-    steps_.send(node, kLeftBehind, goodbye);
+    steps_.send(node, kExcluded, goodbye);
     steps_.dismiss(node);
   }
   install_if_heard();
@@ -394,14 +394,12 @@ void Regroup::commit() {
   steps_.go(verdict);
 }
 
-bool Regroup::has_begun(std::uint64_t term) {
-  if (is_over_ || phase_ != Phase::kAccepted || verdict_->next.term != term) return false;
-  commit();
-  return true;
+void Regroup::begin_if_accepted(std::uint64_t term) {
+  if (!is_over_ && phase_ == Phase::kAccepted && verdict_->next.term == term) commit();
 }
 
-// A stopped node is noticed by one peer earlier than by the others, by up to a heartbeat. Who
-// neither answers nor is reached by everybody else is lost.
+// A stopped node is noticed by one peer earlier than by the others, by up to a heartbeat. A
+// node that neither answers nor is reached by all others is lost.
 void Regroup::look_for_silent() {
   patience_timer_ = steps_.call_later(options_.patience_ns, [this] { look_for_silent(); });
   std::map<int, int> accusers;
@@ -458,7 +456,7 @@ void Regroup::end_cut_off(std::size_t reached, std::size_t side, std::size_t vot
 }
 
 void Regroup::end_cut_off(const std::string& how) {
-  end("left behind or cut off: " + how + " (" + why_lost_text() + ")", true);
+  end("excluded or cut off: " + how + " (" + why_lost_text() + ")", true);
 }
 
 void Regroup::end(const std::string& why, bool is_cut_off) {

@@ -24,6 +24,7 @@
 #include <memory>
 #include <vector>
 
+#include "plugin/collective/base/frames.h"
 #include "plugin/collective/engine/chunk.h"
 #include "plugin/collective/engine/generation.h"
 #include "plugin/collective/engine/lengths.h"
@@ -35,9 +36,6 @@
 #include "plugin/transport/base/mesh.h"
 
 namespace riffle {
-
-// Cookie of frames whose completion nobody waits for.
-inline constexpr std::uint64_t kNoCookie = ~0ull;
 
 class Engine final : private ExecutorContext {
  public:

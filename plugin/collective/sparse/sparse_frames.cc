@@ -95,7 +95,7 @@ void SparseRunner::arrived(int /*peer*/, const FrameHeader& header, std::byte* /
 void SparseRunner::sent(std::uint64_t cookie) {
   if (failed_) return;
   Slot& slot = slots_[(cookie & ~kSparseCookie) % kSlots];
-  RIFFLE_CHECK(slot.parts_under_way > 0, "a frame was sent that nobody queued");
+  RIFFLE_CHECK(slot.parts_under_way > 0, "a frame was sent that was not queued");
   if (--slot.parts_under_way == 0 && slot.phase == Phase::kDone) close(slot);
 }
 

@@ -128,7 +128,7 @@ std::vector<float> SparseRunner::dense_input(const Slot& slot, bool takes_residu
   return input;
 }
 
-// An exchange in which everybody sends everything.
+// An exchange in which every node sends everything.
 void SparseRunner::begin_dense(Slot& slot, bool takes_residual) {
   const SparseSegment& s = *slot.segment;
   const int teams = slot.places == &all_ ? 1 : s.teams;

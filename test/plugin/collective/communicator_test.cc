@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "plugin/collective/coll_service.h"
+#include "plugin/collective/request.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/entry/options.h"
@@ -46,7 +47,8 @@ class Cluster {
     errors.resize(nodes);
     for (int i = 0; i < nodes; ++i) {
       threads.emplace_back([&, i] {
-        Result<coll::Communicator*> c = coll::connect(pointers, i, listeners[i]);
+        Result<coll::Communicator*> c =
+            coll::connect(pointers, i, listeners[i], options_from(config()).collective);
         if (c) {
           comms[i] = *c;
         } else {

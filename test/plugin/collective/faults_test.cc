@@ -76,7 +76,8 @@ class FaultsTest : public ::testing::Test {
     if (before_connect) before_connect();
     std::vector<const Handle*> handles;
     for (const Handle& h : shared_->handles) handles.push_back(&h);
-    Result<coll::Communicator*> c = coll::connect(handles, rank, *l);
+    Result<coll::Communicator*> c =
+        coll::connect(handles, rank, *l, options_from(config()).collective);
     coll::close(*l);
     if (!c) return give_up(rank, c.status().message());
     ++shared_->connected;

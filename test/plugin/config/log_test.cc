@@ -113,9 +113,9 @@ TEST_F(LogTest, OfManyFaultsOnlyTheFirstIsAWarning) {
   EXPECT_EQ(lines[1].level, 3);
   EXPECT_EQ(lines[1].text, "Riffle: also: lost sender 10.0.0.3");
   EXPECT_EQ(lines[2].level, 3);
-  log_fault("left behind", true);
+  log_fault("excluded", true);
   EXPECT_EQ(lines.back().level, 2);
-  EXPECT_EQ(lines.back().text, "Riffle: left behind");
+  EXPECT_EQ(lines.back().text, "Riffle: excluded");
   end_incident();
   log_fault("lost node 4");
   EXPECT_EQ(lines.back().level, 2);

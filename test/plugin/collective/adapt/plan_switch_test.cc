@@ -33,14 +33,15 @@ class Node final : public FrameSink {
   }
   void opened(int) override {}
   Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& h) override {
-    return is_control(h) ? control_.get_receive_buffer(peer, h) : engine.get_receive_buffer(peer, h);
+    return is_control(h) ? control_.get_receive_buffer(peer, h)
+                         : engine.get_receive_buffer(peer, h);
   }
   void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
-    is_control(h) ? control_.arrived(peer, h) : engine.arrived(peer, h, payload);
+    is_control(h) ? control_.arrived(peer, h, payload) : engine.arrived(peer, h, payload);
   }
-  void sent(int, std::uint64_t cookie) override {
+  void sent(int peer, std::uint64_t cookie) override {
     if (cookie == kNoCookie) return;
-    (cookie & kControlCookie) != 0 ? control_.sent(cookie) : engine.sent(cookie);
+    (cookie & kControlCookie) != 0 ? control_.sent(peer, cookie) : engine.sent(cookie);
   }
   void departed(int) override {}
   void lost(int, const Status& why) override { fail(why); }

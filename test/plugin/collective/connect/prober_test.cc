@@ -52,7 +52,7 @@ struct Node final : FrameSink {
   void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
     if (!is_deaf) prober.arrived(peer, h, payload);
   }
-  void sent(int, std::uint64_t cookie) override { prober.sent(cookie); }
+  void sent(int peer, std::uint64_t cookie) override { prober.sent(peer, cookie); }
   void departed(int) override {}
   void lost(int peer, const Status& why) override {
     ADD_FAILURE() << "lost " << peer << ": " << why.message();

@@ -1,31 +1,18 @@
 // Which mode RIFFLE_SYNC gets, and what it is refused for.
-#include "plugin/collective/base/sync_mode.h"
+#include "plugin/entry/sync_settings.h"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "plugin/config/config.h"
+#include "test/plugin/entry/knobs.h"
 
 namespace riffle {
 namespace {
 
-class SyncModeTest : public ::testing::Test {
- protected:
-  SyncSettings with(const std::vector<std::pair<const char*, const char*>>& knobs) {
-    for (const auto& [name, value] : knobs) setenv(name, value, 1);
-    reload_config();
-    SyncSettings s = sync_settings();
-    for (const auto& [name, value] : knobs) unsetenv(name);
-    reload_config();
-    return s;
-  }
-};
+SyncSettings with(const Knobs& knobs) { return sync_settings(config_with(knobs)); }
 
-TEST_F(SyncModeTest, ExactUnlessAskedForAndUnderAnOptimizerThatBearsIt) {
+TEST(SyncSettings, ExactUnlessAskedForAndUnderAnOptimizerThatBearsIt) {
   EXPECT_EQ(with({}).mode, SyncMode::kExact);
   EXPECT_EQ(with({}).refusal, "");
   for (const char* mode : {"ds_sync", "moshpit", "shadow_sync"}) {
@@ -38,7 +25,7 @@ TEST_F(SyncModeTest, ExactUnlessAskedForAndUnderAnOptimizerThatBearsIt) {
   }
 }
 
-TEST_F(SyncModeTest, EveryModeWhereLossesAreSurvived) {
+TEST(SyncSettings, EveryModeWhereLossesAreSurvived) {
   for (const char* mode : {"ds_sync", "moshpit", "shadow_sync"}) {
     const SyncSettings s =
         with({{"RIFFLE_SYNC", mode}, {"RIFFLE_OPTIMIZER", "sgd"}, {"RIFFLE_ON_LOSS", "continue"}});
@@ -52,7 +39,7 @@ TEST_F(SyncModeTest, EveryModeWhereLossesAreSurvived) {
   EXPECT_FALSE(with({{"RIFFLE_SPARSE", "0.01"}}).survives_losses);
 }
 
-TEST_F(SyncModeTest, MoshpitWithAllLevelsIsExactUnderEveryOptimizer) {
+TEST(SyncSettings, MoshpitWithAllLevelsIsExactUnderEveryOptimizer) {
   const SyncSettings all = with({{"RIFFLE_SYNC", "moshpit"}, {"RIFFLE_MOSHPIT_LEVELS", "all"}});
   EXPECT_EQ(all.mode, SyncMode::kExact);
   EXPECT_TRUE(all.all_levels);
@@ -65,7 +52,7 @@ TEST_F(SyncModeTest, MoshpitWithAllLevelsIsExactUnderEveryOptimizer) {
   EXPECT_NE(both.note.find("RIFFLE_PLAN=ring"), std::string::npos) << both.note;
 }
 
-TEST_F(SyncModeTest, NoModeWithoutIntervals) {
+TEST(SyncSettings, NoModeWithoutIntervals) {
   for (const auto& [name, value] :
        {std::pair{"RIFFLE_EPOCH", "0"}, std::pair{"RIFFLE_DETERMINISTIC", "1"}}) {
     const SyncSettings s =
@@ -75,7 +62,7 @@ TEST_F(SyncModeTest, NoModeWithoutIntervals) {
   }
 }
 
-TEST_F(SyncModeTest, SparseTakesADensityAndNoOptimizer) {
+TEST(SyncSettings, SparseTakesADensityAndNoOptimizer) {
   const SyncSettings plain = with({{"RIFFLE_SPARSE", "0.02"}});
   EXPECT_EQ(plain.mode, SyncMode::kSparse);
   EXPECT_EQ(plain.refusal + plain.note, "");
@@ -97,7 +84,7 @@ TEST_F(SyncModeTest, SparseTakesADensityAndNoOptimizer) {
   }
 }
 
-TEST_F(SyncModeTest, SparseIsRefusedBesideOthers) {
+TEST(SyncSettings, SparseIsRefusedBesideOthers) {
   for (const auto& [name, value] :
        {std::pair{"RIFFLE_SYNC", "ds_sync"}, std::pair{"RIFFLE_EPOCH", "0"},
         std::pair{"RIFFLE_DETERMINISTIC", "1"}}) {
@@ -109,7 +96,7 @@ TEST_F(SyncModeTest, SparseIsRefusedBesideOthers) {
   }
 }
 
-TEST_F(SyncModeTest, TheDensityComesDownInStages) {
+TEST(SyncSettings, TheDensityComesDownInStages) {
   SparseSettings s{.density = 0.01, .ramp_steps = 30};
   EXPECT_EQ(density_in(s, 0), 0.25);
   EXPECT_EQ(density_in(s, 9), 0.25);
@@ -123,7 +110,7 @@ TEST_F(SyncModeTest, TheDensityComesDownInStages) {
   EXPECT_EQ(density_in(s, 0), 0.01);
 }
 
-TEST_F(SyncModeTest, MomentumIsANumberBelowOne) {
+TEST(SyncSettings, MomentumIsANumberBelowOne) {
   const auto momentum = [&](const char* value) {
     return with(
         {{"RIFFLE_SYNC", "ds_sync"}, {"RIFFLE_OPTIMIZER", "sgd"}, {"RIFFLE_MOMENTUM", value}});
@@ -139,7 +126,7 @@ TEST_F(SyncModeTest, MomentumIsANumberBelowOne) {
   }
 }
 
-TEST_F(SyncModeTest, ShadowRulesAndTheirNumbers) {
+TEST(SyncSettings, ShadowRulesAndTheirNumbers) {
   const auto shadow = [&](std::vector<std::pair<const char*, const char*>> knobs) {
     knobs.insert(knobs.end(), {{"RIFFLE_SYNC", "shadow_sync"}, {"RIFFLE_OPTIMIZER", "sgd"}});
     return with(knobs);
@@ -158,7 +145,7 @@ TEST_F(SyncModeTest, ShadowRulesAndTheirNumbers) {
   EXPECT_EQ(describe(plain.shadow, 4), "bmuf (pull 0.5, block momentum 0, block rate 1.5)");
 }
 
-TEST_F(SyncModeTest, NumbersOfTheShadowRuleThatCannotBeAreRefused) {
+TEST(SyncSettings, NumbersOfTheShadowRuleThatCannotBeAreRefused) {
   struct Wrong {
     const char *rule, *name, *value, *accepted;
   };

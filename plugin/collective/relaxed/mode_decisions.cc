@@ -1,8 +1,7 @@
-// The reactor's side of relaxed calls: how this node takes part in agreeing on a mode.
+#include "plugin/collective/relaxed/mode_decisions.h"
+
 #include <algorithm>
 #include <utility>
-
-#include "plugin/collective/relaxed/relaxed_calls.h"
 
 namespace riffle {
 namespace {
@@ -12,7 +11,52 @@ constexpr std::uint64_t kBurstCalls = 16;
 
 }  // namespace
 
-SyncReport RelaxedCalls::report() {
+ModeDecisions::ModeDecisions(const RelaxedOptions& options, const RelaxedCounts& counts)
+    : options_(options), counts_(counts), place_(options.rank), nodes_(options.size) {}
+
+// -------------------------------------------------------------------------- NCCL's progress thread
+
+std::deque<ModeDecisions::Decision> ModeDecisions::take_over(bool* may_go) {
+  const std::lock_guard lock(mutex_);
+  hold_.store(held_, std::memory_order_seq_cst);
+  *may_go = next_call() < held_;
+  return std::exchange(decisions_, {});
+}
+
+void ModeDecisions::call_is_taken() {
+  next_call_.store(next_call() + 1, std::memory_order_seq_cst);
+}
+
+void ModeDecisions::learned(std::uint64_t steady_steps, std::uint64_t digest,
+                            const std::function<KnownCalls()>& calls) {
+  const std::lock_guard lock(mutex_);
+  steady_steps_ = steady_steps;
+  if (known_ == nullptr || known_->digest != digest) {
+    known_ = std::make_shared<const KnownCalls>(calls());
+  }
+}
+
+void ModeDecisions::calls_changed() {
+  const std::lock_guard lock(mutex_);
+  known_.reset();
+  steady_steps_ = 0;
+  why_not_ = "the calls changed";
+}
+
+void ModeDecisions::is_unsure(const char* why) {
+  const std::lock_guard lock(mutex_);
+  why_not_ = why;
+}
+
+void ModeDecisions::mode_ended() {
+  const std::lock_guard lock(mutex_);
+  is_relaxed_ = std::any_of(decisions_.begin(), decisions_.end(),
+                            [](const Decision& d) { return d.run != nullptr; });
+}
+
+// ----------------------------------------------------------------------------------------- reactor
+
+SyncReport ModeDecisions::report() {
   SyncReport r;
   const std::uint64_t doubts = counts_.doubts.load(std::memory_order_relaxed);
   const std::uint64_t mismatches = counts_.mismatches.load(std::memory_order_relaxed);
@@ -26,7 +70,7 @@ SyncReport RelaxedCalls::report() {
   return r;
 }
 
-Status RelaxedCalls::prepare(const ModeOrder& order) {
+Status ModeDecisions::prepare(const ModeOrder& order) {
   if (order.mode == SyncMode::kExact) {
     const std::lock_guard lock(mutex_);
     prepared_.reset();
@@ -54,7 +98,7 @@ Status RelaxedCalls::prepare(const ModeOrder& order) {
 // No call from the answer on has begun, nor will it: the caller's thread stores hold_ and then
 // reads next_call_, the other one stores next_call_ and then reads hold_, all in one order. So if
 // it has not seen the hold for call n, we see at least n here, and hold beyond it.
-std::uint64_t RelaxedCalls::hold(std::uint64_t now_ns, std::uint64_t horizon_ns) {
+std::uint64_t ModeDecisions::hold(std::uint64_t now_ns, std::uint64_t horizon_ns) {
   const std::lock_guard lock(mutex_);
   std::uint64_t next = next_call_.load(std::memory_order_seq_cst);
   if (now_ns > mark_ns_ && mark_ns_ > 0) {
@@ -74,12 +118,12 @@ std::uint64_t RelaxedCalls::hold(std::uint64_t now_ns, std::uint64_t horizon_ns)
   }
 }
 
-void RelaxedCalls::use(std::uint64_t call) {
+void ModeDecisions::use(std::uint64_t call) {
   const std::lock_guard lock(mutex_);
   decide(call);
 }
 
-void RelaxedCalls::decide(std::uint64_t call) {
+void ModeDecisions::decide(std::uint64_t call) {
   if (prepared_ != nullptr) {
     span_ = {call, ModeSpan::kNone};
   } else if (span_.end == ModeSpan::kNone) {
@@ -93,25 +137,25 @@ void RelaxedCalls::decide(std::uint64_t call) {
   hold_.store(0, std::memory_order_seq_cst);
 }
 
-void RelaxedCalls::drop() {
+void ModeDecisions::drop() {
   const std::lock_guard lock(mutex_);
   drop_prepared();
 }
 
-void RelaxedCalls::drop_prepared() {
+void ModeDecisions::drop_prepared() {
   prepared_.reset();
   held_ = kNever;
   hold_.store(decisions_.empty() ? kNever : 0, std::memory_order_seq_cst);
 }
 
-ModeSpan RelaxedCalls::span() {
+ModeSpan ModeDecisions::span() {
   const std::lock_guard lock(mutex_);
   return span_;
 }
 
-// Who has not heard a decision has promised to take no call that it concerns, and keeps to that
-// until now; so it is not too late.
-Status RelaxedCalls::catch_up(const ModeSpan& span, int place, int nodes) {
+// A node that has not heard a decision has promised to take no call that it concerns, and keeps to
+// that until now; so it is not too late.
+Status ModeDecisions::catch_up(const ModeSpan& span, int place, int nodes) {
   const std::lock_guard lock(mutex_);
   place_ = place;
   nodes_ = nodes;

@@ -1,9 +1,8 @@
-// The calls of the sparse mode: straight from and to the job's memory, on the reactor; and where
-// residuals go when the mode has ended.
+#include "plugin/collective/relaxed/sparse_calls.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "plugin/collective/relaxed/relaxed_calls.h"
 #include "plugin/config/log.h"
 #include "plugin/kernels/convert.h"
 #include "plugin/kernels/float_environment.h"
@@ -46,15 +45,14 @@ void bring(SparseSegment* segment, std::uint64_t first, std::uint64_t count, Dat
 
 }  // namespace
 
-bool RelaxedCalls::reserve_sparse(const RelaxedRun::Position& position) const {
-  return sparse_under_way_ + position.segments <= RelaxedRun::kMaxSegments;
+bool SparseCalls::has_room(const RelaxedRun::Position& position) const {
+  return under_way_ + position.segments <= RelaxedRun::kMaxSegments;
 }
 
-void RelaxedCalls::stage_sparse(const CallShape& shape, const Place& place, bool takes_part,
-                                StagedCall* call) {
-  SparseRun& run = *run_->sparse();
+void SparseCalls::stage(const CallShape& shape, const CallPlace& place, StagedCall* call) {
+  SparseRun& run = *call->run->sparse();
   const std::span<SparseSegment> segments = run.segments(place.position);
-  sparse_under_way_ += segments.size();
+  under_way_ += segments.size();
   const bool is_ef21 = run.settings().residual == sparse::ResidualPolicy::kEf21;
   const sparse::Element element = element_of(shape.type);
   std::uint32_t number = 0;
@@ -66,14 +64,14 @@ void RelaxedCalls::stage_sparse(const CallShape& shape, const Place& place, bool
     s.element = element;
     s.density = density_in(run.settings(), place.step);
     s.is_dense = place.is_full && !is_ef21;
-    s.is_certain = takes_part;
-    s.digest = run_->digest_of(place.position, number++, place.step, place.is_full);
+    s.is_certain = call->takes_part;
+    s.digest = call->run->digest_of(place.position, number++, place.step, place.is_full);
     s.operation.state.store(Operation::State::kRunning, std::memory_order_relaxed);
-    hooks_.post(&s.operation);
+    post_(&s.operation);
   }
 }
 
-Result<bool> RelaxedCalls::test_sparse(StagedCall* call) {
+Result<bool> SparseCalls::test(StagedCall* call) {
   const std::span<SparseSegment> segments = call->run->sparse()->segments(call->position);
   bool has_failed = false;
   for (const SparseSegment& s : segments) {
@@ -81,7 +79,7 @@ Result<bool> RelaxedCalls::test_sparse(StagedCall* call) {
     if (state == Operation::State::kRunning) return false;
     has_failed = has_failed || state == Operation::State::kFailed;
   }
-  sparse_under_way_ -= segments.size();
+  under_way_ -= segments.size();
   for (const SparseSegment& s : segments) count_outcome(s.outcome);
   call->run->position(call->position).is_busy = false;
   call->run.reset();
@@ -89,11 +87,11 @@ Result<bool> RelaxedCalls::test_sparse(StagedCall* call) {
   return true;
 }
 
-void RelaxedCalls::count_outcome(SparseSegment::Outcome outcome) {
+void SparseCalls::count_outcome(SparseSegment::Outcome outcome) {
   switch (outcome) {
     case SparseSegment::Outcome::kSparse:
     case SparseSegment::Outcome::kDense:
-    case SparseSegment::Outcome::kInDoubt:  // who is in doubt counts and says it
+    case SparseSegment::Outcome::kInDoubt:  // the node in doubt counts and says it
       return;
     case SparseSegment::Outcome::kMixedUp:
       counts_.mismatches.fetch_add(1, std::memory_order_relaxed);
@@ -112,8 +110,9 @@ void RelaxedCalls::count_outcome(SparseSegment::Outcome outcome) {
 
 // What a node adds to its own gradient is its own affair in an exact sum: no agreement is needed.
 // What counts is which elements a call has, not whether NCCL cuts the collective as before.
-void RelaxedCalls::bring_residual(const CallShape& shape, const CallIdentity& identity,
-                                  StagedCall* call) {
+void SparseCalls::bring_residual(const CallShape& shape, const CallIdentity& identity,
+                                 StagedCall* call) {
+  if (owing_ == nullptr) return;
   SparseRun& run = *owing_->sparse();
   const std::vector<RelaxedRun::Position>& positions = owing_->positions();
   for (std::size_t i = 0; i < positions.size(); ++i) {
@@ -128,8 +127,8 @@ void RelaxedCalls::bring_residual(const CallShape& shape, const CallIdentity& id
       const std::uint64_t to =
           std::min(begin + s.elements, identity.first_element + identity.valid_elements);
       if (!s.holds_residual || from >= to) continue;
-      const std::lock_guard lock(memory_mutex_);
-      if (is_fenced_) return;
+      const std::lock_guard lock(memory_.mutex);
+      if (memory_.is_fenced) return;
       const auto type = static_cast<DataType>(shape.type);
       if (call->input.empty()) {
         const auto* send = static_cast<const std::byte*>(shape.send);
@@ -147,7 +146,7 @@ void RelaxedCalls::bring_residual(const CallShape& shape, const CallIdentity& id
 }
 
 // The next mode begins. Whatever still waits belongs to calls that did not come again.
-void RelaxedCalls::give_up_residuals() {
+void SparseCalls::give_up_residuals() {
   if (owing_ == nullptr) return;
   const std::shared_ptr<RelaxedRun> run = std::exchange(owing_, nullptr);
   std::uint64_t calls = 0;

@@ -1,36 +1,30 @@
-// The calls of a running mode: into staging memory, and what to make of their results.
+#include "plugin/collective/relaxed/staged_averages.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "plugin/collective/relaxed/relaxed_calls.h"
 #include "plugin/collective/relaxed/rules/gradient_rules.h"
 #include "plugin/collective/relaxed/rules/trailer.h"
 #include "plugin/config/log.h"
 #include "plugin/kernels/types.h"
 
 namespace riffle {
+namespace {
 
-std::uint32_t RelaxedRun::digest_of(std::size_t position, std::uint32_t segment, std::uint64_t step,
-                                    bool is_full) const {
-  std::uint64_t h = digest_ ^ static_cast<std::uint64_t>(mode_) << 60;
-  for (const std::uint64_t n :
-       {std::uint64_t{position}, std::uint64_t{segment}, step, std::uint64_t{is_full}}) {
-    h = (h ^ n) * 0x9e3779b97f4a7c15u;
-    h ^= h >> 29;
-  }
-  return static_cast<std::uint32_t>(h >> 32);
+bool is_in_background(const RelaxedRun& run, const CallPlace& place) {
+  return run.mode() == SyncMode::kShadowSync && !place.is_full;
 }
 
-// Whatever the call needs besides a request; false: not now, nothing is taken.
-bool RelaxedCalls::reserve(const Place& place, StagedCall* call) {
-  RelaxedRun& run = *run_;
+bool begins_round(const RelaxedRun& run, const CallPlace& place) {
+  return is_in_background(run, place) && place.step % run.shadow_steps() == 0;
+}
+
+}  // namespace
+
+bool StagedAverages::reserve(RelaxedRun& run, const CallPlace& place, StagedCall* call) {
   RelaxedRun::Position& position = run.position(place.position);
-  call->segment = RelaxedRun::kNone;
-  call->has_failed = false;
-  if (position.is_busy) return false;
-  if (run.sparse() != nullptr) return reserve_sparse(position);
   collect(run, position);
-  const bool is_alone = is_in_background(place) && !begins_round(place);
+  const bool is_alone = is_in_background(run, place) && !begins_round(run, place);
   if (is_alone || position.segments == 0) return true;
   if (position.round != RelaxedRun::kNone) {
     if (!std::exchange(is_waiting_, true)) counts_.waits.fetch_add(1, std::memory_order_relaxed);
@@ -39,24 +33,24 @@ bool RelaxedCalls::reserve(const Place& place, StagedCall* call) {
   is_waiting_ = false;
   call->segment = run.take(position.segments);
   if (call->segment != RelaxedRun::kNone) return true;
-  // Rounds that are over still hold theirs until somebody looks.
+  // Rounds that are over hold theirs until they are collected.
   for (RelaxedRun::Position& other : run.positions()) collect(run, other);
   return false;
 }
 
 // What is over of the position's background round.
-void RelaxedCalls::collect(RelaxedRun& run, RelaxedRun::Position& position) {
+void StagedAverages::collect(RelaxedRun& run, RelaxedRun::Position& position) {
   while (position.round != RelaxedRun::kNone) {
     RelaxedRun::Segment& segment = run.segment(position.round);
     const Operation::State state = segment.operation.state.load(std::memory_order_acquire);
     if (state == Operation::State::kRunning) return;
     has_failed_ |= state == Operation::State::kFailed;
-    const rules::Verdict verdict = rules::read_trailer(segment.data + segment.count, options_.size);
+    const rules::Verdict verdict = rules::read_trailer(segment.data + segment.count, nodes_);
     const rules::ShadowRule& rule = *run.shadow_rule();
     const rules::ShadowState s = position.shadow_state(segment.first);
     const std::uint64_t number = segment.first / position.segment_elements;
     const bool took_part = position.round_takes_part, was_due = position.is_due[number];
-    const bool is_broken_off = segment.operation.nodes == 0;  // by a loss, for everybody
+    const bool is_broken_off = segment.operation.nodes == 0;  // by a loss, for all nodes
     if (!is_broken_off && verdict.kind == rules::Verdict::Kind::kAverage) {
       position.is_due[number] =
           rule.end(s, took_part, was_due, {segment.data, verdict.members}, segment.count);
@@ -72,7 +66,7 @@ void RelaxedCalls::collect(RelaxedRun& run, RelaxedRun::Position& position) {
 }
 
 // Only this thread writes.
-void RelaxedCalls::count_gap(std::uint64_t steps) {
+void StagedAverages::count_gap(std::uint64_t steps) {
   counts_.corrections.fetch_add(1, std::memory_order_relaxed);
   counts_.gap_steps.fetch_add(steps, std::memory_order_relaxed);
   if (steps > counts_.longest_gap.load(std::memory_order_relaxed)) {
@@ -80,36 +74,28 @@ void RelaxedCalls::count_gap(std::uint64_t steps) {
   }
 }
 
-rules::MomentumState RelaxedCalls::momentum_of(const RelaxedRun::Position& position,
-                                               std::uint64_t first) const {
+rules::MomentumState StagedAverages::momentum_of(const RelaxedRun::Position& position,
+                                                 std::uint64_t first) const {
   return {position.second + first, position.state + first, position.third + first};
 }
 
-void RelaxedCalls::stage(const CallShape& shape, const Place& place, bool takes_part,
-                         StagedCall* call) {
-  RelaxedRun& run = *run_;
+void StagedAverages::stage(const CallShape& shape, const CallPlace& place, StagedCall* call) {
+  RelaxedRun& run = *call->run;
   RelaxedRun::Position& position = run.position(place.position);
-  position.is_busy = true;
-  call->run = run_;
-  call->position = place.position;
-  call->send = static_cast<const std::byte*>(shape.send);
-  call->recv = static_cast<std::byte*>(const_cast<void*>(shape.recv));
-  call->takes_part = takes_part;
-  call->is_full = place.is_full;
+  const bool takes_part = call->takes_part;
   call->has_failed = has_failed_;
-  if (run.sparse() != nullptr) return stage_sparse(shape, place, takes_part, call);
   counts_.calls.fetch_add(1, std::memory_order_relaxed);
   if (place.is_full) counts_.full_calls.fetch_add(1, std::memory_order_relaxed);
 
-  const std::lock_guard lock(memory_mutex_);
+  const std::lock_guard lock(memory_.mutex);
   const auto type = static_cast<DataType>(shape.type);
-  if (!takes_part && !is_fenced_) {
+  if (!takes_part && !memory_.is_fenced) {
     // What has no state here is passed on at once, the rest when the call is over.
     const std::uint64_t first = call->is_elsewhere ? 0 : position.piece.valid;
     const std::uint64_t at = first * size_of(type);
-    rules::pass_on(call->send + at, options_.size, shape.count - first, type, call->recv + at);
+    rules::pass_on(call->send + at, nodes_, shape.count - first, type, call->recv + at);
   }
-  if (is_in_background(place)) return step_alone(place, call);
+  if (is_in_background(run, place)) return step_alone(place, call);
   bool brings = false;
   std::uint32_t number = 0;
   for (std::uint32_t i = call->segment; i != RelaxedRun::kNone; ++number) {
@@ -119,7 +105,7 @@ void RelaxedCalls::stage(const CallShape& shape, const Place& place, bool takes_
     segment.count = position.count_of(number);
     const std::byte* g = call->send + segment.first * size_of(type);
     bool is_finite = true;
-    if (!takes_part || is_fenced_) {
+    if (!takes_part || memory_.is_fenced) {
       std::fill_n(segment.data, segment.count, 0.0F);
     } else if (run.momentum() > 0) {
       is_finite = rules::prepare_momentum(momentum_of(position, segment.first), g, type,
@@ -139,8 +125,8 @@ void RelaxedCalls::stage(const CallShape& shape, const Place& place, bool takes_
 }
 
 // shadow_sync: the answer is ready; a round may begin behind it.
-void RelaxedCalls::step_alone(const Place& place, StagedCall* call) {
-  RelaxedRun& run = *run_;
+void StagedAverages::step_alone(const CallPlace& place, StagedCall* call) {
+  RelaxedRun& run = *call->run;
   RelaxedRun::Position& position = run.position(place.position);
   const auto type = static_cast<DataType>(position.piece.type);
   const rules::ShadowRule& rule = *run.shadow_rule();
@@ -149,15 +135,15 @@ void RelaxedCalls::step_alone(const Place& place, StagedCall* call) {
   for (std::uint32_t n = 0; n < position.segments; ++n) {
     const bool is_due = may_bring && position.is_due[n];
     const std::uint64_t first = position.first_of(n), at = first * size_of(type);
-    if (!is_fenced_ && !call->is_elsewhere) {
-      rule.step(position.shadow_state(first), is_due, call->send + at, options_.size, type,
+    if (!memory_.is_fenced && !call->is_elsewhere) {
+      rule.step(position.shadow_state(first), is_due, call->send + at, nodes_, type,
                 position.count_of(n), call->recv + at);
     }
     if (is_due) position.is_due[n] = false;
     brings = brings || is_due;
   }
   if (brings) count_gap(place.step - position.round_step);
-  if (!begins_round(place)) return;
+  if (!begins_round(run, place)) return;
   counts_.rounds.fetch_add(1, std::memory_order_relaxed);
   position.round = std::exchange(call->segment, RelaxedRun::kNone);
   position.round_step = place.step;
@@ -173,18 +159,17 @@ void RelaxedCalls::step_alone(const Place& place, StagedCall* call) {
     } else {
       std::fill_n(segment.data, segment.count, 0.0F);
     }
-    Place round = place;
+    CallPlace round = place;
     round.step = place.step / run.shadow_steps();
     post(run, segment, round, number, call->takes_part, true, run.has_rounds_over_all());
   }
 }
 
-void RelaxedCalls::post(RelaxedRun& run, RelaxedRun::Segment& segment, const Place& place,
-                        std::uint32_t number, bool takes_part, bool is_finite, bool is_over_all) {
+void StagedAverages::post(RelaxedRun& run, RelaxedRun::Segment& segment, const CallPlace& place,
+                          std::uint32_t number, bool takes_part, bool is_finite, bool is_over_all) {
   const RelaxedRun::Position& position = run.position(place.position);
   const std::uint32_t digest = run.digest_of(place.position, number, place.step, place.is_full);
-  rules::write_trailer({takes_part, is_finite, digest}, options_.size,
-                       segment.data + segment.count);
+  rules::write_trailer({takes_part, is_finite, digest}, nodes_, segment.data + segment.count);
   Operation& o = segment.operation;
   o.type = DataType::kFloat32;
   o.op = ReduceOp::kSum;
@@ -192,16 +177,15 @@ void RelaxedCalls::post(RelaxedRun& run, RelaxedRun::Segment& segment, const Pla
   o.valid = o.count;
   o.send = o.recv = reinterpret_cast<std::byte*>(segment.data);
   o.is_average = true;
-  o.nodes = options_.size;
+  o.nodes = nodes_;
   o.step = is_over_all ? Operation::kExact : static_cast<std::int64_t>(place.step);
   o.lane = static_cast<std::uint32_t>(position.first_lane + number);
   o.state.store(Operation::State::kRunning, std::memory_order_relaxed);
-  hooks_.post(&o);
+  post_(&o);
 }
 
-Result<bool> RelaxedCalls::test(StagedCall* call) {
+Result<bool> StagedAverages::test(StagedCall* call) {
   RelaxedRun& run = *call->run;
-  if (run.sparse() != nullptr) return test_sparse(call);
   if (call->has_failed) {
     call->run.reset();
     return remote_error("a background round failed");
@@ -211,7 +195,7 @@ Result<bool> RelaxedCalls::test(StagedCall* call) {
     const Operation::State state = segment.operation.state.load(std::memory_order_acquire);
     if (state == Operation::State::kRunning) return false;
     if (state == Operation::State::kFailed) {
-      // The communicator is over; nobody needs the other segments any more.
+      // The communicator is over; the other segments are not needed any more.
       call->run.reset();
       return remote_error("a relaxed call failed");
     }
@@ -225,14 +209,14 @@ Result<bool> RelaxedCalls::test(StagedCall* call) {
   return true;
 }
 
-void RelaxedCalls::finish(const StagedCall& call, RelaxedRun::Segment& segment) {
+void StagedAverages::finish(const StagedCall& call, RelaxedRun::Segment& segment) {
   RelaxedRun::Position& position = call.run->position(call.position);
   const auto type = static_cast<DataType>(position.piece.type);
   float* state = position.state + segment.first;
   std::byte* out = call.recv + segment.first * size_of(type);
-  const rules::Verdict verdict = rules::read_trailer(segment.data + segment.count, options_.size);
-  const std::lock_guard lock(memory_mutex_);
-  if (is_fenced_ || call.is_elsewhere) return;
+  const rules::Verdict verdict = rules::read_trailer(segment.data + segment.count, nodes_);
+  const std::lock_guard lock(memory_.mutex);
+  if (memory_.is_fenced || call.is_elsewhere) return;
   const int nodes = segment.operation.nodes;
   if (nodes == 0) counts_.broken_off.fetch_add(1, std::memory_order_relaxed);
   if (nodes == 0 || !call.takes_part) return keep(call, segment, state);
@@ -241,7 +225,7 @@ void RelaxedCalls::finish(const StagedCall& call, RelaxedRun::Segment& segment) 
       const bool resets = call.is_full && verdict.members == nodes;
       if (call.run->momentum() > 0) {
         const std::byte* g = call.send + segment.first * size_of(type);
-        rules::finish_momentum(segment.data, verdict.members, options_.size, g, segment.count,
+        rules::finish_momentum(segment.data, verdict.members, nodes_, g, segment.count,
                                call.run->momentum(), resets, momentum_of(position, segment.first),
                                type, out);
         return;
@@ -249,13 +233,12 @@ void RelaxedCalls::finish(const StagedCall& call, RelaxedRun::Segment& segment) 
       if (const rules::ShadowRule* rule = call.run->shadow_rule(); rule != nullptr) {
         const std::uint64_t number = segment.first / position.segment_elements;
         rule->finish_full(position.shadow_state(segment.first), position.is_due[number],
-                          {segment.data, verdict.members}, options_.size, resets, type,
-                          segment.count, out);
+                          {segment.data, verdict.members}, nodes_, resets, type, segment.count,
+                          out);
         position.is_due[number] = false;
         return;
       }
-      rules::finish(segment.data, verdict.members, options_.size, segment.count, resets, state,
-                    type, out);
+      rules::finish(segment.data, verdict.members, nodes_, segment.count, resets, state, type, out);
       return;
     }
     case rules::Verdict::Kind::kKeep:
@@ -276,19 +259,20 @@ void RelaxedCalls::finish(const StagedCall& call, RelaxedRun::Segment& segment) 
   }
 }
 
-void RelaxedCalls::keep(const StagedCall& call, const RelaxedRun::Segment& segment, float* state) {
+void StagedAverages::keep(const StagedCall& call, const RelaxedRun::Segment& segment,
+                          float* state) {
   const RelaxedRun::Position& position = call.run->position(call.position);
   const auto type = static_cast<DataType>(position.piece.type);
   const std::uint64_t at = segment.first * size_of(type);
   if (call.run->momentum() > 0) {
-    return rules::keep_momentum(call.send + at, options_.size, segment.count, call.run->momentum(),
+    return rules::keep_momentum(call.send + at, nodes_, segment.count, call.run->momentum(),
                                 momentum_of(position, segment.first), type, call.recv + at);
   }
   if (const rules::ShadowRule* rule = call.run->shadow_rule(); rule != nullptr) {
-    return rule->step(position.shadow_state(segment.first), false, call.send + at, options_.size,
-                      type, segment.count, call.recv + at);
+    return rule->step(position.shadow_state(segment.first), false, call.send + at, nodes_, type,
+                      segment.count, call.recv + at);
   }
-  rules::keep(call.send + at, options_.size, segment.count, state, type, call.recv + at);
+  rules::keep(call.send + at, nodes_, segment.count, state, type, call.recv + at);
 }
 
 }  // namespace riffle
