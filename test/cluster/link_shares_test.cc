@@ -17,7 +17,7 @@
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/tcp/tcp_mesh.h"
 
-namespace riffle::cluster {
+namespace riffle::cluster::link_shares_test {
 namespace {
 
 constexpr std::size_t kFrame = 256 << 10;
@@ -161,4 +161,4 @@ TEST(LinkShares, GoWithTheWeights) {
 }
 
 }  // namespace
-}  // namespace riffle::cluster
+}  // namespace riffle::cluster::link_shares_test

@@ -5,7 +5,7 @@
 
 #include <map>
 
-namespace riffle::sim {
+namespace riffle::sim::network_test {
 namespace {
 
 constexpr std::int64_t kGigabit = 1'000'000;  // kbit/s: 125 bytes per microsecond
@@ -234,4 +234,4 @@ TEST_F(SimNetworkTest, TheSameSeedGivesTheSameRun) {
 }
 
 }  // namespace
-}  // namespace riffle::sim
+}  // namespace riffle::sim::network_test

@@ -13,7 +13,7 @@
 #include "plugin/config/fault_log.h"
 #include "test/sanitized.h"
 
-namespace riffle {
+namespace riffle::log_test {
 namespace {
 
 struct Line {
@@ -145,4 +145,4 @@ TEST_F(LogTest, LinesStayWholeBetweenThreadsAndAFork) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::log_test

@@ -6,7 +6,7 @@
 #include "plugin/config/config.h"
 #include "test/plugin/transport/transport_harness.h"
 
-namespace riffle::net {
+namespace riffle::net::net_test {
 namespace {
 
 // A connected pair, and waiting for requests with a deadline.
@@ -344,4 +344,4 @@ TEST(Net, TwoHundredPairsLeaveNothingBehind) {
 }
 
 }  // namespace
-}  // namespace riffle::net
+}  // namespace riffle::net::net_test

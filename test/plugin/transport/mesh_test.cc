@@ -4,7 +4,7 @@
 #include "test/plugin/transport/transport_harness.h"
 #include "test/sanitized.h"
 
-namespace riffle {
+namespace riffle::mesh_test {
 namespace {
 
 std::vector<std::byte> random_bytes(std::size_t size, std::uint32_t seed) {
@@ -18,8 +18,8 @@ FrameHeader data_header(std::size_t size, std::uint64_t seq) {
   return {.type = FrameType::kData, .seq = seq, .length = static_cast<std::uint32_t>(size)};
 }
 
-class MeshStreams : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Counts, MeshStreams, testing::Values(1, 2, 5, 16));
+class MeshStreams : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Counts, MeshStreams, ::testing::Values(1, 2, 5, 16));
 
 TEST_P(MeshStreams, RandomFramesArriveIntactBothWays) {
   auto nodes = start_mesh(2, {.streams = GetParam()});
@@ -267,4 +267,4 @@ TEST(Mesh, CreatingAndDestroyingLeavesNothingBehind) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::mesh_test

@@ -9,7 +9,7 @@
 
 #include "plugin/transport/reactor/reactor.h"
 
-namespace riffle::placement {
+namespace riffle::placement::placement_test {
 namespace {
 
 CpuList range(int first, int last) {
@@ -123,4 +123,4 @@ TEST(Placement, AThreadMovesOrStays) {
 }
 
 }  // namespace
-}  // namespace riffle::placement
+}  // namespace riffle::placement::placement_test

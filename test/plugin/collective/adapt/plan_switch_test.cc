@@ -16,7 +16,7 @@
 #include "test/sanitized.h"
 #include "test/topology/random_plans.h"
 
-namespace riffle {
+namespace riffle::plan_switch_test {
 namespace {
 
 class Node final : public MeshSink {
@@ -255,4 +255,4 @@ TEST(PlanSwitch, NobodyPassesItsPromise) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::plan_switch_test

@@ -10,7 +10,7 @@
 
 #include "plugin/config/config.h"
 
-namespace riffle {
+namespace riffle::sync_mode_test {
 namespace {
 
 class SyncModeTest : public ::testing::Test {
@@ -192,4 +192,4 @@ TEST_F(SyncModeTest, NumbersOfTheShadowRuleThatCannotBeAreRefused) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::sync_mode_test

@@ -9,7 +9,7 @@
 #include "plugin/version.h"
 #include "topology/plan/group_plan.h"
 
-namespace riffle {
+namespace riffle::decision_test {
 namespace {
 
 constexpr std::int64_t kGbit = 1'000'000;  // kbit/s
@@ -160,4 +160,4 @@ TEST(MachineSpeed, IsMeasured) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::decision_test

@@ -26,7 +26,7 @@
 #include "test/sanitized.h"
 #include "test/shared_memory.h"
 
-namespace riffle {
+namespace riffle::survivors_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -386,4 +386,4 @@ TEST_F(SurvivorsTest, FourOfEightAreKilledAndTheSideWithoutTheLowestEnds) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::survivors_test

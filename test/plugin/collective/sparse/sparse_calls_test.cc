@@ -4,7 +4,7 @@
 
 #include "test/modes/sparse_calls_job.h"
 
-namespace riffle {
+namespace riffle::sparse_calls_test {
 namespace {
 
 using testing::SparseCallsJob;
@@ -248,4 +248,4 @@ TEST(SparseCalls, AMessageThatDoesNotFitIsRefused) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::sparse_calls_test
