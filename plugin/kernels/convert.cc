@@ -10,7 +10,7 @@ namespace riffle::rules {
 namespace {
 
 // Vectors of 16 bytes, which every 64-bit processor has.
-struct Portable {
+struct PortableConversion {
   static constexpr std::size_t kBytes = 16;
   static constexpr int kLanes = 4;
   using Floats = Vector<float, kBytes>;
@@ -28,10 +28,10 @@ struct Portable {
     __builtin_memcpy(to, narrow, sizeof narrow);
   }
   static Floats load_half(const char* from) {
-    return NarrowFloat<Portable, HalfLayout>::decode(widen16(from));
+    return NarrowFloat<PortableConversion, HalfLayout>::decode(widen16(from));
   }
   static void store_half(char* to, Floats v) {
-    narrow16(to, NarrowFloat<Portable, HalfLayout>::encode(v));
+    narrow16(to, NarrowFloat<PortableConversion, HalfLayout>::encode(v));
   }
 };
 
@@ -46,7 +46,7 @@ const ConvertKernels& kernels() {
 
 }  // namespace
 
-ConvertKernels portable_converters() { return converters_of<Portable>(); }
+ConvertKernels portable_converters() { return converters_of<PortableConversion>(); }
 
 bool supports(DataType type) {
   return type == DataType::kFloat32 || type == DataType::kFloat16 || type == DataType::kBfloat16;

@@ -18,7 +18,7 @@
 #include "plugin/transport/base/handle.h"
 #include "test/abi/golden.h"
 
-namespace riffle::abi {
+namespace riffle::abi::constants_test {
 namespace {
 
 const std::map<std::string, long long>& declared() {
@@ -92,4 +92,4 @@ TEST(Constants, ServicesCoverNcclsLimits) {
 }
 
 }  // namespace
-}  // namespace riffle::abi
+}  // namespace riffle::abi::constants_test

@@ -10,7 +10,7 @@
 
 #include "test/abi/fake_plugin.h"
 
-namespace riffle {
+namespace riffle::tuner_test {
 namespace {
 
 constexpr int kBroadcast = 0, kAllReduce = 4;
@@ -269,8 +269,8 @@ TYPED_TEST(TunerTable, SwitchedOffItAvoidsCollNetAtEverySize) {
     this->end(context);
     return is_avoided;
   };
-  EXPECT_EXIT(std::exit(avoids_collnet() ? 0 : 1), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(std::exit(avoids_collnet() ? 0 : 1), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::tuner_test

@@ -19,7 +19,7 @@
 #include "plugin/entry/options.h"
 #include "plugin/net/net_service.h"
 
-namespace riffle::cluster {
+namespace riffle::cluster::joined_nics_test {
 namespace {
 
 constexpr std::size_t kCount = 1 << 20;  // floats
@@ -135,7 +135,7 @@ void transfer(int node, Shared* shared) {
   }
 }
 
-class NicsTest : public testing::Test {
+class NicsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (Status s = namespaces_allowed(); !s) GTEST_SKIP() << s.message();
@@ -243,4 +243,4 @@ TEST_F(NicsTest, NodesWithDifferentNicsMeetWhereTheyCan) {
 }
 
 }  // namespace
-}  // namespace riffle::cluster
+}  // namespace riffle::cluster::joined_nics_test

@@ -17,7 +17,7 @@
 #include "plugin/transport/factory.h"
 #include "plugin/transport/reactor/reactor.h"
 
-namespace riffle::cluster {
+namespace riffle::cluster::link_shares_test {
 namespace {
 
 constexpr std::size_t kFrame = 256 << 10;
@@ -162,4 +162,4 @@ TEST(LinkShares, GoWithTheWeights) {
 }
 
 }  // namespace
-}  // namespace riffle::cluster
+}  // namespace riffle::cluster::link_shares_test

@@ -13,7 +13,7 @@
 #include "test/nccl_host/plugin_under_test.h"
 #include "test/shared_memory.h"
 
-namespace riffle::host {
+namespace riffle::host::mode_losses_plugin_test {
 namespace {
 
 constexpr auto kF32 = DataType::kFloat32;
@@ -247,4 +247,4 @@ TEST_F(ModeLosses, OneIsStoppedInTheSparseMode) {
 }
 
 }  // namespace
-}  // namespace riffle::host
+}  // namespace riffle::host::mode_losses_plugin_test

@@ -19,7 +19,7 @@
 #include "test/modes/job_plans.h"
 #include "topology/base/time.h"
 
-namespace riffle::sim {
+namespace riffle::sim::connect_losses_test {
 namespace {
 
 constexpr int kNodes = 8;
@@ -366,4 +366,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ConnectLosses,
                          ::testing::Values(Kind::kKill, Kind::kStop, Kind::kIsolate), name_of);
 
 }  // namespace
-}  // namespace riffle::sim
+}  // namespace riffle::sim::connect_losses_test

@@ -13,7 +13,7 @@
 #include "plugin/config/log.h"
 #include "topology/plan/planner.h"
 
-namespace riffle::sim {
+namespace riffle::sim::min_rate_test {
 namespace {
 
 constexpr std::int64_t kRateKbps = 100'000;  // of payload; as link rate 4.6 % more
@@ -165,4 +165,4 @@ TEST_F(MinRateTest, NobodyButSlowNodesIsEver) {
 }
 
 }  // namespace
-}  // namespace riffle::sim
+}  // namespace riffle::sim::min_rate_test

@@ -7,7 +7,7 @@
 
 #include "test/numbered_frame.h"
 
-namespace riffle::sim {
+namespace riffle::sim::network_test {
 namespace {
 
 constexpr std::int64_t kGigabit = 1'000'000;  // kbit/s: 125 bytes per microsecond
@@ -233,4 +233,4 @@ TEST_F(SimNetworkTest, TheSameSeedGivesTheSameRun) {
 }
 
 }  // namespace
-}  // namespace riffle::sim
+}  // namespace riffle::sim::network_test

@@ -6,7 +6,7 @@
 
 #include "lab/simulation/job.h"
 
-namespace riffle::sim {
+namespace riffle::sim::probing_test {
 namespace {
 
 constexpr std::int64_t kRate = 400'000;
@@ -175,4 +175,4 @@ TEST(Probing, SteppingAsideAfterItIsNobodysError) {
 }
 
 }  // namespace
-}  // namespace riffle::sim
+}  // namespace riffle::sim::probing_test

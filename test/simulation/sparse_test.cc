@@ -18,7 +18,7 @@
 #include "plugin/transport/sim/sim_network.h"
 #include "sparse/predict.h"
 
-namespace riffle {
+namespace riffle::sparse_test {
 namespace {
 
 struct Case {
@@ -230,4 +230,4 @@ TEST(SparseOnANetwork, TakesAsLongAsPredicted) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::sparse_test

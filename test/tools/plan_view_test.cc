@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace riffle::tools {
+namespace riffle::tools::plan_view_test {
 namespace {
 
 Fabric straggler8() {
@@ -80,4 +80,4 @@ TEST(PlanView, ASingleNodeHasNoBound) {
 }
 
 }  // namespace
-}  // namespace riffle::tools
+}  // namespace riffle::tools::plan_view_test

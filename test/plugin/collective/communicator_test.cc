@@ -24,7 +24,7 @@
 #include "test/plugin/kernels/numbers.h"
 #include "test/sanitized.h"
 
-namespace riffle {
+namespace riffle::communicator_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -312,4 +312,4 @@ TEST_F(CommunicatorTest, CyclesLeaveNothingBehind) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::communicator_test

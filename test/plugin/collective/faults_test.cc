@@ -21,7 +21,7 @@
 #include "test/blamed_nodes.h"
 #include "test/shared_memory.h"
 
-namespace riffle {
+namespace riffle::faults_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -290,4 +290,4 @@ TEST_F(FaultsTest, AMissingFabricFileIsAnAgreedFailureThatNamesIt) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::faults_test

@@ -10,7 +10,7 @@
 
 #include "plugin/config/log.h"
 
-namespace riffle {
+namespace riffle::config_test {
 namespace {
 
 std::vector<std::string> lines;
@@ -190,4 +190,4 @@ TEST_F(ConfigTest, EveryPrintedDefaultIsAcceptedBack) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::config_test

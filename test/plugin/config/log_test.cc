@@ -18,7 +18,7 @@
 #include "plugin/config/fault_log.h"
 #include "test/sanitized.h"
 
-namespace riffle {
+namespace riffle::log_test {
 namespace {
 
 struct Line {
@@ -315,4 +315,4 @@ TEST_F(LogFiles, TheLogOutlivesExitHandlers) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::log_test

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-namespace riffle::identity {
+namespace riffle::identity::identity_threads_test {
 namespace {
 
 constexpr std::uint64_t kCount = 12345, kChunk = 32768, kRegion = 16 * 4 * kChunk;
@@ -147,4 +147,4 @@ TEST(IdentityThreads, MoreCommunicatorsThanAreFollowed) {
 }
 
 }  // namespace
-}  // namespace riffle::identity
+}  // namespace riffle::identity::identity_threads_test

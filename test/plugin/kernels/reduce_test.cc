@@ -14,7 +14,7 @@
 #include <xmmintrin.h>
 #endif
 
-namespace riffle {
+namespace riffle::reduce_test {
 namespace {
 
 using reference::Bytes;
@@ -252,4 +252,4 @@ TEST(Reduce, RefusesNoOperands) {
 TEST(Reduce, BestIsAvailable) { EXPECT_TRUE(is_available(best_isa())); }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::reduce_test

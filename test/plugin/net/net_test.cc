@@ -6,7 +6,7 @@
 #include "plugin/config/config.h"
 #include "test/plugin/transport/transport_harness.h"
 
-namespace riffle::net {
+namespace riffle::net::net_test {
 namespace {
 
 Result<Listener*> listen(int device, std::uint64_t comm_id, Handle* handle) {
@@ -351,4 +351,4 @@ TEST(Net, TwoHundredPairsLeaveNothingBehind) {
 }
 
 }  // namespace
-}  // namespace riffle::net
+}  // namespace riffle::net::net_test

@@ -3,7 +3,7 @@
 
 #include "test/plugin/transport/transport_harness.h"
 
-namespace riffle {
+namespace riffle::device_test {
 namespace {
 
 TEST(Device, LoopbackBecauseThisTestAskedForIt) {
@@ -18,4 +18,4 @@ TEST(Device, LoopbackBecauseThisTestAskedForIt) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::device_test

@@ -17,10 +17,11 @@
 #include "plugin/collective/sparse/sparse_frame.h"
 #include "plugin/net/net_frames.h"
 
-namespace riffle {
-namespace detail {
+namespace riffle::detail {
 std::uint32_t crc32c_portable(const void* data, std::size_t size, std::uint32_t seed);
 }
+
+namespace riffle::frame_test {
 namespace {
 
 TEST(Crc32c, KnownAnswers) {  // RFC 3720, B.4, and the usual check value
@@ -162,20 +163,20 @@ FrameBytes signed_again(FrameBytes bytes) {
 
 TEST(Frame, ErrorsSayWhatIsWrong) {
   const auto message = [](const FrameBytes& b) { return decode(b).status().message(); };
-  FrameBytes b = encode({});
+  FrameBytes b = encode(FrameHeader{});
   b[4] = 9;
   EXPECT_NE(message(signed_again(b)).find("frame version 9"), std::string::npos);
-  b = encode({});
+  b = encode(FrameHeader{});
   b[5] = 77;
   EXPECT_NE(message(signed_again(b)).find("frame type 77"), std::string::npos);
-  b = encode({});
+  b = encode(FrameHeader{});
   b[5] = 0;
   EXPECT_NE(message(signed_again(b)).find("frame type 0"), std::string::npos);
-  b = encode({});
+  b = encode(FrameHeader{});
   b[19] = 0x7f;
   EXPECT_NE(message(signed_again(b)).find("at most 4194304"), std::string::npos);
   EXPECT_NE(message(FrameBytes{}).find("magic"), std::string::npos);
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::frame_test

@@ -7,7 +7,7 @@
 
 #include "plugin/version.h"
 
-namespace riffle {
+namespace riffle::handle_test {
 namespace {
 
 HandleContent example(std::size_t endpoints) {
@@ -68,4 +68,4 @@ TEST(Handle, ForeignAndMangledBlobsAreRefused) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::handle_test

@@ -11,7 +11,7 @@
 #include "plugin/version.h"
 #include "test/plugin/transport/transport_harness.h"
 
-namespace riffle {
+namespace riffle::handshake_test {
 namespace {
 
 const Secret kSecret = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -70,7 +70,7 @@ TEST(Handshake, AnotherVersionIsNamedOnBothSides) {
 }
 
 // A listener behind which everybody who is admitted is counted.
-class AcceptorTest : public testing::Test, public Acceptor::Owner {
+class AcceptorTest : public ::testing::Test, public Acceptor::Owner {
  protected:
   AcceptorTest() {
     auto bound = TcpListener::bind(settings(), 0, 0);
@@ -80,11 +80,11 @@ class AcceptorTest : public testing::Test, public Acceptor::Owner {
     reactor_->run_and_wait([&] {
       acceptor_ = std::make_unique<Acceptor>(*reactor_, listener_->take_sockets(), content_, this);
     });
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
   }
   ~AcceptorTest() override {
     reactor_->run_and_wait([&] { acceptor_.reset(); });
-    if (!has_log_) testing::internal::GetCapturedStderr();
+    if (!has_log_) ::testing::internal::GetCapturedStderr();
   }
   Status admit(const Hello& hello) override {
     return hello.rank == 66 ? remote_error("no place for node 66") : Status::ok();
@@ -125,7 +125,7 @@ class AcceptorTest : public testing::Test, public Acceptor::Owner {
   // Exactly one line, which names the visitor's address and the reason.
   void expect_one_line(const std::string& reason) {
     reactor_->run_and_wait([] {});
-    const std::string log = testing::internal::GetCapturedStderr();
+    const std::string log = ::testing::internal::GetCapturedStderr();
     has_log_ = true;
     EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
     EXPECT_NE(log.find("dropped a connection from 127.0.0.1:"), std::string::npos) << log;
@@ -254,7 +254,7 @@ TEST(Connector, ARefusalEndsTheAttemptsSoon) {
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<Connector> connector;
   std::promise<std::string> outcome;
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   reactor->run_and_wait([&] {
     acceptor = std::make_unique<Acceptor>(*reactor, (*bound)->take_sockets(), (*bound)->content(),
                                           &nobody);
@@ -271,7 +271,7 @@ TEST(Connector, ARefusalEndsTheAttemptsSoon) {
     connector.reset();
     acceptor.reset();
   });
-  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 3) << log;  // one per attempt
 }
 
@@ -309,4 +309,4 @@ TEST(Connector, ADeadEndpointIsSteppedOver) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::handshake_test

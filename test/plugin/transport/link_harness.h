@@ -52,7 +52,7 @@ struct LinkRecorder : FrameSink {
   std::atomic<int> sent_count{0};
 };
 
-class LinkTest : public testing::Test {
+class LinkTest : public ::testing::Test {
  protected:
   void start(std::size_t streams, TcpLinkOptions options = {}) {
     options.peer = "the test";

@@ -5,7 +5,7 @@
 #include "plugin/transport/tcp/tcp_link.h"
 #include "test/plugin/transport/link_harness.h"
 
-namespace riffle {
+namespace riffle::link_streams_test {
 namespace {
 
 TEST_F(LinkTest, AStreamThatIsStuckDoesNotStopTheOthers) {
@@ -98,4 +98,4 @@ TEST_F(LinkTest, CloseIsCompleteWhenAnUnprovenStreamEnds) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::link_streams_test

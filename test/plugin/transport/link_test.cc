@@ -9,7 +9,7 @@
 #include "plugin/config/log.h"
 #include "test/plugin/transport/link_harness.h"
 
-namespace riffle {
+namespace riffle::link_test {
 namespace {
 
 TEST_F(LinkTest, FramesArriveWhateverPortionsTheyComeIn) {
@@ -211,4 +211,4 @@ TEST_F(LinkTest, AnExceptionOfTheOwnerCostsOnlyThisLink) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::link_test

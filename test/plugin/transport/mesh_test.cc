@@ -5,7 +5,7 @@
 #include "test/plugin/transport/transport_harness.h"
 #include "test/sanitized.h"
 
-namespace riffle {
+namespace riffle::mesh_test {
 namespace {
 
 std::vector<std::byte> random_bytes(std::size_t size, std::uint32_t seed) {
@@ -15,8 +15,8 @@ std::vector<std::byte> random_bytes(std::size_t size, std::uint32_t seed) {
   return bytes;
 }
 
-class MeshStreams : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Counts, MeshStreams, testing::Values(1, 2, 5, 16));
+class MeshStreams : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Counts, MeshStreams, ::testing::Values(1, 2, 5, 16));
 
 TEST_P(MeshStreams, RandomFramesArriveIntactBothWays) {
   auto nodes = start_mesh(2, {.streams = GetParam()});
@@ -264,4 +264,4 @@ TEST(Mesh, CreatingAndDestroyingLeavesNothingBehind) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::mesh_test

@@ -13,7 +13,7 @@
 #include "plugin/net/net_service.h"
 #include "test/plugin/transport/transport_harness.h"
 
-namespace riffle {
+namespace riffle::peer_loss_test {
 namespace {
 
 constexpr std::uint64_t kPeerTimeoutNs = 1'000'000'000;
@@ -189,8 +189,8 @@ void receive_for_ever(int pipe) {
   }
 }
 
-class NetPeerLoss : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Signals, NetPeerLoss, testing::Values(SIGKILL, SIGSTOP));
+class NetPeerLoss : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Signals, NetPeerLoss, ::testing::Values(SIGKILL, SIGSTOP));
 
 TEST_P(NetPeerLoss, TheSenderGetsOneErrorThatNamesThePeer) {
   Process peer(receive_for_ever);
@@ -284,4 +284,4 @@ TEST(PeerLoss, AllConnectionsToADeadPeerMakeOneWarning) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::peer_loss_test

@@ -10,7 +10,7 @@
 #include "plugin/entry/options.h"
 #include "plugin/transport/reactor/reactor.h"
 
-namespace riffle::placement {
+namespace riffle::placement::placement_test {
 namespace {
 
 CpuList range(int first, int last) {
@@ -126,4 +126,4 @@ TEST(Placement, AThreadMovesOrStays) {
 }
 
 }  // namespace
-}  // namespace riffle::placement
+}  // namespace riffle::placement::placement_test

@@ -9,7 +9,7 @@
 
 #include "test/plugin/transport/transport_harness.h"
 
-namespace riffle {
+namespace riffle::reactor_test {
 namespace {
 
 struct CountingWake : Reactor::WakeHandler {
@@ -274,4 +274,4 @@ TEST(Reactor, AHolderKeepsTheOneThread) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::reactor_test

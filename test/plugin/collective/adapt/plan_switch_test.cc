@@ -16,7 +16,7 @@
 #include "plugin/collective/engine/engine.h"
 #include "test/sanitized.h"
 
-namespace riffle {
+namespace riffle::plan_switch_test {
 namespace {
 
 class Node final : public FrameSink {
@@ -256,4 +256,4 @@ TEST(PlanSwitch, NobodyPassesItsPromise) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::plan_switch_test

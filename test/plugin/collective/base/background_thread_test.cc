@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
-namespace riffle {
+namespace riffle::background_thread_test {
 namespace {
 
 bool becomes(const std::atomic<int>& value, int wanted) {
@@ -78,4 +78,4 @@ TEST(BackgroundThread, AForkedChildCanDropIt) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::background_thread_test

@@ -10,7 +10,7 @@
 #include "lab/memory/memory_network.h"
 #include "topology/plan/planner.h"
 
-namespace riffle {
+namespace riffle::bootstrap_test {
 namespace {
 
 struct Faults {
@@ -185,4 +185,4 @@ TEST_P(BootstrapNodes, ADeadNodeNeverLeavesAnybodyWaiting) {
 INSTANTIATE_TEST_SUITE_P(Sizes, BootstrapNodes, ::testing::Values(1, 2, 3, 5, 8, 16));
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::bootstrap_test

@@ -10,7 +10,7 @@
 #include "test/plugin/entry/knobs.h"
 #include "topology/plan/group_plan.h"
 
-namespace riffle {
+namespace riffle::decision_test {
 namespace {
 
 constexpr std::int64_t kGbit = 1'000'000;  // kbit/s
@@ -148,4 +148,4 @@ TEST(MachineSpeed, IsMeasured) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::decision_test

@@ -11,7 +11,7 @@
 
 #include "lab/memory/memory_network.h"
 
-namespace riffle {
+namespace riffle::prober_test {
 namespace {
 
 // Timers that run when the test says so.
@@ -258,4 +258,4 @@ TEST(ProbeMessages, MangledOnesAreRefused) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::prober_test

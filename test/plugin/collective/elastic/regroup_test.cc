@@ -16,7 +16,7 @@
 #include "plugin/collective/base/byte_io.h"
 #include "test/plugin/collective/elastic/regroup_world.h"
 
-namespace riffle {
+namespace riffle::regroup_test {
 namespace {
 
 using testing::Nodes;
@@ -321,4 +321,4 @@ TEST(Regroup, RandomPartitions) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::regroup_test

@@ -27,7 +27,7 @@
 #include "test/sanitized.h"
 #include "test/shared_memory.h"
 
-namespace riffle {
+namespace riffle::survivors_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -389,4 +389,4 @@ TEST_F(SurvivorsTest, FourOfEightAreKilledAndTheSideWithoutTheLowestEnds) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::survivors_test

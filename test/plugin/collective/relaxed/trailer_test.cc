@@ -14,7 +14,7 @@
 #include "plugin/kernels/reduce.h"
 #include "test/plugin/kernels/float_reference.h"
 
-namespace riffle::rules {
+namespace riffle::rules::trailer_test {
 namespace {
 
 using Trailers = std::vector<Trailer>;
@@ -173,4 +173,4 @@ TEST(ConvertTypes, AreThoseOfGradients) {
 }
 
 }  // namespace
-}  // namespace riffle::rules
+}  // namespace riffle::rules::trailer_test

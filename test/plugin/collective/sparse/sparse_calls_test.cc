@@ -5,7 +5,7 @@
 #include "plugin/collective/sparse/sparse_frame.h"
 #include "test/modes/sparse_calls_job.h"
 
-namespace riffle {
+namespace riffle::sparse_calls_test {
 namespace {
 
 using testing::SparseCallsJob;
@@ -247,4 +247,4 @@ TEST(SparseCalls, AMessageThatDoesNotFitIsRefused) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::sparse_calls_test

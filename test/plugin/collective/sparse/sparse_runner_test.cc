@@ -12,7 +12,7 @@
 #include "lab/memory/memory_network.h"
 #include "test/sparse_runner_setup.h"
 
-namespace riffle {
+namespace riffle::sparse_runner_test {
 namespace {
 
 constexpr std::uint64_t kElements = 4000;
@@ -113,4 +113,4 @@ TEST(SparseRunner, AMessageThatShowsItsFaultWhenReadIsRefusedAndStopsTheSegment)
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::sparse_runner_test
