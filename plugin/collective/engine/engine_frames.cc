@@ -109,10 +109,9 @@ Result<Engine::Target> Engine::resolve(int peer, const FrameHeader& header,
   if (header.offset < span.begin || header.offset >= span.end) {
     return refuse(header, "offset outside the group's span");
   }
-  const PatternExecutor& pattern = executor(local.group.pattern);
   const int owner = is_final(header.key)
-                        ? pattern.shard_of_final(chunk, group, member, header.offset)
-                        : pattern.shard_of_partial(chunk, group, member, header.offset);
+                        ? group_executor::shard_of_final(chunk, group, member, header.offset)
+                        : group_executor::shard_of_partial(chunk, group, member, header.offset);
   if (owner < 0) return refuse(header, "that shard does not come this way");
   const Shard shard = chunk.shard(group, owner);
   if (header.offset < shard.range.begin || header.offset >= shard.range.end) {
@@ -140,13 +139,13 @@ void Engine::arrived(int peer, const FrameHeader& header, std::byte* payload) {
   const Result<Target> target = resolve(peer, header, chunk);
   if (!target) return violation_(peer, target.status());
   contributor_ = peer;
-  const PatternExecutor& pattern = executor(chunk.program->groups[target->group].group.pattern);
   if (is_final(header.key)) {
-    pattern.final_arrived(*this, chunk, target->group, target->member, target->range);
+    group_executor::final_arrived(*this, chunk, target->group, target->member, target->range);
   } else {
     if (options_.plants_early_release)
       give_back(*chunk.generation, peer, level_of(header.key), payload);
-    pattern.partial_arrived(*this, chunk, target->group, target->member, target->range, payload);
+    group_executor::partial_arrived(*this, chunk, target->group, target->member, target->range,
+                                    payload);
   }
   finish_if_done(chunk);
   start_chunks();
@@ -278,7 +277,7 @@ void Engine::reduced(Chunk& chunk, int group, Range range) {
     const Range part = intersect(range, {run.cuts.front(), run.cuts.back()});
     if (part.is_empty()) continue;
     passed_on += part.size();
-    executor(chunk.program->groups[child].group.pattern).own_ready(*this, chunk, child, part);
+    group_executor::own_ready(*this, chunk, child, part);
   }
   // What no later level takes is final here.
   own_elements_final(chunk, group, fragment, range.size() - passed_on);
@@ -301,7 +300,7 @@ void Engine::own_elements_final(Chunk& chunk, int group, int fragment, std::uint
   if (elements == 0 || left > 0) return;
   const Range range = chunk.own_shard(group).fragment(fragment);
   if (chunk.gathers()) {
-    executor(chunk.program->groups[group].group.pattern).gather(*this, chunk, group, range);
+    group_executor::gather(*this, chunk, group, range);
   }
   completed(chunk, group, range);
 }

@@ -1,6 +1,6 @@
 // Generation: everything of the engine that depends on one plan set: programs, flows, slots, and
 // the chunks' state. The first one serves from chunk 0; each further one from a sequence number
-// that all nodes agreed on (switch_protocol.h) while the former still runs what it began. So a plan
+// that all nodes agreed on (plan_switch.h) while the former still runs what it began. So a plan
 // change stops nothing: chunks of both run side by side, each with its own slots and credits.
 //
 // Threads: make() on any (it may take a while at thousands of nodes); then the engine's. Allocates
@@ -36,7 +36,7 @@ struct EngineOptions {
   // Tests only, to see that they would notice: gives the slot of a partial sum back when it
   // arrives, not when it has been added.
   bool plants_early_release = false;
-  // What operations and groups are counted into, where somebody records; must outlive the engine.
+  // What operations and groups are counted into, where a record is kept; must outlive the engine.
   CommCounters* counters = nullptr;
   // The counters' numbers of the mesh's nodes, where those are not their own.
   std::vector<int> nodes;
