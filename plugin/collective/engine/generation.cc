@@ -1,14 +1,12 @@
 #include "plugin/collective/engine/generation.h"
 
 #include <algorithm>
-#include <bit>
 #include <string>
 #include <utility>
 
 #include "plugin/collective/engine/peer_weights.h"
-#include "plugin/collective/engine/send_window.h"
+#include "plugin/collective/engine/plan_sizes.h"
 #include "plugin/collective/engine/wire.h"
-#include "topology/plan/loads.h"
 
 namespace riffle {
 namespace {
@@ -29,77 +27,6 @@ struct Demand {
         std::max(fragment_bytes, max_fragment_bytes(begin, end, o.chunk_bytes, o.piece_bytes));
   }
 };
-
-// Whether owners of a shard also decide in which order it is summed, in any lane of any node.
-bool sums_depend_on_owner(const std::vector<GroupPlan>& lanes) {
-  for (const GroupPlan& plan : lanes) {
-    for (const Level& level : plan.levels) {
-      for (const Group& g : level.groups) {
-        if (!exchange_of(g.pattern).sums_in_member_order()) return true;
-      }
-    }
-  }
-  return false;
-}
-
-// The grain of small chunks. Slots are made for the shards of full chunks; half of the smallest
-// one, and half of a full chunk, keep a small chunk's shards below them. Sums that depend on who
-// owns what stay as they are.
-std::size_t small_grain(const std::vector<GroupPlan>& lanes, std::size_t chunk_bytes) {
-  if (sums_depend_on_owner(lanes) || chunk_bytes < 2 * kSmallChunk) return kGrainBytes;
-  std::uint64_t least = kShareUnits;
-  for (const GroupPlan& plan : lanes) {
-    for (const Level& level : plan.levels) {
-      for (const Group& g : level.groups) {
-        for (std::size_t j = 0; j < g.members.size(); ++j) {
-          const std::uint64_t shard = g.cuts[j + 1] - g.cuts[j];
-          if (shard > 0) least = std::min(least, shard);
-        }
-      }
-    }
-  }
-  const std::uint64_t half = least * chunk_bytes / kShareUnits / 2;
-  return std::clamp<std::size_t>(std::bit_floor(half), kGrainBytes, kSmallGrain);
-}
-
-// The window of one node: options.send_bytes for the node that sends most, less in proportion for
-// others: in a plan that uses every link up that is about the nodes' rates. The less their loads
-// differ, the less there is to gain by a window, and the wider it is; none if all are alike.
-std::size_t send_window(const PlanSet& plans, int rank, const EngineOptions& options) {
-  constexpr double kEven = 0.02;
-  const int nodes = plans.lanes[0].nodes;
-  std::vector<std::uint64_t> units(nodes);
-  for (const GroupPlan& plan : plans.lanes) {
-    for (const Level& level : plan.levels) {
-      for (const Phase phase : {Phase::kReduceScatter, Phase::kAllGather}) {
-        const Loads loads = loads_of(nodes, level, phase);
-        for (int n = 0; n < nodes; ++n) units[n] += loads.node_out[n].units;
-      }
-    }
-  }
-  const auto [least, most] = std::minmax_element(units.begin(), units.end());
-  if (*most == 0) return SendWindow::kNoLimit;
-  const double unevenness = 1 - static_cast<double>(*least) / static_cast<double>(*most);
-  if (unevenness < kEven) return SendWindow::kNoLimit;
-  const double part = static_cast<double>(units[rank]) / static_cast<double>(*most);
-  return static_cast<std::size_t>(static_cast<double>(options.send_bytes) * part / unevenness);
-}
-
-// The frames that one node sends for one chunk, at most.
-std::size_t frames_of(const Program& program, std::size_t chunk_bytes, std::size_t piece_bytes) {
-  std::size_t frames = 0;
-  for (const LocalGroup& local : program.groups) {
-    const auto& cuts = local.group.cuts;
-    const auto fragments = [&](int member) {
-      return max_fragments(cuts[member], cuts[member + 1], chunk_bytes, piece_bytes);
-    };
-    for (int shard = 0; shard < local.size(); ++shard) {
-      const std::size_t sends = (shard != local.me) + local.routes[shard].sum_to.size();
-      frames += sends * fragments(shard);
-    }
-  }
-  return frames;
-}
 
 // A group of all nodes for calls that say themselves where the blocks are. Any block may fill a
 // whole chunk, hence the limits: every shard is sized as if it were everything.
@@ -166,11 +93,11 @@ Result<std::unique_ptr<Generation>> Generation::make(const PlanSet& plans, std::
     return invalid_argument("plan: " + std::to_string(g->levels_) +
                             " levels, accepted are at most " + std::to_string(kBlocksLevel - 1));
   }
-  g->send_bytes_ = send_window(plans, rank, options);
+  g->send_bytes_ = send_window_bytes(plans, rank, options.send_bytes);
   g->weights_ = peer_weights(plans, rank);
   const auto make_room = [&](const Lanes& lanes, std::size_t chunk_bytes) {
     for (const Program& lane : lanes.programs) {
-      const std::size_t frames = frames_of(lane, chunk_bytes, options.piece_bytes);
+      const std::size_t frames = most_frames(lane, chunk_bytes, options.piece_bytes);
       g->most_waiting_ = std::max(g->most_waiting_, options.max_chunks * frames);
     }
   };

@@ -27,7 +27,7 @@ struct EngineOptions {
   std::size_t piece_bytes = 128 << 10;
   std::size_t window_bytes = 512 << 10;  // partial sums in flight per peer and level, at least
   // On their way at once from the node that sends most, if the plan loads nodes as unevenly as can
-  // be; the window of a node in a plan is made from it (send_window in generation.cc).
+  // be; the window of a node in a plan is made from it (plan_sizes.h).
   std::size_t send_bytes = 1 << 20;
   int max_chunks = 64;
   int max_operations = 64;
