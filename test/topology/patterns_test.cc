@@ -105,6 +105,30 @@ TEST_P(Patterns, OneHopIsNeededToSumInMemberOrder) {
   }
 }
 
+// What makes two trees as good as a ring: a leaf of one is an inner node of the other.
+TEST(DoubleTree, TwoOwnersPassOnAtMostTheSpan) {
+  const GroupExchange& trees = exchange_of(Pattern::kDoubleTree);
+  for (int size = 3; size <= 300; ++size) {
+    const int second = size % 2 == 0 ? size - 1 : 1;
+    for (int m = 0; m < size; ++m) {
+      const std::size_t a = trees.partials_from(size, 0, m).size();
+      const std::size_t b = trees.partials_from(size, second, m).size();
+      EXPECT_LE(a + b, 2U) << "member " << m << " of " << size;
+      EXPECT_TRUE(a == 0 || b == 0 || m == 0 || m == second) << "member " << m << " of " << size;
+    }
+  }
+}
+
+// The figure in NCCL's src/graph/trees.cc: 14 ranks.
+TEST(DoubleTree, IsNumberedAsInNccl) {
+  const GroupExchange& trees = exchange_of(Pattern::kDoubleTree);
+  const std::vector<int> parents = {-1, 2, 4, 2, 8, 6, 4, 6, 0, 10, 12, 10, 8, 12};
+  for (int m = 1; m < 14; ++m) {
+    EXPECT_EQ(trees.partial_to(14, 0, m), parents[m]);
+    EXPECT_EQ(trees.partial_to(14, 13, 13 - m), 13 - parents[m]);
+  }
+}
+
 TEST(PatternCodes, AreKnownOnlyIfATableLineHasThem) {
   for (int code = 0; code < 256; ++code) {
     const auto pattern = static_cast<Pattern>(code);
