@@ -27,14 +27,16 @@ std::vector<std::size_t> distances(std::size_t p, int partners) {
   return list;
 }
 
-// Calls f(from, to, part of the buffer) for every pair that exchanges in the reduce-scatter;
-// the all-gather of a direct group is the same turned round, that of a ring starts one shard
-// further.
+// Hops of one shard each way.
+int depth(const Group& g) {
+  return exchange_of(g.pattern).depth(static_cast<int>(g.members.size()));
+}
+
+// Calls f(from, to, part of the buffer) for every pair that exchanges in the phase.
 template <class F>
-void for_each_pair(const Group& g, bool gather, int partners, F f) {
+void for_each_pair(const Group& g, Phase phase, int partners, F f) {
   const std::size_t p = g.members.size();
-  if (g.pattern == Pattern::kDirect && partners != kAll && static_cast<int>(p) - 1 > partners &&
-      is_even(g)) {
+  if (depth(g) == 1 && partners != kAll && static_cast<int>(p) - 1 > partners && is_even(g)) {
     const std::vector<std::size_t> ds = distances(p, partners);
     const double all =
         part(g.end() - g.begin()) * static_cast<double>(p - 1) / static_cast<double>(p);
@@ -45,24 +47,8 @@ void for_each_pair(const Group& g, bool gather, int partners, F f) {
     }
     return;
   }
-  if (g.pattern == Pattern::kRing) {
-    for (std::size_t i = 0; i < p; ++i) {
-      const std::size_t next = (i + 1) % p;
-      f(g.members[i], g.members[next], part(g.end() - g.begin()) - shard(g, gather ? next : i));
-    }
-    return;
-  }
-  for (std::size_t j = 0; j < p; ++j) {
-    const double size = shard(g, j);
-    if (size == 0) continue;
-    for (std::size_t i = 0; i < p; ++i) {
-      if (i == j) continue;
-      if (gather) {
-        f(g.members[j], g.members[i], size);
-      } else {
-        f(g.members[i], g.members[j], size);
-      }
-    }
+  for (const PairTraffic& t : exchange_of(g.pattern).traffic(g.cuts, phase)) {
+    f(g.members[t.from], g.members[t.to], static_cast<double>(t.units) / kShareUnits);
   }
 }
 
@@ -82,17 +68,13 @@ void merge(Flows& flows) {
   flows.resize(kept);
 }
 
-Stage stage(const Level& level, bool gather, double bytes, int partners) {
+Stage stage(const Level& level, Phase phase, double bytes, int partners) {
   Stage s;
   for (const Group& g : level.groups) {
-    if (g.pattern == Pattern::kRing) {
-      s.repeats = std::max(s.repeats, static_cast<int>(g.members.size()) - 1);
-    }
-  }
-  for (const Group& g : level.groups) {
-    const int steps = g.pattern == Pattern::kRing ? static_cast<int>(g.members.size()) - 1 : 1;
-    for_each_pair(g, gather, partners, [&](int from, int to, double size) {
-      s.flows.push_back({from, to, size * bytes / steps});
+    const int hops = depth(g);
+    s.repeats = std::max(s.repeats, hops);
+    for_each_pair(g, phase, partners, [&](int from, int to, double size) {
+      s.flows.push_back({from, to, size * bytes / hops});
     });
   }
   merge(s.flows);
@@ -107,8 +89,8 @@ Flows all_flows(const PlanSet& plans, double bytes, int partners) {
   for (const GroupPlan& plan : plans.lanes) {
     for (const Level& level : plan.levels) {
       for (const Group& g : level.groups) {
-        for (const bool gather : {false, true}) {
-          for_each_pair(g, gather, partners, [&](int from, int to, double size) {
+        for (const Phase phase : {Phase::kReduceScatter, Phase::kAllGather}) {
+          for_each_pair(g, phase, partners, [&](int from, int to, double size) {
             flows.push_back({from, to, size * per_lane});
           });
         }
@@ -121,9 +103,10 @@ Flows all_flows(const PlanSet& plans, double bytes, int partners) {
 
 std::vector<Stage> stages(const GroupPlan& plan, double bytes, int partners) {
   std::vector<Stage> all;
-  for (const Level& level : plan.levels) all.push_back(stage(level, false, bytes, partners));
+  for (const Level& level : plan.levels)
+    all.push_back(stage(level, Phase::kReduceScatter, bytes, partners));
   for (auto level = plan.levels.rbegin(); level != plan.levels.rend(); ++level) {
-    all.push_back(stage(*level, true, bytes, partners));
+    all.push_back(stage(*level, Phase::kAllGather, bytes, partners));
   }
   return all;
 }

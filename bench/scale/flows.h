@@ -27,7 +27,8 @@ inline constexpr int kAll = 0;
 Flows all_flows(const PlanSet& plans, double bytes, int partners = kAll);
 
 // One chunk of `bytes` bytes on one lane, as stages that wait for each other: the levels downwards,
-// then upwards. A stage whose groups are rings repeats its flows for every step.
+// then upwards. A stage whose groups take several hops repeats its flows, a part of them each time,
+// as a pipeline of fragments does.
 struct Stage {
   Flows flows;
   int repeats = 1;

@@ -16,7 +16,9 @@ namespace riffle::testing {
 
 class RandomPlans {
  public:
-  explicit RandomPlans(std::uint64_t seed) : random_(seed) {}
+  // `patterns`: of how many of the table's first lines (patterns.def) groups may be. The draw of
+  // scenarios keeps the two that their seeds were recorded with.
+  explicit RandomPlans(std::uint64_t seed, int patterns = 2) : random_(seed), patterns_(patterns) {}
 
   PlanSet plans(int nodes) {
     PlanSet set;
@@ -73,7 +75,7 @@ class RandomPlans {
 
  private:
   int below(int n) { return static_cast<int>(random_() % n); }
-  Pattern pattern() { return below(2) == 0 ? Pattern::kDirect : Pattern::kRing; }
+  Pattern pattern() { return kPatterns[below(patterns_)]; }
 
   // Nodes from `active` on give their contribution to another node and own nothing.
   Level fold(const std::vector<int>& order, int active) {
@@ -143,6 +145,7 @@ class RandomPlans {
   }
 
   std::mt19937_64 random_;
+  int patterns_;
 };
 
 }  // namespace riffle::testing

@@ -19,11 +19,14 @@ std::vector<Bytes> seeds() {
       4,
       {{{{Pattern::kDirect, {0, 1}, {0, kHalf, kAll}}, {Pattern::kRing, {3, 2}, {0, 9, kAll}}}}}};
   const GroupPlan three{4, {{{{Pattern::kDirect, {0, 2, 3}, {0, 5, 5, kAll}}}}}};
+  const GroupPlan trees{5, {{{{Pattern::kDoubleTree, {4, 2, 0, 1, 3}, {0, 5, 9, 9, 9, kAll}}}}}};
   return {
-      encode(PlanSet{{alone}, "alone"}), encode(PlanSet{{ring, ring}, "ring"}),
+      encode(PlanSet{{alone}, "alone"}),
+      encode(PlanSet{{ring, ring}, "ring"}),
       encode(PlanSet{{grid}, "grid"}),
       encode(PlanSet{{grid}, "relaxed", 0, {2, 2, {pairs, three, {4, {}}}, {0, 2, 1, 0}, 4096}}),
-      encode(PlanSet{{ring}, "ring", 0, {}, {{ring, ring}, "small", 4096}})};
+      encode(PlanSet{{ring}, "ring", 0, {}, {{ring, ring}, "small", 4096}}),
+      encode(PlanSet{{trees}, "double-tree"})};
 }
 
 void try_input(std::span<const std::uint8_t> input) {

@@ -121,6 +121,20 @@ TEST(Wire, RoundTripAndDigest) {
   EXPECT_NE(digest(other), digest(set));
 }
 
+TEST(Wire, CarriesEveryPattern) {
+  for (const Pattern pattern : kPatterns) {
+    const PlanSet set{{one_group(pattern, {2, 0, 1}, {0, 5, 5, kAll})}, "one group"};
+    ASSERT_TRUE(validate(set).is_ok()) << validate(set).message();
+    const auto bytes = encode(set);
+    const auto back = decode_plan_set(bytes.data(), bytes.size());
+    ASSERT_TRUE(back.is_ok()) << back.status().message();
+    EXPECT_EQ(*back, set);
+    const std::string name = exchange_of(pattern).name();
+    EXPECT_NE(to_text(set.lanes[0]).find(name + " on 100%"), std::string::npos);
+    EXPECT_NE(to_json(set).find("\"pattern\":\"" + name + "\""), std::string::npos);
+  }
+}
+
 TEST(Wire, RefusesWhatIsShortLongOrChanged) {
   const PlanSet set{{grid()}, "grid"};
   const auto bytes = encode(set);

@@ -38,11 +38,29 @@ struct Ledger {
       }
       return;
     }
+    if (g.pattern != Pattern::kRing) return run_trees(g, phase);
     // Shard j ends its first tour at member j and starts its second from there.
     for (int j = 0; j < p; ++j) {
       const int start = phase == Phase::kReduceScatter ? j + 1 : j;
       for (int step = 0; step < p - 1; ++step) {
         message(g.members[(start + step) % p], g.members[(start + step + 1) % p], shard(j));
+      }
+    }
+  }
+
+  // Every member but the owner sends a shard up once and gets it once.
+  void run_trees(const Group& g, Phase phase) {
+    const int p = static_cast<int>(g.members.size());
+    const GroupExchange& exchange = exchange_of(g.pattern);
+    for (int j = 0; j < p; ++j) {
+      for (int m = 0; m < p; ++m) {
+        if (m == j) continue;
+        const std::uint64_t units = g.cuts[j + 1] - g.cuts[j];
+        if (phase == Phase::kReduceScatter) {
+          message(g.members[m], g.members[exchange.partial_to(p, j, m)], units);
+        } else {
+          message(g.members[exchange.sum_from(p, j, m)], g.members[m], units);
+        }
       }
     }
   }
@@ -61,12 +79,12 @@ TEST(Loads, EqualTheSumOfAllMessages) {
     Level level;
     for (int first : {0, 5}) {
       Group g;
-      g.pattern = random() % 2 ? Pattern::kRing : Pattern::kDirect;
+      g.pattern = kPatterns[random() % kPatterns.size()];
       const int size = 2 + static_cast<int>(random() % 4);
       g.cuts.push_back(static_cast<Share>(random() % 100));
       for (int k = 0; k < size; ++k) {
         g.members.push_back(first + (k * 2 + 1) % 5);  // not in rising order
-        const bool empty = g.pattern == Pattern::kDirect && random() % 3 == 0;
+        const bool empty = random() % 3 == 0;
         g.cuts.push_back(g.cuts.back() + (empty ? 0 : 1 + static_cast<Share>(random() % 1000)));
       }
       level.groups.push_back(g);

@@ -118,8 +118,9 @@ class Drawing {
       from = std::min(from, x_[static_cast<std::size_t>(m)]);
       to = std::max(to, x_[static_cast<std::size_t>(m)]);
     }
-    svg.line(from, y, to, y, "#aaa", group.pattern == Pattern::kRing ? 1 : 3,
-             group.pattern == Pattern::kRing ? "ring" : "direct");
+    const GroupExchange& exchange = exchange_of(group.pattern);
+    const bool meets_all = exchange.depth(static_cast<int>(group.members.size())) == 1;
+    svg.line(from, y, to, y, "#aaa", meets_all ? 3 : 1, exchange.name());
     Share most = 1;
     for (std::size_t m = 0; m < group.members.size(); ++m) {
       most = std::max(most, group.cuts[m + 1] - group.cuts[m]);

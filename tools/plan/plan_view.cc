@@ -18,8 +18,8 @@ std::string share_text(Share units) {
 }
 
 std::string group_text(const Group& group, const Fabric& fabric) {
-  std::string text = group.pattern == Pattern::kRing ? "ring  " : "direct";
-  text += printed(" on %s of the buffer: ", share_text(group.end() - group.begin()).c_str());
+  std::string text = printed("%-6s on %s of the buffer: ", exchange_of(group.pattern).name(),
+                             share_text(group.end() - group.begin()).c_str());
   for (std::size_t m = 0; m < group.members.size() && m < kShownMembers; ++m) {
     const Share owns = group.cuts[m + 1] - group.cuts[m];
     text += (m > 0 ? ", " : "") + fabric.nodes[static_cast<std::size_t>(group.members[m])].name +

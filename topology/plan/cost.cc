@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kFullChunkBytes = 1 << 20;  // RIFFLE_CHUNK_BYTES
 constexpr std::uint32_t kLeastChunkBytes = 16 << 10;
 constexpr double kHeaderBytes = 64;
-constexpr double kPieceBytes = 128 << 10;  // RIFFLE_PIECE_BYTES
+constexpr double kFragmentBytes = 128 << 10;  // RIFFLE_PIECE_BYTES
 // Levels wait for each other in ways that counting does not see. The simulator shows 0 to 2 % of
 // the links' time for two levels; with three to six of them, 11 to 17 %, as nodes get out of step:
 // where more flows meet, each gets less, and others wait for it.
@@ -29,13 +29,21 @@ constexpr double kLag = 0.4;
 constexpr double kSendBytes = 1 << 20;  // EngineOptions::send_bytes
 constexpr double kBetter = 0.995;       // a smaller chunk must gain more than noise
 
-int steps_of(const Level& level) {
-  std::size_t steps = 0;
+// The most hops one way of a group in the level that `counts`.
+template <class Counts>
+int depth_of(const Level& level, Counts counts) {
+  int depth = 0;
   for (const Group& g : level.groups) {
-    steps = std::max(steps, g.pattern == Pattern::kRing ? 2 * (g.members.size() - 1) : 2);
+    const GroupExchange& exchange = exchange_of(g.pattern);
+    if (counts(exchange)) {
+      depth = std::max(depth, exchange.depth(static_cast<int>(g.members.size())));
+    }
   }
-  return static_cast<int>(steps);
+  return depth;
 }
+bool any(const GroupExchange& /*exchange*/) { return true; }
+bool overlaps(const GroupExchange& exchange) { return exchange.overlaps_chunks(); }
+bool does_not_overlap(const GroupExchange& exchange) { return !exchange.overlaps_chunks(); }
 
 // Between the members of a level's groups, one way: the longest.
 double latency_us_in(const Fabric& fabric, const Level& level) {
@@ -46,14 +54,6 @@ double latency_us_in(const Fabric& fabric, const Level& level) {
     }
   }
   return static_cast<double>(longest);
-}
-
-int ring_hops(const Level& level) {
-  std::size_t hops = 0;
-  for (const Group& g : level.groups) {
-    if (g.pattern == Pattern::kRing) hops = std::max(hops, g.members.size() - 1);
-  }
-  return static_cast<int>(hops);
 }
 
 double largest_shard(const Level& level) {
@@ -68,13 +68,15 @@ double largest_shard(const Level& level) {
 
 // What the first chunk takes beyond its part of the steady state, per lane.
 double fill_us(const PlanCost& cost, double chunk, double steady_us, double message_us) {
-  double serial_us = 0, first_us = 0;
+  double serial_us = 0, first_us = 0, relays_us = 0;
   for (const PhaseCost& p : cost.phases) {
     const double time_us = (p.time_us * chunk + p.messages * message_us) / cost.lanes;
+    const double fragment_us = time_us / std::max(1.0, p.shard * chunk / kFragmentBytes);
     serial_us += time_us;
-    first_us += time_us / std::max(1.0, p.shard * chunk / kPieceBytes);
+    first_us += fragment_us;
+    relays_us += p.relays * fragment_us;
   }
-  return steady_us < serial_us ? first_us * (1 - steady_us / serial_us) : 0;
+  return relays_us + (steady_us < serial_us ? first_us * (1 - steady_us / serial_us) : 0);
 }
 
 // 0 if all nodes send alike, 1 if one sends next to nothing of what another does.
@@ -97,12 +99,15 @@ PlanCost cost_of(const FabricView& view, const PlanSet& plans) {
     cost.levels = std::max(cost.levels, static_cast<double>(plan.levels.size()));
     double tour_us = 0, tour_latency_us = 0;
     for (const Level& level : plan.levels) {
-      const int hops = ring_hops(level);
+      const int hops = depth_of(level, does_not_overlap);
+      // The links' time in one phase is for the first hop, or for all of a tour.
+      const int relays = std::max(0, depth_of(level, overlaps) - 1);
       const double latency_us = latency_us_in(view.fabric(), level);
       for (const Phase phase : {Phase::kReduceScatter, Phase::kAllGather}) {
         const Loads loads = loads_of(view, level, phase);
         cost.phases.push_back({slowest(view, loads, kBytes, 0).time_us / kBytes,
-                               static_cast<double>(loads.most_frames()), largest_shard(level)});
+                               static_cast<double>(loads.most_frames()), largest_shard(level),
+                               static_cast<double>(relays)});
         cost.loads += loads;
       }
       if (hops > 0) {
@@ -110,7 +115,7 @@ PlanCost cost_of(const FabricView& view, const PlanSet& plans) {
         tour_us = std::max(tour_us, cost.phases[cost.phases.size() - 2].time_us);
         tour_latency_us = std::max(tour_latency_us, hops * latency_us);
       }
-      cost.latency_us += steps_of(level) * latency_us / cost.lanes;
+      cost.latency_us += 2 * depth_of(level, any) * latency_us / cost.lanes;
     }
     cost.tour_us += tour_us / cost.lanes;
     cost.tour_latency_us += tour_latency_us / cost.lanes;

@@ -27,6 +27,7 @@ struct PhaseCost {
   double time_us = 0;   // of its busiest link, per byte of the buffer
   double messages = 0;  // the busiest node's, per chunk
   double shard = 0;     // the largest, as a part of the buffer
+  double relays = 0;    // hops that a fragment waits for beyond those that time_us is for
 };
 
 struct PlanCost {
@@ -36,9 +37,8 @@ struct PlanCost {
   double unevenness = 0;  // of what nodes send: 0 if all alike, towards 1 if not at all
   std::vector<PhaseCost> phases;
   double latency_us = 0;  // of all steps of a chunk
-  // Rings: what a chunk takes from its first partial sum to its last, per byte of it and for the
-  // latency. Partial sums to one neighbour leave in the order of the chunks, so the next chunk's
-  // tour begins when the last frame of this one's has left.
+  // Where chunks do not overlap (GroupExchange::overlaps_chunks, rings): what a chunk takes from
+  // its first partial sum to its last, per byte of it and for the latency.
   double tour_us = 0, tour_latency_us = 0;
 };
 PlanCost cost_of(const FabricView& view, const PlanSet& plans);

@@ -28,7 +28,8 @@ class FabricView {
   int size() const { return fabric_->size(); }
   const std::vector<RackView>& racks() const { return racks_; }
   int rack_of(int node) const { return rack_of_[node]; }  // index in racks()
-  double rate_kbps(int node) const;                       // the slower of both directions
+  const std::vector<int>& rack_of() const { return rack_of_; }
+  double rate_kbps(int node) const;  // the slower of both directions
 
  private:
   const Fabric* fabric_;

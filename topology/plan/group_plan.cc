@@ -63,7 +63,7 @@ std::string place(std::size_t level, std::size_t group) {
 
 // The shape of one group by itself; empty when sound.
 std::string fault_of(const Group& group, int nodes) {
-  if (group.pattern != Pattern::kDirect && group.pattern != Pattern::kRing) {
+  if (find_exchange(group.pattern) == nullptr) {
     return "unknown pattern " + std::to_string(static_cast<int>(group.pattern));
   }
   if (group.members.size() < 2) return "fewer than two members";

@@ -21,16 +21,9 @@
 #include <vector>
 
 #include "topology/base/status.h"
+#include "topology/plan/patterns/pattern.h"
 
 namespace riffle {
-
-using Share = std::uint32_t;
-inline constexpr Share kShareUnits = 1u << 30;
-
-enum class Pattern : std::uint8_t {
-  kDirect = 0,  // every member sends each other member its shard: 2 steps
-  kRing = 1,    // shards travel around the members in their order: 2(p-1) steps
-};
 
 struct Group {
   Pattern pattern = Pattern::kDirect;
@@ -55,7 +48,7 @@ struct GroupPlan {
 
 // What the relaxed modes run over (docs/policies.md), which sum within the groups of one step at a
 // time: a table of partial plans. A partial plan has one level, every node in at most one group,
-// and every group spans the whole buffer; a node in no group meets nobody.
+// and every group spans the whole buffer; a node in no group keeps what it has.
 struct RelaxedPlans {
   std::uint32_t steps = 0, lanes = 0;  // both 0: there are none
   std::vector<GroupPlan> partitions;   // the distinct ones

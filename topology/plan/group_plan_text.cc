@@ -7,8 +7,6 @@
 namespace riffle {
 namespace {
 
-const char* name_of(Pattern pattern) { return pattern == Pattern::kRing ? "ring" : "direct"; }
-
 std::string percent(std::uint64_t units) {
   return printed("%.4g%%", 100.0 * static_cast<double>(units) / kShareUnits);
 }
@@ -43,7 +41,7 @@ std::string quoted(const std::string& s) {
 
 std::string json_of(const Group& group) {
   std::string text = R"({"pattern":")";
-  text += name_of(group.pattern);
+  text += exchange_of(group.pattern).name();
   text += R"(","members":[)" + list(group.members, [](int m) { return std::to_string(m); });
   text += R"(],"cuts":[)" + list(group.cuts, [](Share c) { return std::to_string(c); });
   return text + "]}";
@@ -72,7 +70,7 @@ std::string to_text(const GroupPlan& plan) {
     text += "level " + std::to_string(l) + "\n";
     for (const Group& group : plan.levels[l].groups) {
       text += "  ";
-      text += name_of(group.pattern);
+      text += exchange_of(group.pattern).name();
       text += " on " + percent(group.end() - group.begin()) + " from " + percent(group.begin());
       text += ":";
       for (std::size_t j = 0; j < group.members.size(); ++j) {

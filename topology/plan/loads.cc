@@ -1,6 +1,7 @@
 #include "topology/plan/loads.h"
 
 #include <algorithm>
+#include <span>
 
 #include "topology/plan/planner.h"
 
@@ -20,10 +21,11 @@ struct RackParts {
   std::vector<int> touched;
 };
 
-// Reduce-scatter: everybody sends every other member that one's shard. The all-gather is the same
-// with every message turned round.
-void add_direct(const FabricView& view, const Group& g, Phase phase, RackParts& parts,
-                Loads& loads) {
+using RackOf = std::span<const int>;  // by rank
+
+// In one hop: every member sends each other member that one's shard. The all-gather is the same
+// with every message turned round. Counted by member, where pairs would be many.
+void add_one_hop(RackOf rack_of, const Group& g, Phase phase, RackParts& parts, Loads& loads) {
   const bool forward = phase == Phase::kReduceScatter;
   auto& node_out = forward ? loads.node_out : loads.node_in;
   auto& node_in = forward ? loads.node_in : loads.node_out;
@@ -39,7 +41,7 @@ void add_direct(const FabricView& view, const Group& g, Phase phase, RackParts& 
     const bool owns = shard(g, j) > 0;
     node_out[m].add(span - shard(g, j), owners - owns);
     node_in[m].add(others * shard(g, j), owns ? others : 0);
-    const int r = view.rack_of(m);
+    const int r = rack_of[m];
     if (parts.members[r] == 0) parts.touched.push_back(r);
     parts.members[r] += 1;
     parts.owners[r] += owns;
@@ -55,22 +57,15 @@ void add_direct(const FabricView& view, const Group& g, Phase phase, RackParts& 
   parts.touched.clear();
 }
 
-// Member i passes on to member i+1 all shards but one: in reduce-scatter its own, which it keeps at
-// the end, in all-gather that of member i+1, which started from there.
-void add_ring(const FabricView& view, const Group& g, Phase phase, Loads& loads) {
-  const std::size_t p = g.members.size();
-  const std::uint64_t span = g.end() - g.begin();
-  for (std::size_t i = 0; i < p; ++i) {
-    const int from = g.members[i];
-    const int to = g.members[(i + 1) % p];
-    const std::uint64_t units = span - shard(g, phase == Phase::kReduceScatter ? i : (i + 1) % p);
-    loads.node_out[from].add(units, p - 1);
-    loads.node_in[to].add(units, p - 1);
-    const int a = view.rack_of(from);
-    const int b = view.rack_of(to);
+void add_pairs(RackOf rack_of, const Group& g, Phase phase, Loads& loads) {
+  for (const PairTraffic& t : exchange_of(g.pattern).traffic(g.cuts, phase)) {
+    const int from = g.members[t.from], to = g.members[t.to];
+    loads.node_out[from].add(t.units, t.shards);
+    loads.node_in[to].add(t.units, t.shards);
+    const int a = rack_of[from], b = rack_of[to];
     if (a != b) {
-      loads.rack_up[a].add(units, p - 1);
-      loads.rack_down[b].add(units, p - 1);
+      loads.rack_up[a].add(t.units, t.shards);
+      loads.rack_down[b].add(t.units, t.shards);
     }
   }
 }
@@ -96,13 +91,25 @@ void for_each_link(const FabricView& view, const Loads& loads, const F& f) {
   }
 }
 
+Loads add_up(RackOf rack_of, Loads loads, const Level& level, Phase phase) {
+  RackParts parts(loads.rack_up.size());
+  for (const Group& g : level.groups) {
+    if (exchange_of(g.pattern).depth(static_cast<int>(g.members.size())) == 1) {
+      add_one_hop(rack_of, g, phase, parts, loads);
+    } else {
+      add_pairs(rack_of, g, phase, loads);
+    }
+  }
+  return loads;
+}
+
 }  // namespace
 
+Loads::Loads(std::size_t nodes, std::size_t racks)
+    : node_out(nodes), node_in(nodes), rack_up(racks), rack_down(racks) {}
+
 Loads::Loads(const FabricView& view)
-    : node_out(view.size()),
-      node_in(view.size()),
-      rack_up(view.racks().size()),
-      rack_down(view.racks().size()) {}
+    : Loads(static_cast<std::size_t>(view.size()), view.racks().size()) {}
 
 Loads& Loads::operator+=(const Loads& other) {
   add(node_out, other.node_out);
@@ -121,16 +128,11 @@ std::uint64_t Loads::most_frames() const {
 }
 
 Loads loads_of(const FabricView& view, const Level& level, Phase phase) {
-  Loads loads(view);
-  RackParts parts(view.racks().size());
-  for (const Group& g : level.groups) {
-    if (g.pattern == Pattern::kDirect) {
-      add_direct(view, g, phase, parts, loads);
-    } else {
-      add_ring(view, g, phase, loads);
-    }
-  }
-  return loads;
+  return add_up(view.rack_of(), Loads(view), level, phase);
+}
+
+Loads loads_of(int nodes, const Level& level, Phase phase) {
+  return add_up(std::vector<int>(nodes, 0), Loads(nodes, 1), level, phase);
 }
 
 Slowest slowest(const FabricView& view, const Loads& loads, double bytes, double header_bytes) {

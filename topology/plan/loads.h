@@ -11,8 +11,6 @@
 
 namespace riffle {
 
-enum class Phase { kReduceScatter, kAllGather };
-
 struct Load {
   std::uint64_t units = 0;
   std::uint64_t frames = 0;  // messages, one per shard that is sent
@@ -24,6 +22,7 @@ struct Load {
 };
 
 struct Loads {
+  Loads(std::size_t nodes, std::size_t racks);
   explicit Loads(const FabricView& view);
 
   std::vector<Load> node_out, node_in;   // by rank
@@ -35,6 +34,8 @@ struct Loads {
 
 // What all groups of a level put on the links in one phase.
 Loads loads_of(const FabricView& view, const Level& level, Phase phase);
+// The same where all nodes are in one rack.
+Loads loads_of(int nodes, const Level& level, Phase phase);
 
 // The link that needs longest for its load.
 struct Slowest {

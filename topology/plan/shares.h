@@ -8,7 +8,7 @@
 
 namespace riffle {
 
-// Weights (sum 1) of one direct group over everybody, optimal for the given node rates: a member
+// Weights (sum 1) of one direct group of all nodes, optimal for the given node rates: a member
 // with weight w moves S (1 + (N-2) w) each way, so w_i = (T b_i / S - 1) / (N - 2) with the least T
 // that covers the buffer (architecture: Bounds and weights). A member at the bound gets 0. Even for
 // N = 2.

@@ -30,7 +30,7 @@ struct TwoLevelShares {
 //   link of cluster r:                              S (1 + (R-2) v_r) each way
 TwoLevelShares optimal_shares(const FabricView& view, const std::vector<Cluster>& clusters);
 
-// Everybody alike, for patterns whose load the shares do not control.
+// All alike, for patterns whose load the shares do not control.
 TwoLevelShares even_shares(const FabricView& view, const std::vector<Cluster>& clusters);
 
 // Members and clusters in the given order; `shares.across` follows the order of `clusters`.

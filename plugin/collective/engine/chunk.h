@@ -14,21 +14,24 @@
 
 namespace riffle {
 
-// A shard in elements, and its fragments: what each cell of `cell` elements cuts out of it.
+// A shard in elements, and its fragments: what is left of it when the chunk is cut every
+// `fragment_elements` elements.
 struct Shard {
   Range range;
-  std::uint64_t cell = 1;
+  std::uint64_t fragment_elements = 1;
 
-  std::uint64_t first_cell() const { return range.begin / cell; }
+  std::uint64_t first_cut() const { return range.begin / fragment_elements; }
   int fragments() const {
-    return range.is_empty() ? 0 : static_cast<int>((range.end - 1) / cell - first_cell() + 1);
+    return range.is_empty()
+               ? 0
+               : static_cast<int>((range.end - 1) / fragment_elements - first_cut() + 1);
   }
   Range fragment(int i) const {
-    const std::uint64_t begin = (first_cell() + i) * cell;
-    return intersect(range, {begin, begin + cell});
+    const std::uint64_t begin = (first_cut() + i) * fragment_elements;
+    return intersect(range, {begin, begin + fragment_elements});
   }
   int fragment_at(std::uint64_t element) const {
-    return static_cast<int>(element / cell - first_cell());
+    return static_cast<int>(element / fragment_elements - first_cut());
   }
 };
 
@@ -36,11 +39,13 @@ struct Shard {
 struct GroupRun {
   std::vector<std::uint64_t> cuts;       // shard limits in elements, members + 1 values
   std::vector<std::uint64_t> not_final;  // per own fragment: elements whose sum is not complete
-  // direct: per own fragment, contributions still missing, and where each member's waits.
-  // ring: per fragment of any shard, 1 if our contribution is not ready, and the waiting partial.
+  // Of the fragments at which this node adds partial sums: how many contributions are missing, and
+  // where those that are here wait, in the order in which they are added (Route).
   std::vector<std::int32_t> missing;
   std::vector<const void*> waiting;
-  std::vector<std::int32_t> first_fragment;  // ring: index of each shard's first fragment
+  // By shard: indices of its first fragment's entries.
+  std::vector<std::int32_t> first_fragment;
+  std::vector<std::size_t> first_waiting;
 };
 
 class Generation;
@@ -56,8 +61,8 @@ struct Chunk {
   std::uint16_t step_class = 0;     // on the wire: 0 for the exact lanes, else 1 + the relaxed step
   const std::byte* send = nullptr;  // element 0 of the chunk
   std::byte* recv = nullptr;
-  std::uint64_t count = 0;  // elements, of which there may be none
-  std::uint64_t cell = 1;   // elements per piece
+  std::uint64_t count = 0;              // elements, of which there may be none
+  std::uint64_t fragment_elements = 1;  // of a whole fragment
   std::size_t element_bytes = 1;
   std::uint64_t not_final = 0;  // elements
   int sends = 0;                // frames not yet handed to the network
@@ -65,10 +70,10 @@ struct Chunk {
 
   Shard shard(int group, int member) const {
     const GroupRun& run = runs[group];
-    return {{run.cuts[member], run.cuts[member + 1]}, cell};
+    return {{run.cuts[member], run.cuts[member + 1]}, fragment_elements};
   }
   Shard own_shard(int group) const { return shard(group, program->groups[group].me); }
-  Shard whole() const { return {{0, count}, cell}; }
+  Shard whole() const { return {{0, count}, fragment_elements}; }
 
   std::byte* at_recv(std::uint64_t element) const { return recv + element * element_bytes; }
   const std::byte* at_send(std::uint64_t element) const { return send + element * element_bytes; }

@@ -26,7 +26,7 @@ Engine::Engine(Mesh* mesh, const EngineOptions& options, Violation violation)
       violation_(std::move(violation)),
       send_window_(mesh),
       lengths_(mesh) {
-  RIFFLE_CHECK(options_.piece_bytes <= kMaxFramePayload, "a piece must fit a frame");
+  RIFFLE_CHECK(options_.piece_bytes <= kMaxFramePayload, "a fragment must fit a frame");
   options_.piece_bytes = std::min(options_.piece_bytes, options_.chunk_bytes);
   operations_.resize(options_.max_operations);
 }
@@ -192,7 +192,7 @@ void Engine::start(Chunk& chunk, Operation* operation) {
   choose_program(chunk, *operation);
   chunk.runs = chunk.generation->runs(chunk.index);
   chunk.element_bytes = size_of(operation->type);
-  chunk.cell = options_.piece_bytes / chunk.element_bytes;
+  chunk.fragment_elements = options_.piece_bytes / chunk.element_bytes;
   const bool is_planned =
       operation->collective == Collective::kAllReduce && operation->step == Operation::kExact;
   const std::size_t bytes = is_planned ? chunk.generation->chunk_bytes() : options_.chunk_bytes;
@@ -217,7 +217,7 @@ void Engine::start(Chunk& chunk, Operation* operation) {
       const GroupRun& run = chunk.runs[child];
       const Range part = intersect(whole.fragment(i), {run.cuts.front(), run.cuts.back()});
       if (part.is_empty()) continue;
-      executor(chunk.program->groups[child].group.pattern).own_ready(*this, chunk, child, part);
+      group_executor::own_ready(*this, chunk, child, part);
     }
   }
   if (chunk.program->groups.empty()) keep(chunk);
@@ -233,7 +233,7 @@ void Engine::choose_program(Chunk& chunk, const Operation& operation) {
     chunk.program = &g.relaxed_program(step, operation.lane);
     chunk.step_class = static_cast<std::uint16_t>(1 + step);
   } else {
-    // As posted, which all nodes know alike, whoever knows how much of it is valid.
+    // As posted, which all nodes know alike, as they may not know how much of it is valid.
     chunk.lanes = &g.lanes_for(operation.count * size_of(operation.type));
     chunk.program = operation.collective == Collective::kAllReduce
                         ? &chunk.lanes->programs[chunk.seq % chunk.lanes->programs.size()]
@@ -245,7 +245,7 @@ void Engine::choose_program(Chunk& chunk, const Operation& operation) {
                              : SendWindow::kNoLimit);
 }
 
-// We meet nobody: our contribution is the sum.
+// This node is in no group: its contribution is the sum.
 void Engine::keep(Chunk& chunk) {
   if (!chunk.operation->is_dry && chunk.recv != chunk.send && chunk.count > 0) {
     std::memcpy(chunk.recv, chunk.send, chunk.count * chunk.element_bytes);
@@ -262,7 +262,8 @@ void Engine::cut(Chunk& chunk, std::uint64_t posted) {
   const std::size_t grain_bytes =
       lanes != nullptr ? lanes->grain_bytes(chunk.count * chunk.element_bytes) : kGrainBytes;
   const std::uint64_t grain = grain_bytes / chunk.element_bytes;
-  const std::uint64_t shared = lanes != nullptr && lanes->has_rings ? posted : chunk.count;
+  const std::uint64_t shared =
+      lanes != nullptr && lanes->sums_depend_on_owner ? posted : chunk.count;
   for (std::size_t g = 0; g < chunk.program->groups.size(); ++g) {
     const LocalGroup& local = chunk.program->groups[g];
     GroupRun& run = chunk.runs[g];
@@ -277,7 +278,7 @@ void Engine::cut(Chunk& chunk, std::uint64_t posted) {
       }
     }
     run.not_final.assign(chunk.own_shard(static_cast<int>(g)).fragments(), 0);
-    executor(local.group.pattern).start(chunk, static_cast<int>(g));
+    group_executor::start(chunk, static_cast<int>(g));
   }
   // A reduce-scatter is over when the own block is; other blocks are not waited for.
   chunk.not_final = chunk.gathers() ? chunk.count : chunk.own_shard(0).range.size();
@@ -286,7 +287,7 @@ void Engine::cut(Chunk& chunk, std::uint64_t posted) {
 void Engine::announce(Chunk& chunk) {
   for (std::size_t g = 0; g < chunk.program->groups.size(); ++g) {
     const LocalGroup& local = chunk.program->groups[g];
-    executor(local.group.pattern).count_partials(chunk, static_cast<int>(g), frames_to_.data());
+    group_executor::count_partials(chunk, static_cast<int>(g), frames_to_.data());
     for (int m = 0; m < local.size(); ++m) {
       const int frames = std::exchange(frames_to_[m], 0);
       if (frames > 0) {

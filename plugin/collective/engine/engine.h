@@ -3,10 +3,11 @@
 // One all-reduce: the operation is cut into chunks of chunk_bytes; chunk s takes lane s mod lanes.
 // A chunk walks down the levels (partial sums, under credits, see flow.h) and back up (final sums,
 // received in place). Up to max_chunks run at once; every frame carries its chunk's number as
-// priority, so that links serve the oldest chunk first. Work is done in pieces that fit the cache.
+// priority, so that links serve the oldest chunk first. Work is done in fragments that fit the
+// cache.
 //
 // Exactness: contributions are reduced in the order of the plan, by one node per element and level,
-// and everybody receives that node's result, so all nodes end with the same bits, from run to run.
+// and all others receive that node's result, so all nodes end with the same bits, from run to run.
 //
 // Changing the plan: a further generation (generation.h) is prepared while the first one runs, then
 // switched to at a chunk number that no node has begun. Until a node knows that number it holds
@@ -27,9 +28,9 @@
 #include "plugin/collective/base/frames.h"
 #include "plugin/collective/engine/chunk.h"
 #include "plugin/collective/engine/generation.h"
+#include "plugin/collective/engine/group_executor.h"
 #include "plugin/collective/engine/lengths.h"
 #include "plugin/collective/engine/operation.h"
-#include "plugin/collective/engine/pattern.h"
 #include "plugin/collective/engine/send_window.h"
 #include "plugin/collective/engine/wire.h"
 #include "plugin/telemetry/comm_counters.h"
@@ -168,7 +169,7 @@ class Engine final : private ExecutorContext {
   bool starting_ = false;
   int contributor_ = -1;  // whose frame, or own chunk, is being worked on
   bool failed_ = false;
-  std::unique_ptr<SlotMemory> discard_;  // where payloads go that nobody wants; untouched till then
+  std::unique_ptr<SlotMemory> discard_;  // where unwanted payloads go; untouched till then
 };
 
 }  // namespace riffle

@@ -109,9 +109,9 @@ Result<Engine::Target> Engine::check(int peer, const DataFrame& frame, std::uint
   if (frame.offset < span.begin || frame.offset >= span.end) {
     return refuse(frame, bytes, "offset outside the group's span");
   }
-  const PatternExecutor& pattern = executor(local.group.pattern);
-  const int owner = frame.is_final ? pattern.shard_of_final(chunk, group, member, frame.offset)
-                                   : pattern.shard_of_partial(chunk, group, member, frame.offset);
+  const int owner = frame.is_final
+                        ? group_executor::shard_of_final(chunk, group, member, frame.offset)
+                        : group_executor::shard_of_partial(chunk, group, member, frame.offset);
   if (owner < 0) return refuse(frame, bytes, "that shard does not come this way");
   const Shard shard = chunk.shard(group, owner);
   if (frame.offset < shard.range.begin || frame.offset >= shard.range.end) {
@@ -167,12 +167,12 @@ void Engine::take(const Sum& sum) {
     target = *checked;
   }
   contributor_ = peer;
-  const PatternExecutor& pattern = executor(chunk.program->groups[target.group].group.pattern);
   if (frame.is_final) {
-    pattern.final_arrived(*this, chunk, target.group, target.member, target.range);
+    group_executor::final_arrived(*this, chunk, target.group, target.member, target.range);
   } else {
     if (options_.plants_early_release) give_back(*chunk.generation, peer, frame.level, payload);
-    pattern.partial_arrived(*this, chunk, target.group, target.member, target.range, payload);
+    group_executor::partial_arrived(*this, chunk, target.group, target.member, target.range,
+                                    payload);
   }
   finish_if_done(chunk);
   start_chunks();
@@ -303,7 +303,7 @@ void Engine::reduced(Chunk& chunk, int group, Range range) {
     const Range part = intersect(range, {run.cuts.front(), run.cuts.back()});
     if (part.is_empty()) continue;
     passed_on += part.size();
-    executor(chunk.program->groups[child].group.pattern).own_ready(*this, chunk, child, part);
+    group_executor::own_ready(*this, chunk, child, part);
   }
   // What no later level takes is final here.
   own_elements_final(chunk, group, fragment, range.size() - passed_on);
@@ -326,7 +326,7 @@ void Engine::own_elements_final(Chunk& chunk, int group, int fragment, std::uint
   if (elements == 0 || left > 0) return;
   const Range range = chunk.own_shard(group).fragment(fragment);
   if (chunk.gathers()) {
-    executor(chunk.program->groups[group].group.pattern).gather(*this, chunk, group, range);
+    group_executor::gather(*this, chunk, group, range);
   }
   completed(chunk, group, range);
 }

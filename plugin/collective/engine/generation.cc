@@ -1,12 +1,11 @@
 #include "plugin/collective/engine/generation.h"
 
 #include <algorithm>
-#include <bit>
 #include <string>
 #include <utility>
 
 #include "plugin/collective/engine/peer_weights.h"
-#include "plugin/collective/engine/send_window.h"
+#include "plugin/collective/engine/plan_sizes.h"
 #include "plugin/collective/engine/wire.h"
 
 namespace riffle {
@@ -29,101 +28,14 @@ struct Demand {
   }
 };
 
-void add_demand(const LocalGroup& local, int from, int to, const EngineOptions& o, Demand* demand) {
-  const int members = local.size();
-  if (local.group.pattern == Pattern::kDirect) {
-    demand->add_shard(local.group, to, o);
-  } else if ((from + 1) % members == to) {
-    for (int shard = 0; shard < members; ++shard) {
-      if (shard != from) demand->add_shard(local.group, shard, o);
-    }
-  }
-}
-
-bool has_rings(const std::vector<GroupPlan>& lanes) {
-  for (const GroupPlan& plan : lanes) {
-    for (const Level& level : plan.levels) {
-      for (const Group& g : level.groups) {
-        if (g.pattern == Pattern::kRing) return true;
-      }
-    }
-  }
-  return false;
-}
-
-// The grain of small chunks. Slots are made for the shards of full chunks; half of the smallest
-// one, and half of a full chunk, keep a small chunk's shards below them. A ring's sums depend on
-// who owns what: those stay as they are.
-std::size_t small_grain(const std::vector<GroupPlan>& lanes, std::size_t chunk_bytes) {
-  if (has_rings(lanes) || chunk_bytes < 2 * kSmallChunk) return kGrainBytes;
-  std::uint64_t least = kShareUnits;
-  for (const GroupPlan& plan : lanes) {
-    for (const Level& level : plan.levels) {
-      for (const Group& g : level.groups) {
-        for (std::size_t j = 0; j < g.members.size(); ++j) {
-          const std::uint64_t shard = g.cuts[j + 1] - g.cuts[j];
-          if (shard > 0) least = std::min(least, shard);
-        }
-      }
-    }
-  }
-  const std::uint64_t half = least * chunk_bytes / kShareUnits / 2;
-  return std::clamp<std::size_t>(std::bit_floor(half), kGrainBytes, kSmallGrain);
-}
-
-// The window of one node: options.send_bytes for the node that sends most, less in proportion for
-// others: in a plan that uses every link up that is about the nodes' rates. The less their loads
-// differ, the less there is to gain by a window, and the wider it is; none if all are alike.
-std::size_t send_window(const PlanSet& plans, int rank, const EngineOptions& options) {
-  constexpr double kEven = 0.02;
-  std::vector<std::uint64_t> units(plans.lanes[0].nodes);
-  for (const GroupPlan& plan : plans.lanes) {
-    for (const Level& level : plan.levels) {
-      for (const Group& g : level.groups) {
-        const bool is_ring = g.pattern == Pattern::kRing;
-        for (std::size_t j = 0; j < g.members.size(); ++j) {
-          const std::uint64_t shard = g.cuts[j + 1] - g.cuts[j];
-          const std::uint64_t others = g.end() - g.begin() - shard;
-          units[g.members[j]] += others + (is_ring ? others : (g.members.size() - 1) * shard);
-        }
-      }
-    }
-  }
-  const auto [least, most] = std::minmax_element(units.begin(), units.end());
-  if (*most == 0) return SendWindow::kNoLimit;
-  const double unevenness = 1 - static_cast<double>(*least) / static_cast<double>(*most);
-  if (unevenness < kEven) return SendWindow::kNoLimit;
-  const double part = static_cast<double>(units[rank]) / static_cast<double>(*most);
-  return static_cast<std::size_t>(static_cast<double>(options.send_bytes) * part / unevenness);
-}
-
-// The frames that one node sends for one chunk, at most.
-std::size_t frames_of(const Program& program, std::size_t chunk_bytes, std::size_t piece_bytes) {
-  std::size_t frames = 0;
-  for (const LocalGroup& local : program.groups) {
-    const auto& cuts = local.group.cuts;
-    const auto fragments = [&](int member) {
-      return max_fragments(cuts[member], cuts[member + 1], chunk_bytes, piece_bytes);
-    };
-    std::size_t all = 0;
-    for (int m = 0; m < local.size(); ++m) all += fragments(m);
-    const std::size_t own = fragments(local.me);
-    // A ring passes every shard on in both phases, one excepted.
-    frames +=
-        local.group.pattern == Pattern::kRing ? 2 * all : all - own + own * (local.size() - 1);
-  }
-  return frames;
-}
-
 // A group of all nodes for calls that say themselves where the blocks are. Any block may fill a
 // whole chunk, hence the limits: every shard is sized as if it were everything.
 Program blocks_program(int nodes, int rank) {
-  LocalGroup local;
+  Group all{Pattern::kDirect, {}, std::vector<Share>(nodes + 1, 0)};
+  for (int i = 0; i < nodes; ++i) all.members.push_back(i);
+  all.cuts.back() = kShareUnits;
+  LocalGroup local = local_group(all, rank);
   local.level = kBlocksLevel;
-  local.me = rank;
-  for (int i = 0; i < nodes; ++i) local.group.members.push_back(i);
-  local.group.cuts.assign(nodes + 1, 0);
-  local.group.cuts.back() = kShareUnits;
   Program program;
   program.levels = 1;
   program.groups.push_back(std::move(local));
@@ -181,11 +93,11 @@ Result<std::unique_ptr<Generation>> Generation::make(const PlanSet& plans, std::
     return invalid_argument("plan: " + std::to_string(g->levels_) +
                             " levels, accepted are at most " + std::to_string(kBlocksLevel - 1));
   }
-  g->send_bytes_ = send_window(plans, rank, options);
+  g->send_bytes_ = send_window_bytes(plans, rank, options.send_bytes);
   g->weights_ = peer_weights(plans, rank);
   const auto make_room = [&](const Lanes& lanes, std::size_t chunk_bytes) {
     for (const Program& lane : lanes.programs) {
-      const std::size_t frames = frames_of(lane, chunk_bytes, options.piece_bytes);
+      const std::size_t frames = most_frames(lane, chunk_bytes, options.piece_bytes);
       g->most_waiting_ = std::max(g->most_waiting_, options.max_chunks * frames);
     }
   };
@@ -212,7 +124,7 @@ Status Generation::add_lanes(const std::vector<GroupPlan>& plans, int rank, int 
     levels_ = std::max(levels_, program->levels);
     lanes->programs.push_back(std::move(*program));
   }
-  lanes->has_rings = has_rings(plans);
+  lanes->sums_depend_on_owner = sums_depend_on_owner(plans);
   lanes->small_grain = small_grain(plans, chunk_bytes);
   return Status::ok();
 }
@@ -239,11 +151,12 @@ Status Generation::make_flows(int rank, int size, const EngineOptions& options) 
   const auto add_program = [&](const Program& program, const EngineOptions& o) {
     std::vector<Demand> in_demand(flows), out_demand(flows);
     for (const LocalGroup& local : program.groups) {
-      for (int m = 0; m < local.size(); ++m) {
-        if (m == local.me) continue;
-        const std::size_t flow = index(local.group.members[m], local.level);
-        add_demand(local, m, local.me, o, &in_demand[flow]);
-        add_demand(local, local.me, m, o, &out_demand[flow]);
+      const auto flow = [&](int member) { return index(local.group.members[member], local.level); };
+      for (int shard = 0; shard < local.size(); ++shard) {
+        const Route& route = local.routes[shard];
+        for (const int m : route.partials_from) in_demand[flow(m)].add_shard(local.group, shard, o);
+        if (shard == local.me) continue;
+        out_demand[flow(route.partial_to)].add_shard(local.group, shard, o);
       }
     }
     for (std::size_t i = 0; i < flows; ++i) {
@@ -300,14 +213,19 @@ void Generation::make_runs(const EngineOptions& options) {
       return max_fragments(local.group.cuts[member], local.group.cuts[member + 1],
                            options.chunk_bytes, options.piece_bytes);
     };
-    std::size_t own = fragments(local.me), all = 0;
-    for (int m = 0; m < local.size(); ++m) all += fragments(m);
-    const bool ring = local.group.pattern == Pattern::kRing;
+    std::size_t missing = 0, waiting = 0;
+    for (int shard = 0; shard < local.size(); ++shard) {
+      const Route& route = local.routes[shard];
+      if (route.partials_from.empty()) continue;
+      missing += fragments(shard);
+      waiting += fragments(shard) * route.operands();
+    }
     run->cuts.reserve(local.size() + 1);
-    run->not_final.reserve(own);
-    run->missing.reserve(ring ? all : own);
-    run->waiting.reserve(ring ? all : own * local.size());
-    if (ring) run->first_fragment.reserve(local.size() + 1);
+    run->not_final.reserve(fragments(local.me));
+    run->missing.reserve(missing);
+    run->waiting.reserve(waiting);
+    run->first_fragment.reserve(local.size());
+    run->first_waiting.reserve(local.size());
   };
   runs_.resize(options.max_chunks);
   for (std::vector<GroupRun>& runs : runs_) {

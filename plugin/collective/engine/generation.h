@@ -1,6 +1,6 @@
 // Generation: everything of the engine that depends on one plan set: programs, flows, slots, and
 // the chunks' state. The first one serves from chunk 0; each further one from a sequence number
-// that all nodes agreed on (switch_protocol.h) while the former still runs what it began. So a plan
+// that all nodes agreed on (plan_switch.h) while the former still runs what it began. So a plan
 // change stops nothing: chunks of both run side by side, each with its own slots and credits.
 //
 // Threads: make() on any (it may take a while at thousands of nodes); then the engine's. Allocates
@@ -27,7 +27,7 @@ struct EngineOptions {
   std::size_t piece_bytes = 128 << 10;
   std::size_t window_bytes = 512 << 10;  // partial sums in flight per peer and level, at least
   // On their way at once from the node that sends most, if the plan loads nodes as unevenly as can
-  // be; the window of a node in a plan is made from it (send_window in generation.cc).
+  // be; the window of a node in a plan is made from it (plan_sizes.h).
   std::size_t send_bytes = 1 << 20;
   int max_chunks = 64;
   int max_operations = 64;
@@ -36,7 +36,7 @@ struct EngineOptions {
   // Tests only, to see that they would notice: gives the slot of a partial sum back when it
   // arrives, not when it has been added.
   bool plants_early_release = false;
-  // What operations and groups are counted into, where somebody records; must outlive the engine.
+  // What operations and groups are counted into, where a record is kept; must outlive the engine.
   CommCounters* counters = nullptr;
   // The counters' numbers of the mesh's nodes, where those are not their own.
   std::vector<int> nodes;

@@ -30,23 +30,22 @@ bool is_even(const GroupPlan& plan) {
   return true;
 }
 
-// Both ways of an all-reduce: partial sums of their shards go out, then the sums of ours. What
-// comes back from the next one of a ring has no weight of its own: both ends of a link count alike.
-void add_group(const Group& g, std::size_t me, std::vector<std::uint64_t>* units) {
-  const std::size_t members = g.members.size();
-  const auto add = [&](std::size_t other, std::uint64_t extent) {
-    (*units)[g.members[other]] += extent;
-  };
-  if (g.pattern == Pattern::kRing) {
-    const std::size_t next = (me + 1) % members, last = (me + members - 1) % members;
-    const std::uint64_t twice = 2 * std::uint64_t{g.end() - g.begin()};
-    add(next, twice - shard(g, me) - shard(g, next));
-    if (last != next) add(last, twice - shard(g, me) - shard(g, last));
-    return;
+// Both ways of an all-reduce: partial sums of shards on the way to their owners, then the sums.
+// Where a pair sends more one way than the other, both ends count that alike.
+void add_group(const Group& g, int me, std::vector<std::uint64_t>* units) {
+  const GroupExchange& exchange = exchange_of(g.pattern);
+  const int members = static_cast<int>(g.members.size());
+  std::vector<std::uint64_t> out(g.members.size()), in(g.members.size());
+  for (int j = 0; j < members; ++j) {
+    const std::uint64_t size = shard(g, j);
+    if (size == 0) continue;
+    for (const int m : exchange.partials_from(members, j, me)) in[m] += size;
+    for (const int m : exchange.sum_to(members, j, me)) out[m] += size;
+    if (j == me) continue;
+    out[exchange.partial_to(members, j, me)] += size;
+    in[exchange.sum_from(members, j, me)] += size;
   }
-  for (std::size_t j = 0; j < members; ++j) {
-    if (j != me) add(j, shard(g, j) + shard(g, me));
-  }
+  for (int m = 0; m < members; ++m) (*units)[g.members[m]] += std::max(out[m], in[m]);
 }
 
 }  // namespace
@@ -61,7 +60,7 @@ std::vector<int> peer_weights(const PlanSet& plans, int rank) {
       for (const Group& g : level.groups) {
         const auto me = std::find(g.members.begin(), g.members.end(), rank);
         if (me != g.members.end()) {
-          add_group(g, static_cast<std::size_t>(me - g.members.begin()), &units);
+          add_group(g, static_cast<int>(me - g.members.begin()), &units);
         }
       }
     }

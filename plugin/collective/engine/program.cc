@@ -25,7 +25,35 @@ std::uint64_t shard_bytes_bound(Share begin, Share end, std::size_t chunk_bytes)
   return std::min<std::uint64_t>(chunk_bytes, exact + 2 * kGrainBytes);
 }
 
+Route route_of(const GroupExchange& exchange, int size, int shard, int me) {
+  Route route;
+  route.partials_from = exchange.partials_from(size, shard, me);
+  route.sum_to = exchange.sum_to(size, shard, me);
+  if (shard != me) {
+    route.partial_to = exchange.partial_to(size, shard, me);
+    route.sum_from = exchange.sum_from(size, shard, me);
+  }
+  route.own_place = route.partials_from.size();
+  if (exchange.sums_in_member_order()) {
+    const auto& from = route.partials_from;
+    route.own_place = std::lower_bound(from.begin(), from.end(), me) - from.begin();
+  }
+  return route;
+}
+
 }  // namespace
+
+LocalGroup local_group(const Group& group, int me) {
+  LocalGroup local;
+  local.group = group;
+  local.me = me;
+  const GroupExchange& exchange = exchange_of(group.pattern);
+  local.sums_in_member_order = exchange.sums_in_member_order();
+  for (int shard = 0; shard < local.size(); ++shard) {
+    local.routes.push_back(route_of(exchange, local.size(), shard, me));
+  }
+  return local;
+}
 
 int Program::find(int level, int index) const {
   const auto at = std::lower_bound(groups.begin(), groups.end(), std::pair(level, index),
@@ -46,11 +74,9 @@ Result<Program> compile(const GroupPlan& plan, int rank, int first_level) {
       const auto me = std::find(group.members.begin(), group.members.end(), rank);
       if (me == group.members.end() || group.begin() == group.end()) continue;
       if (group.members.size() == 1) continue;  // keeps what it has
-      LocalGroup local;
-      local.group = group;
+      LocalGroup local = local_group(group, static_cast<int>(me - group.members.begin()));
       local.level = level;
       local.index = index;
-      local.me = static_cast<int>(me - group.members.begin());
       local.parent = parent_of(program.groups, local);
       const int self = static_cast<int>(program.groups.size());
       if (local.parent == kRoot) {
@@ -71,14 +97,14 @@ Result<Program> compile(const GroupPlan& plan, int rank, int first_level) {
 }
 
 std::size_t max_fragments(Share begin, Share end, std::size_t chunk_bytes,
-                          std::size_t piece_bytes) {
+                          std::size_t fragment_bytes) {
   if (begin == end) return 0;
-  return shard_bytes_bound(begin, end, chunk_bytes) / piece_bytes + 2;
+  return shard_bytes_bound(begin, end, chunk_bytes) / fragment_bytes + 2;
 }
 
 std::size_t max_fragment_bytes(Share begin, Share end, std::size_t chunk_bytes,
-                               std::size_t piece_bytes) {
-  return std::min<std::uint64_t>(piece_bytes, shard_bytes_bound(begin, end, chunk_bytes));
+                               std::size_t fragment_bytes) {
+  return std::min<std::uint64_t>(fragment_bytes, shard_bytes_bound(begin, end, chunk_bytes));
 }
 
 }  // namespace riffle

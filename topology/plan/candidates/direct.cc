@@ -28,7 +28,7 @@ Blueprint direct(const FabricView& view, const char* name, Weigh weigh, double m
 
 }  // namespace
 
-// One group of everybody, shares after the nodes' rates.
+// One group of all nodes, shares after the nodes' rates.
 std::vector<Blueprint> propose_direct(const FabricView& view) {
   return {direct(view, "direct", direct_weights, 1),
           direct(view, "direct, few owners", few_owners_weights, kFewMustGain)};

@@ -27,7 +27,7 @@ inline std::vector<int> group_of(const GroupPlan& partial, int r) {
   return {r};
 }
 
-// Roundings that one element may see on its way: one per direct group, one per hop of a ring.
+// Roundings that one element may see on its way: one per hop in each group.
 inline int roundings(const PlanSet& plans) {
   int worst = 0;
   for (const auto* lanes : {&plans.lanes, &plans.small.lanes}) {
@@ -37,7 +37,7 @@ inline int roundings(const PlanSet& plans) {
         int most = 0;
         for (const Group& g : level.groups) {
           const int members = static_cast<int>(g.members.size());
-          most = std::max(most, g.pattern == Pattern::kRing ? members - 1 : 1);
+          most = std::max(most, exchange_of(g.pattern).depth(members));
         }
         sum += most;
       }
@@ -73,7 +73,7 @@ class EngineCase {
   // none, some or all of the nodes know how much of each is valid (lengths.h).
   explicit EngineCase(std::uint64_t seed, int switches = 0, bool lengths = false)
       : random_(seed), nodes_(2 + below(15)), switches_(switches), has_lengths_(lengths) {
-    plans_ = RandomPlans(random_()).plans(nodes_);
+    plans_ = RandomPlans(random_(), kPatterns.size()).plans(nodes_);
     options_.piece_bytes = 64u << below(4);
     options_.chunk_bytes = options_.piece_bytes * (1 + below(5));
     options_.window_bytes = 1u << (6 + below(8));
@@ -260,7 +260,7 @@ class EngineCase {
         if (node->engine.generations() == Engine::kMaxGenerations) return "";
       }
       --switches_;
-      change->begin(RandomPlans(random_()).plans(nodes_), below(5) == 0);
+      change->begin(RandomPlans(random_(), kPatterns.size()).plans(nodes_), below(5) == 0);
       roundings_ = std::max(roundings_, roundings(change->plans));
     }
     const int r = below(nodes_);
