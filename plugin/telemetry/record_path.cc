@@ -9,7 +9,7 @@
 namespace riffle {
 namespace {
 
-std::string host_name() {
+std::string record_host() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "unknown-host";
   return name.data();
@@ -48,7 +48,7 @@ Result<std::string> record_path(const std::string& pattern) {
     const char letter = ++i < full.size() ? full[i] : '\0';
     switch (letter) {
       case 'h':
-        path += host_name();
+        path += record_host();
         break;
       case 'p':
         path += std::to_string(getpid());

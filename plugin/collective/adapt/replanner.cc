@@ -14,7 +14,7 @@ constexpr int kIdleSamples = 20;
 // Up to this many links every sample looks at all; more of them make samples rarer.
 constexpr std::uint64_t kLinksPerSample = 64;
 
-void put(ByteWriter* w, const probe::PassiveRate& r) {
+void put_rate(ByteWriter* w, const probe::PassiveRate& r) {
   w->number(static_cast<std::uint64_t>(r.limit_kbps));
   w->number(static_cast<std::uint64_t>(r.peak_kbps));
   w->number(static_cast<std::uint64_t>(r.limit_ms));
@@ -272,9 +272,9 @@ void Replanner::pass_on_if_complete() {
   w.number(gathered_.size());
   for (const NodeRates& r : gathered_) {
     w.number(static_cast<std::uint64_t>(r.rank));
-    put(&w, r.report.out);
-    put(&w, r.report.in);
-    put(&w, r.report.far);
+    put_rate(&w, r.report.out);
+    put_rate(&w, r.report.in);
+    put_rate(&w, r.report.far);
     w.number(static_cast<std::uint64_t>(r.report.active_ms));
   }
   if (sync_) sync_->put(&w);
