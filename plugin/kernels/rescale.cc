@@ -27,7 +27,7 @@ void rescale_wide(void* values, std::size_t count, T factor) {
   }
 }
 
-struct Bfloat16 {
+struct Bfloat16Rescale {
   using Ints = Vector<std::int32_t, PortableRescale::kBytes>;
   using Floats = Vector<float, PortableRescale::kBytes>;
   static Floats decode(Ints bits) { return (Floats)(bits << 16); }
@@ -83,7 +83,7 @@ void rescale(void* values, std::size_t count, DataType type, double factor) {
       return rescale_narrow<NarrowFloat<PortableRescale, HalfLayout>, std::uint16_t>(values, count,
                                                                                      single);
     case DataType::kBfloat16:
-      return rescale_narrow<Bfloat16, std::uint16_t>(values, count, single);
+      return rescale_narrow<Bfloat16Rescale, std::uint16_t>(values, count, single);
     case DataType::kFloat8E4m3:
       return rescale_narrow<NarrowFloat<PortableRescale, E4m3Layout>, std::uint8_t>(values, count,
                                                                                     single);

@@ -8,13 +8,13 @@
 namespace riffle {
 namespace {
 
-void put(ByteWriter* w, const std::vector<int>& nodes) {
+void put_nodes(ByteWriter* w, const std::vector<int>& nodes) {
   w->number(nodes.size());
   for (const int node : nodes) w->number(static_cast<std::uint64_t>(node));
 }
 
 // Ascending ranks below `size`; anything else counts as mangled.
-bool get(ByteReader* reader, int size, std::vector<int>* nodes) {
+bool get_nodes(ByteReader* reader, int size, std::vector<int>* nodes) {
   const std::uint64_t count = reader->number();
   if (count > static_cast<std::uint64_t>(size)) return false;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -161,15 +161,15 @@ void Regroup::tell_state() {
 void Regroup::tell_state_to(int peer) {
   ByteWriter w;
   w.number(round_);
-  put(&w, missing());
-  put(&w, known_to_have_left());
+  put_nodes(&w, missing());
+  put_nodes(&w, known_to_have_left());
   w.number(expelled_.size());
   for (const auto& [node, why] : expelled_) {
     w.number(static_cast<std::uint64_t>(node));
     w.blob(why);
   }
   w.number(last_.term);
-  put(&w, last_.nodes);
+  put_nodes(&w, last_.nodes);
   w.number(steps_.frames_to(peer));
   w.blob(account_);
   steps_.send(peer, kState, w.take());
@@ -198,7 +198,8 @@ Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
   const std::uint64_t round = reader.number();
   if (kind == kState) {
     State s;
-    if (!get(&reader, size_, &s.missing) || !get(&reader, size_, &s.left)) return mangled;
+    if (!get_nodes(&reader, size_, &s.missing) || !get_nodes(&reader, size_, &s.left))
+      return mangled;
     std::map<int, std::string> expelled;
     for (std::uint64_t n = reader.number(); n > 0; --n) {
       const std::uint64_t node = reader.number();
@@ -206,7 +207,7 @@ Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
       expelled[static_cast<int>(node)] = reader.text();
     }
     s.last.term = reader.number();
-    if (!get(&reader, size_, &s.last.nodes)) return mangled;
+    if (!get_nodes(&reader, size_, &s.last.nodes)) return mangled;
     s.frames = reader.number();
     s.account = reader.blob<Bytes>();
     if (!reader.is_complete()) return mangled;
@@ -232,7 +233,7 @@ Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
   if (kind == kVerdict) {
     Verdict v;
     v.next.term = round;
-    if (!get(&reader, size_, &v.next.nodes)) return mangled;
+    if (!get_nodes(&reader, size_, &v.next.nodes)) return mangled;
     v.content = reader.blob<Bytes>();
     if (!reader.is_complete() || !v.next.has(rank_)) return mangled;
     if (round != round_ || phase_ != Phase::kGathering || present().front() != peer) {
@@ -324,7 +325,7 @@ void Regroup::decide(const std::vector<int>& nodes, const Membership& last) {
     if (!content) return end(content.status().message());
     ByteWriter w;
     w.number(round_);
-    put(&w, next.nodes);
+    put_nodes(&w, next.nodes);
     w.blob(*content);
     const Bytes message = w.take();
     for (const int node : next.nodes) {

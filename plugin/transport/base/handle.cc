@@ -11,7 +11,7 @@ namespace riffle {
 namespace {
 
 constexpr std::uint32_t kHandleMagic = 0x484c4652;  // "RFLH"
-constexpr std::size_t kMaxEndpoints = 3;
+constexpr std::size_t kHandleEndpoints = 3;
 constexpr std::size_t kEndpointBytes = 18;  // address and port
 
 enum : std::size_t {
@@ -23,8 +23,8 @@ enum : std::size_t {
   kHandleCountAt = 40,
   kHandleIpv6MaskAt = 41,
   kHandleEndpointsAt = 42,
-  kHandleCrcAt = kHandleEndpointsAt + kMaxEndpoints * kEndpointBytes,  // 96
-  kEnd = kHandleCrcAt + 4,                                             // then zeros, then scratch
+  kHandleCrcAt = kHandleEndpointsAt + kHandleEndpoints * kEndpointBytes,  // 96
+  kEnd = kHandleCrcAt + 4,  // then zeros, then scratch
 };
 static_assert(kEnd <= kHandleBytes - 8, "the last 8 bytes are scratch of the connecting side");
 
@@ -36,7 +36,7 @@ std::string version_text(std::uint32_t version) {
 }
 
 Handle encode(const HandleContent& content) {
-  RIFFLE_CHECK(!content.endpoints.empty() && content.endpoints.size() <= kMaxEndpoints,
+  RIFFLE_CHECK(!content.endpoints.empty() && content.endpoints.size() <= kHandleEndpoints,
                "a handle names 1 to 3 endpoints");
   Handle handle;
   std::uint8_t* b = handle.bytes.data();
@@ -76,7 +76,7 @@ Result<HandleContent> decode(const Handle& handle) {
     return remote_error("the peer's connection handle arrived damaged (CRC32C does not match)");
   }
   const std::size_t count = b[kHandleCountAt];
-  if (count < 1 || count > kMaxEndpoints) {
+  if (count < 1 || count > kHandleEndpoints) {
     return remote_error("the peer's connection handle names " + std::to_string(count) +
                         " endpoints, 1 to 3 are possible");
   }

@@ -31,7 +31,7 @@ class Pair {
     application_.join();
     progress_.join();
     book().end_communicator(context_);
-    end_coll(id_);
+    end_coll(id_, {});
     return right_;
   }
 
@@ -97,7 +97,7 @@ TEST(IdentityThreads, CommunicatorsSideBySide) {
     begin_coll(100, 2);
     add_region(100, pointer(1), 10);
     others += mask == 8 ? 1 : 0;
-    end_coll(100);
+    end_coll(100, {});
     book().end_communicator(context);
   }
   EXPECT_EQ(others, 500U);
