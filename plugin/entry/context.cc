@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "plugin/config/log.h"
+#include "plugin/entry/border.h"
 #include "plugin/entry/options.h"
 #include "plugin/transport/device/device.h"
 
@@ -21,7 +21,7 @@ std::shared_ptr<agreement::Publication> publish_knobs(std::uint64_t comm_id) {
 }
 
 Status start_process(abi::LogFn log) {
-  set_logger(log);
+  start_log(log);
   devices(options().transport.devices);  // found now, so that warnings about them come at start
   // These versions have no finalize: the publication ends with the process.
   static const std::shared_ptr<agreement::Publication> publication = publish_knobs(0);
@@ -29,7 +29,7 @@ Status start_process(abi::LogFn log) {
 }
 
 Status start_communicator(std::uint64_t comm_id, abi::LogFn log, void** context) {
-  set_logger(log);
+  start_log(log);
   devices(options().transport.devices);
   auto made = std::make_unique<Context>();
   made->comm_id = comm_id;

@@ -11,7 +11,6 @@
 
 #include "plugin/abi/constants.h"
 #include "plugin/collective/base/collective_count.h"
-#include "plugin/config/log.h"
 #include "plugin/entry/border.h"
 #include "plugin/entry/context.h"
 #include "plugin/entry/options.h"
@@ -40,7 +39,7 @@ void start(void** context, std::uint64_t comm_id, std::size_t ranks, std::size_t
            abi::LogFn log) {
   *context = nullptr;
   (void)guard("TUNER init", [&] {
-    set_logger(log);
+    start_log(log);
     auto made = std::make_unique<Context>();
     made->settings = options().tuner;
     made->nodes = nodes;
@@ -55,7 +54,7 @@ void start(void** context, std::uint64_t comm_id, std::size_t ranks, std::size_t
 // v1 has no context; its collNetSupport alone tells that there are several nodes.
 abi::NcclResult init(std::size_t, std::size_t, abi::LogFn log) {
   (void)guard("TUNER init", [&] {
-    set_logger(log);
+    start_log(log);
     return Status::ok();
   });
   return abi::kSuccess;
