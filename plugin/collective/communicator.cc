@@ -263,7 +263,8 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
                          std::unique_ptr<TransportListener> listener) {
   const std::uint64_t number = handles.front().communicator;
   const SyncSettings sync = sync_among(options_.connect.sync, size_, rank_ == 0);
-  recording_ = Recording::begin(reactor_.get(), number, rank_, size_, options_.connect.sync.shadow);
+  recording_ = Recording::begin(options_.record, reactor_.get(), number, rank_, size_,
+                                options_.connect.sync.shadow);
   SessionOptions options = session_options(sync);
   if (sync.mode != SyncMode::kExact) {
     relaxed_ = std::make_unique<RelaxedCalls>(

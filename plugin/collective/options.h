@@ -6,6 +6,7 @@
 #include "plugin/collective/base/sync_mode.h"
 #include "plugin/collective/connect/connect_options.h"
 #include "plugin/collective/session.h"
+#include "plugin/telemetry/recorder.h"
 
 namespace riffle {
 
@@ -13,6 +14,7 @@ struct CollectiveOptions {
   // But for what a communicator adds: counters, the background thread, the sparse mode.
   SessionOptions session;
   ConnectOptions connect;
+  RecordOptions record;
   std::size_t keep_bytes = 0;  // for copies of inputs (kept_inputs.h); 0: none are made
 };
 

@@ -7,9 +7,10 @@
 
 namespace riffle {
 
-std::unique_ptr<Recording> Recording::begin(Reactor* reactor, std::uint64_t comm_id, int rank,
-                                            int size, const ShadowSettings& shadow) {
-  auto record = CommRecord::begin(comm_id, rank, size);
+std::unique_ptr<Recording> Recording::begin(const RecordOptions& options, Reactor* reactor,
+                                            std::uint64_t comm_id, int rank, int size,
+                                            const ShadowSettings& shadow) {
+  auto record = CommRecord::begin(options, comm_id, rank, size);
   if (!record) return nullptr;
   return std::unique_ptr<Recording>(
       new Recording(reactor, std::move(record), describe(shadow, size)));

@@ -23,8 +23,9 @@ namespace riffle {
 class Recording final : public ReplanObserver {
  public:
   // Null where nothing is recorded. `comm_id` is the same on all nodes.
-  static std::unique_ptr<Recording> begin(Reactor* reactor, std::uint64_t comm_id, int rank,
-                                          int size, const ShadowSettings& shadow);
+  static std::unique_ptr<Recording> begin(const RecordOptions& options, Reactor* reactor,
+                                          std::uint64_t comm_id, int rank, int size,
+                                          const ShadowSettings& shadow);
   ~Recording() override;
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;

@@ -81,7 +81,8 @@ struct RelaxedTotals {
 class CommRecord {
  public:
   // Null where nothing is recorded.
-  static std::unique_ptr<CommRecord> begin(std::uint64_t comm_id, int rank, int size);
+  static std::unique_ptr<CommRecord> begin(const RecordOptions& options, std::uint64_t comm_id,
+                                           int rank, int size);
   CommRecord(std::shared_ptr<Recorder> recorder, std::uint64_t comm_id, int rank, int size);
   ~CommRecord();
 

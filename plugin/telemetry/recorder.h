@@ -22,13 +22,19 @@
 
 namespace riffle {
 
+struct RecordOptions {
+  std::string path;  // RIFFLE_RECORD, with its %h, %p, ... (config/file_pattern.h); empty: none
+  std::uint64_t max_bytes = 16 << 20;  // of one file
+};
+
 class Recorder {
  public:
   static constexpr int kFlushMs = 500;
   static constexpr std::size_t kMaxQueuedBytes = 4 << 20;
 
-  // The process's recorder; null where RIFFLE_RECORD is not set or its file cannot be opened.
-  static std::shared_ptr<Recorder> acquire();
+  // The process's recorder, by the options of the call that makes it; null where they name no file
+  // or it cannot be opened.
+  static std::shared_ptr<Recorder> acquire(const RecordOptions& options);
   // A recorder of its own, for tests and tools. `max_bytes`: of one file.
   static Result<std::shared_ptr<Recorder>> open(const std::string& path, std::uint64_t max_bytes);
   ~Recorder();  // writes what is queued

@@ -65,6 +65,15 @@ TEST(Options, ConnectEndsWithTheShorterLimit) {
   EXPECT_EQ(b.connect_timeout_ns, 3'000'000'000u);
 }
 
+TEST(Options, TheRecordAndNet) {
+  const Options options = options_from(config_with({{"RIFFLE_RECORD", "/tmp/record/"},
+                                                    {"RIFFLE_RECORD_BYTES", "1M"},
+                                                    {"RIFFLE_PIECE_BYTES", "64K"}}));
+  EXPECT_EQ(options.collective.record.path, "/tmp/record/");
+  EXPECT_EQ(options.collective.record.max_bytes, 1u << 20);
+  EXPECT_EQ(options.net.piece_bytes, 64u << 10);
+}
+
 TEST(Options, DeterministicKeepsThePlan) {
   const Options options = options_from(config_with({{"RIFFLE_DETERMINISTIC", "1"}}));
   EXPECT_EQ(options.collective.session.replan.collectives, 0u);
