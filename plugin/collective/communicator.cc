@@ -335,7 +335,7 @@ SessionHooks Communicator::session_hooks(const SyncSettings& sync, const Session
     if (rank_ == 0) log_info("plan for " + std::to_string(size_) + " nodes: " + verdict.reason);
   };
   hooks.connected = [this](Status outcome, const std::string& fallback_reason) {
-    connect_is_over(std::move(outcome), fallback_reason);
+    finish_connect(std::move(outcome), fallback_reason);
   };
   hooks.failed = [this](const std::string& why) { failed(why); };
   hooks.went_on = [this](const LossRecord& loss, const std::string& what) {
@@ -370,7 +370,7 @@ ReplanHooks Communicator::replan_hooks(const SyncSettings& sync, const SessionOp
   return hooks;
 }
 
-void Communicator::connect_is_over(Status outcome, const std::string& fallback_reason) {
+void Communicator::finish_connect(Status outcome, const std::string& fallback_reason) {
   if (recording_ && fallback_reason.empty()) recording_->connected(outcome, mesh_.get());
   if (recording_ && !fallback_reason.empty())
     recording_->failed("all-reduces stay with NCCL: " + fallback_reason);

@@ -82,7 +82,7 @@ class Communicator final : private Reactor::WakeHandler {
                              const NodeReport& report, std::uint64_t number);
   ReplanHooks replan_hooks(const SyncSettings& sync, const SessionOptions& options,
                            const NodeReport& report);
-  void connect_is_over(Status outcome, const std::string& fallback_reason);
+  void finish_connect(Status outcome, const std::string& fallback_reason);
   void failed(const std::string& why);
   bool defer_close();
   void end_deferred();

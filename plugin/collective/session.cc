@@ -65,7 +65,7 @@ void Session::start(Mesh* mesh, NodeReport report) {
   steps.decide = hooks_.decide;
   steps.install = [this](const PlanSet& plans, const Verdict& v) { return install(plans, v); };
   steps.finished = [this](Status outcome, const std::string& fallback_reason) {
-    connect_is_over(std::move(outcome), fallback_reason);
+    finish_connect(std::move(outcome), fallback_reason);
   };
   bootstrap_ = std::make_unique<Bootstrap>(mesh_, std::move(report), std::move(steps));
   bootstrap_->set_channel(control_.get());
@@ -172,7 +172,7 @@ Status Session::install(const PlanSet& plans, const Verdict& verdict) {
   return members_->install(plans, verdict.knows_lengths);
 }
 
-void Session::connect_is_over(Status outcome, const std::string& fallback_reason) {
+void Session::finish_connect(Status outcome, const std::string& fallback_reason) {
   cancel_connect_timers();
   is_connected_ = outcome.is_ok() && fallback_reason.empty();
   if (bootstrap_->failed_after_agreeing()) tell_all(outcome.message());

@@ -112,7 +112,7 @@ class Session final : private FrameSink {
   void connect_lost(int peer, const std::string& sentence);
   void prepare(const std::vector<NodeReport>& reports, std::function<void()> go_on);
   Status install(const PlanSet& plans, const Verdict& verdict);
-  void connect_is_over(Status outcome, const std::string& fallback_reason);
+  void finish_connect(Status outcome, const std::string& fallback_reason);
   void fail(const std::string& why);
   void fail_soon(const std::string& why);
   void tell_all(const std::string& why);

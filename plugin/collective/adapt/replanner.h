@@ -68,8 +68,8 @@ struct ReplanHooks {
   // have.
   std::function<RelaxedPlans(const Fabric&)> relaxed_plans;
   // Node 0 (where nodes may be lost: every node), where the sparse mode is wanted: how it should
-  // run for the calls that `participant` knows, on this fabric and beside these exact plans. An error:
-  // better not, and why.
+  // run for the calls that `participant` knows, on this fabric and beside these exact plans. An
+  // error: better not, and why.
   std::function<Result<SparseOrder>(const Fabric&, const PlanSet&)> sparse_order;
   // Node 0: all that are too slow, in ascending order; in every replanning interval while it lasts.
   // Must not end the replanning intervals at once. Null: nothing follows from it.

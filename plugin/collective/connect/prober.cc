@@ -123,7 +123,7 @@ void Prober::next_round() {
   carry_out(order);
 }
 
-void Prober::round_is_over() {
+void Prober::end_round() {
   if (order_.kind == ProbeOrder::Kind::kGiveBack) return give_way();
   if (order_.kind == ProbeOrder::Kind::kTakeTurn) {
     if (!is_busy_) return begin_rounds();
@@ -207,7 +207,7 @@ void Prober::report_if_complete() {
   if (stopped_ || !own_part_over_ || children_missing_ > 0) return;
   const std::vector<ProbeReport::Entry> own = flows_.entries();
   entries_.insert(entries_.end(), own.begin(), own.end());
-  if (is_root()) return round_is_over();
+  if (is_root()) return end_round();
   ProbeReport report;
   report.number = order_.number;
   report.is_busy = is_busy_;

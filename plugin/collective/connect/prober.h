@@ -89,7 +89,7 @@ class Prober final : public FrameHandler {
   void set_limit(std::uint64_t when_ns);
   void next_round();
   void take_samples();
-  void round_is_over();
+  void end_round();
   void finish(const std::string& trouble);
 
   Mesh* mesh_;

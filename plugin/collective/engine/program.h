@@ -48,7 +48,7 @@ struct LocalGroup {
   int me = 0;                         // our place among the members
   int parent = kRoot;                 // index in Program::groups
   std::vector<int> children;          // likewise
-  std::vector<ShardRoute> routes;          // by shard
+  std::vector<ShardRoute> routes;     // by shard
   bool sums_in_member_order = false;  // GroupExchange's
 
   int size() const { return static_cast<int>(group.members.size()); }

@@ -23,7 +23,7 @@ std::deque<ModeDecisions::Decision> ModeDecisions::take_over(bool* may_go) {
   return std::exchange(decisions_, {});
 }
 
-void ModeDecisions::call_is_taken() {
+void ModeDecisions::count_call() {
   next_call_.store(next_call() + 1, std::memory_order_seq_cst);
 }
 
@@ -43,7 +43,7 @@ void ModeDecisions::calls_changed() {
   why_not_ = "the calls changed";
 }
 
-void ModeDecisions::is_unsure(const char* why) {
+void ModeDecisions::note_doubt(const char* why) {
   const std::lock_guard lock(mutex_);
   why_not_ = why;
 }

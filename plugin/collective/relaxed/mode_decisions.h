@@ -36,13 +36,13 @@ class ModeDecisions final : public ModeParticipant {
   bool is_held() const { return next_call() >= hold_.load(std::memory_order_seq_cst); }
   // The decisions so far, the oldest first; and whether the next call may be taken after them.
   std::deque<Decision> take_over(bool* may_go);
-  void call_is_taken();
+  void count_call();
 
   // What the calls are known as, for the agreement.
   void learned(std::uint64_t steady_steps, std::uint64_t digest,
                const std::function<KnownCalls()>& calls);
   void calls_changed();
-  void is_unsure(const char* why);
+  void note_doubt(const char* why);
   // A mode has ended here by itself.
   void mode_ended();
   // The sequence of calls; null: not known.

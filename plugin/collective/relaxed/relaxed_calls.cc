@@ -18,7 +18,7 @@ RelaxedCalls::RelaxedCalls(RelaxedOptions options, Hooks hooks)
 RelaxedCalls::Answer RelaxedCalls::all_reduce(const CallShape& shape, StagedCall* call) {
   const std::uint64_t number = decisions_.next_call();
   call->input.clear();
-  // This comes before call_is_taken(): see ModeDecisions::hold().
+  // This comes before count_call(): see ModeDecisions::hold().
   if (decisions_.is_held() && !take_decisions()) return Answer::kBusy;
   if (!ended_.empty()) {
     std::erase_if(ended_, [](const std::shared_ptr<RelaxedRun>& run) { return run->is_quiet(); });
@@ -34,7 +34,7 @@ RelaxedCalls::Answer RelaxedCalls::all_reduce(const CallShape& shape, StagedCall
   if (is_staged && !reserve(place, call)) return Answer::kBusy;
   const CallIdentity identity = identify_(shape);
   learn(shape, identity);
-  decisions_.call_is_taken();
+  decisions_.count_call();
   if (!is_ours) {
     sparse_.bring_residual(shape, identity, call);
     return Answer::kExact;
@@ -76,7 +76,7 @@ Result<bool> RelaxedCalls::test(StagedCall* call) {
 
 void RelaxedCalls::doubt(const char* why) {
   counts_.doubts.fetch_add(1, std::memory_order_relaxed);
-  decisions_.is_unsure(why);
+  decisions_.note_doubt(why);
   if (run_ == nullptr || std::exchange(told_doubt_, true)) return;
   log_warn(std::string(name_of(run_->mode())) + ": not sure which gradients a call holds (" + why +
            "); " +
@@ -108,7 +108,7 @@ void RelaxedCalls::learn(const CallShape& shape, const CallIdentity& identity) {
       return KnownCalls{layout_.pieces(), phase, digest};
     });
   } else if (place.kind == Layout::Place::Kind::kLearning && !identity.is_sure) {
-    decisions_.is_unsure(identity.why_not);
+    decisions_.note_doubt(identity.why_not);
   }
 }
 

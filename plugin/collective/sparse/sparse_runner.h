@@ -131,7 +131,7 @@ class SparseRunner {
   void send_step(Slot& slot);
   void advance(Slot& slot);
   bool take(Slot& slot, Inbox& inbox);
-  void round_is_over(Slot& slot);
+  void end_round(Slot& slot);
   void finish(Slot& slot);
   void close(Slot& slot);
   void retire();

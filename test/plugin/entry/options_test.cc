@@ -5,7 +5,7 @@
 
 #include "test/plugin/entry/knobs.h"
 
-namespace riffle {
+namespace riffle::options_test {
 namespace {
 
 TEST(Options, Defaults) {
@@ -81,4 +81,4 @@ TEST(Options, DeterministicKeepsThePlan) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::options_test

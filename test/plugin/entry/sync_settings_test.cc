@@ -7,7 +7,7 @@
 
 #include "test/plugin/entry/knobs.h"
 
-namespace riffle::sync_mode_test {
+namespace riffle::sync_settings_test {
 namespace {
 
 SyncSettings with(const Knobs& knobs) { return sync_settings(config_with(knobs)); }
@@ -179,4 +179,4 @@ TEST(SyncSettings, NumbersOfTheShadowRuleThatCannotBeAreRefused) {
 }
 
 }  // namespace
-}  // namespace riffle::sync_mode_test
+}  // namespace riffle::sync_settings_test
