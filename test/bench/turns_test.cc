@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-namespace riffle::bench {
+namespace riffle::bench::turns_test {
 namespace {
 
 using Times = std::vector<std::vector<double>>;  // by round and trial
@@ -166,4 +166,4 @@ TEST_F(ContendersTest, WhatIsNoPluginIsNamedWithTheReason) {
 }
 
 }  // namespace
-}  // namespace riffle::bench
+}  // namespace riffle::bench::turns_test

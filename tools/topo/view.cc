@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "plugin/entry/options.h"
 #include "plugin/transport/device/device_choice.h"
+#include "tools/numbers.h"
 #include "topology/host/machine_read.h"
 
 namespace riffle::tools::topo {
@@ -149,18 +149,6 @@ View view_of(Machine machine, const std::string& name) {
   }
   complete(view, addresses);
   return view;
-}
-
-std::string rate_text(double mbps) {
-  char text[32];
-  if (mbps >= 1'000'000) {
-    std::snprintf(text, sizeof text, "%.4g Tbit/s", mbps / 1'000'000);
-  } else if (mbps >= 1000) {
-    std::snprintf(text, sizeof text, "%.4g Gbit/s", mbps / 1000);
-  } else {
-    std::snprintf(text, sizeof text, "%.4g Mbit/s", mbps);
-  }
-  return text;
 }
 
 std::string speed_text(const Machine& machine, const Nic& nic) {

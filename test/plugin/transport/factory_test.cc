@@ -8,7 +8,7 @@
 #include "plugin/config/knob_table.h"
 #include "plugin/entry/transport_options.h"
 
-namespace riffle {
+namespace riffle::factory_test {
 namespace {
 
 TEST(Factory, MakesTheTransportWithItsOptions) {
@@ -74,4 +74,4 @@ TEST_F(TransportOptionsOfKnobs, TakeNcclsSettingsWhereOursAreEmpty) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::factory_test

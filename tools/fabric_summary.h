@@ -1,14 +1,13 @@
-// The network around a machine, for `riffle topo`: racks, uplinks, nodes.
+// A network rack by rack, in words: for texts and drawings.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "tools/svg.h"
-#include "tools/terminal.h"
 #include "topology/fabric/fabric.h"
 
-namespace riffle::tools::topo {
+namespace riffle::tools {
 
 // Nodes of one rack and one pair of rates.
 struct RateGroup {
@@ -16,6 +15,7 @@ struct RateGroup {
   std::vector<std::string> names;
 };
 struct RackSummary {
+  std::string name;  // "rack left"
   const RackLink* link = nullptr;
   std::vector<RateGroup> groups;  // the fastest first
   std::int64_t out_kbps = 0;      // of all its nodes together
@@ -25,10 +25,12 @@ struct RackSummary {
 };
 std::vector<RackSummary> summarise(const Fabric& fabric);
 
-std::string to_text(const Fabric& fabric, const std::string& name, const Colours& colours);
+// "400 Mbit/s", or "400 Mbit/s out, 100 Mbit/s in".
+std::string rates_text(std::int64_t out_kbps, std::int64_t in_kbps);
+// "uplink 10 Gbit/s", "uplink no limit".
+std::string uplink_text(const RackSummary& rack);
+// "2.25:1 oversubscribed"; empty where the uplink is no bottleneck.
+std::string taper_text(const RackSummary& rack);
+std::string latency_text(const Fabric& fabric);
 
-// Draws below `y`; returns the height it took. `svg` has to be `width` wide.
-double draw(const Fabric& fabric, const std::string& name, double y, double width, Svg& svg);
-double drawn_height(const Fabric& fabric, double width);
-
-}  // namespace riffle::tools::topo
+}  // namespace riffle::tools
