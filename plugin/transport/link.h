@@ -91,6 +91,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   void on_failure(const Status& why) override;
 
   void serve(Stream& stream);
+  void broke(const Stream& stream, const Status& why);
   void write_all();
   void settle();
   void drain_on();
