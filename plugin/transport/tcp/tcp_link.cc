@@ -144,14 +144,16 @@ void TcpLink::serve(Stream& stream) {
   if (!is_up()) return;
   Status s = stream.read(kReadBudgetBytes);
   if (s && is_up()) s = stream.write();
-  if (!s) {
-    // Frames that arrived on other streams may say why this one broke.
-    for (const auto& other : streams_) {
-      if (is_up() && other.get() != &stream && other->is_open()) (void)other->read_all();
-    }
-    return fail(s);
-  }
+  if (!s) return broke(stream, s);
   if (is_up() && stream.is_open() && stream.is_readable()) reactor_->wake(this);  // budget spent
+}
+
+// Frames that arrived on other streams may say why this one broke.
+void Link::broke(const Stream& stream, const Status& why) {
+  for (const auto& other : streams_) {
+    if (is_up() && other.get() != &stream && other->is_open()) (void)other->read_all();
+  }
+  fail(why);
 }
 
 // Offers the queue to all streams, beginning with another one each time.
@@ -159,7 +161,8 @@ void TcpLink::write_all() {
   const std::size_t count = streams_.size();
   const std::size_t first = first_stream_++ % count;
   for (std::size_t i = 0; i < count && is_up(); ++i) {
-    if (const Status s = streams_[(first + i) % count]->write(); !s) return fail(s);
+    Stream& stream = *streams_[(first + i) % count];
+    if (const Status s = stream.write(); !s) return broke(stream, s);
   }
 }
 

@@ -86,6 +86,7 @@ class TcpLink final : public Link,
   void on_failure(const Status& why) override;
 
   void serve(Stream& stream);
+  void broke(const Stream& stream, const Status& why);
   void write_all();
   void settle();
   void drain_on();

@@ -18,6 +18,19 @@ TEST_F(LinkTest, AStreamThatIsStuckDoesNotStopTheOthers) {
   EXPECT_GE(sink_.sent_count.load(), 80);
 }
 
+// The peer reported a fault on one stream and ended: who finds out by sending hears the report.
+TEST_F(LinkTest, WhatArrivedOnOtherStreamsCountsBeforeAnEndNoticedInSending) {
+  start(4);
+  reactor_->run_and_wait([&] {  // no event of the sockets is handled meanwhile
+    write_frame({}, "the reason", 3);
+    for (Fd& end : far_) ::shutdown(end.get(), SHUT_RDWR);
+    link_->send({.length = 64 << 10}, large_payload_, 0, 0);
+    link_->flush();
+    EXPECT_FALSE(sink_.error_now().empty());
+    EXPECT_EQ(sink_.count(), 1u);
+  });
+}
+
 TEST_F(LinkTest, FramesKeepToTheStreamsInUse) {
   start(3);
   reactor_->run_and_wait([&] { link_->use_streams(1); });
