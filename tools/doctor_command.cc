@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "lab/nccl_host/plugin_library.h"
+#include "lab/nccl_host/tables/plugin_library.h"
 #include "plugin/config/config.h"
 #include "plugin/version.h"
 #include "tools/command.h"

@@ -8,7 +8,7 @@
 
 #include "bench/harness/control.h"
 #include "bench/peers/peer.h"
-#include "lab/nccl_host/reduction.h"
+#include "lab/nccl_host/work/reduction.h"
 
 namespace riffle::bench {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lab/nccl_host/pattern.h"
+#include "lab/nccl_host/work/pattern.h"
 
 namespace riffle::bench {
 namespace {

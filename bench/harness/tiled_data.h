@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "lab/nccl_host/reduction.h"
+#include "lab/nccl_host/work/reduction.h"
 
 namespace riffle::bench {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "bench/harness/control.h"
-#include "lab/nccl_host/reduction.h"
+#include "lab/nccl_host/work/reduction.h"
 #include "topology/base/status.h"
 
 namespace riffle::bench {

@@ -17,9 +17,9 @@
 #include <memory>
 #include <vector>
 
-#include "lab/nccl_host/fifo.h"
 #include "lab/nccl_host/memory_region.h"
-#include "lab/nccl_host/plugin_tables.h"
+#include "lab/nccl_host/tables/plugin_tables.h"
+#include "lab/nccl_host/work/fifo.h"
 #include "plugin/kernels/types.h"
 
 namespace riffle::host {

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "lab/nccl_host/launch_builder.h"
-#include "lab/nccl_host/plugin_call.h"
 #include "lab/nccl_host/profiler_feed.h"
 #include "lab/nccl_host/progress_thread.h"
+#include "lab/nccl_host/tables/plugin_call.h"
 
 namespace riffle::host {
 

@@ -16,8 +16,8 @@
 #include <optional>
 
 #include "lab/nccl_host/bootstrap.h"
-#include "lab/nccl_host/plugin_library.h"
-#include "lab/nccl_host/schedule.h"
+#include "lab/nccl_host/tables/plugin_library.h"
+#include "lab/nccl_host/work/schedule.h"
 #include "topology/base/status.h"
 
 namespace riffle::host {

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "lab/nccl_host/message_cut.h"
 #include "lab/nccl_host/net_fabric.h"
 #include "lab/nccl_host/progress_thread.h"
-#include "lab/nccl_host/schedule.h"
-#include "lab/nccl_host/tree.h"
+#include "lab/nccl_host/work/message_cut.h"
+#include "lab/nccl_host/work/schedule.h"
+#include "lab/nccl_host/work/tree.h"
 
 namespace riffle::host {
 

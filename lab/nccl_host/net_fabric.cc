@@ -6,7 +6,7 @@
 #include <cstring>
 #include <thread>
 
-#include "lab/nccl_host/plugin_call.h"
+#include "lab/nccl_host/tables/plugin_call.h"
 
 namespace riffle::host {
 namespace {

@@ -10,9 +10,9 @@
 #include <memory>
 #include <string>
 
-#include "lab/nccl_host/fifo.h"
 #include "lab/nccl_host/memory_region.h"
-#include "lab/nccl_host/plugin_tables.h"
+#include "lab/nccl_host/tables/plugin_tables.h"
+#include "lab/nccl_host/work/fifo.h"
 
 namespace riffle::host {
 

@@ -11,8 +11,8 @@
 #include <map>
 #include <vector>
 
-#include "lab/nccl_host/plugin_tables.h"
-#include "lab/nccl_host/schedule.h"
+#include "lab/nccl_host/tables/plugin_tables.h"
+#include "lab/nccl_host/work/schedule.h"
 
 namespace riffle::host {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "lab/nccl_host/collnet_link.h"
-#include "lab/nccl_host/kernel.h"
 #include "lab/nccl_host/net_link.h"
 #include "lab/nccl_host/profiler_feed.h"
+#include "lab/nccl_host/work/kernel.h"
 
 namespace riffle::host {
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <random>
 
+#include "lab/simulation/random_plans.h"
 #include "lab/simulation/scenario.h"
-#include "test/topology/random_plans.h"
 #include "topology/base/time.h"
 #include "topology/plan/planner.h"
 

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <memory>
 
-#include "lab/nccl_host/pattern.h"
+#include "lab/nccl_host/work/pattern.h"
 #include "test/nccl_host/plugin_under_test.h"
 
 namespace riffle::host::collectives_test {

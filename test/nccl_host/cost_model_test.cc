@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "lab/nccl_host/cost_model.h"
+#include "lab/nccl_host/work/cost_model.h"
 #include "test/nccl_host/trace_file.h"
 
 namespace riffle::host::cost_model_test {

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <regex>
 
-#include "lab/nccl_host/pattern.h"
+#include "lab/nccl_host/work/pattern.h"
 #include "test/nccl_host/plugin_under_test.h"
 
 namespace riffle::host::identity_plugin_test {

@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "lab/nccl_host/launcher.h"
-#include "lab/nccl_host/pattern.h"
-#include "lab/nccl_host/small_floats.h"
-#include "lab/nccl_host/tree.h"
+#include "lab/nccl_host/work/pattern.h"
+#include "lab/nccl_host/work/small_floats.h"
+#include "lab/nccl_host/work/tree.h"
 
 namespace riffle::host::parts_test {
 namespace {

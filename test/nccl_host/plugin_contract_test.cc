@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "lab/nccl_host/pattern.h"
+#include "lab/nccl_host/work/pattern.h"
 #include "test/nccl_host/plugin_under_test.h"
 
 namespace riffle::host::plugin_contract_test {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/nccl_host/plugin_library.h"
+#include "lab/nccl_host/tables/plugin_library.h"
 
 namespace riffle::host {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <thread>
 
-#include "lab/nccl_host/plugin_call.h"
+#include "lab/nccl_host/tables/plugin_call.h"
 #include "test/nccl_host/replay_player.h"
 
 namespace riffle::host {

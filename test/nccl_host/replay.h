@@ -15,7 +15,7 @@
 #pragma once
 
 #include "lab/nccl_host/bootstrap.h"
-#include "lab/nccl_host/plugin_library.h"
+#include "lab/nccl_host/tables/plugin_library.h"
 #include "test/nccl_host/trace_file.h"
 
 namespace riffle::host {

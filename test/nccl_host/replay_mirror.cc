@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "lab/nccl_host/plugin_call.h"
+#include "lab/nccl_host/tables/plugin_call.h"
 
 namespace riffle::host {
 namespace {

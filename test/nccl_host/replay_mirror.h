@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "lab/nccl_host/memory_region.h"
-#include "lab/nccl_host/plugin_tables.h"
+#include "lab/nccl_host/tables/plugin_tables.h"
 #include "topology/base/status.h"
 
 namespace riffle::host {

@@ -1,7 +1,7 @@
 #include <chrono>
 #include <thread>
 
-#include "lab/nccl_host/plugin_call.h"
+#include "lab/nccl_host/tables/plugin_call.h"
 #include "test/nccl_host/replay_player.h"
 
 namespace riffle::host {

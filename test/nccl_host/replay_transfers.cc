@@ -1,8 +1,8 @@
 #include <chrono>
 #include <thread>
 
-#include "lab/nccl_host/pattern.h"
-#include "lab/nccl_host/plugin_call.h"
+#include "lab/nccl_host/tables/plugin_call.h"
+#include "lab/nccl_host/work/pattern.h"
 #include "test/nccl_host/replay_player.h"
 
 namespace riffle::host {

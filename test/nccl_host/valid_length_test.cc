@@ -6,7 +6,7 @@
 #include <optional>
 #include <regex>
 
-#include "lab/nccl_host/pattern.h"
+#include "lab/nccl_host/work/pattern.h"
 #include "test/nccl_host/plugin_under_test.h"
 
 namespace riffle::host::valid_length_test {

@@ -3,7 +3,7 @@ import os
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ROOMS = ("bench", "plugin", "sparse", "test", "tools", "topology")
+ROOMS = ("bench", "lab", "plugin", "sparse", "test", "tools", "topology")
 
 
 def sources(*suffixes, rooms=ROOMS):

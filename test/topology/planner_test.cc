@@ -5,7 +5,7 @@
 
 #include "test/sanitized.h"
 #include "test/topology/plan_executor.h"
-#include "topology/plan/candidates/candidate.h"
+#include "topology/plan/candidate.h"
 #include "topology/plan/limits.h"
 #include "topology/plan/planner.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lab/nccl_host/communicator.h"
-#include "lab/nccl_host/plugin_library.h"
+#include "lab/nccl_host/tables/plugin_library.h"
 #include "test/training/rendezvous.h"
 
 namespace {

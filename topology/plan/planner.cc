@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "topology/base/printed.h"
-#include "topology/plan/candidates/candidate.h"
+#include "topology/plan/candidate.h"
 #include "topology/plan/cost.h"
 #include "topology/plan/limits.h"
 

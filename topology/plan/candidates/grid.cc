@@ -3,7 +3,7 @@
 #include <limits>
 #include <numeric>
 
-#include "topology/plan/candidates/candidate.h"
+#include "topology/plan/candidate.h"
 #include "topology/plan/nested.h"
 #include "topology/plan/shares.h"
 #include "topology/plan/two_level.h"

@@ -1,6 +1,6 @@
 #include <bit>
 
-#include "topology/plan/candidates/candidate.h"
+#include "topology/plan/candidate.h"
 #include "topology/plan/nested.h"
 
 namespace riffle {

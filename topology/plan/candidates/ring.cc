@@ -1,4 +1,4 @@
-#include "topology/plan/candidates/candidate.h"
+#include "topology/plan/candidate.h"
 #include "topology/plan/shares.h"
 
 namespace riffle {

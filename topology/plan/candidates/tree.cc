@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "topology/plan/candidates/candidate.h"
+#include "topology/plan/candidate.h"
 
 namespace riffle {
 namespace {

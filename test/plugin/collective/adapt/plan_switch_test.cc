@@ -11,10 +11,10 @@
 #include <random>
 
 #include "lab/memory/memory_network.h"
+#include "lab/simulation/random_plans.h"
 #include "plugin/collective/base/control_channel.h"
 #include "plugin/collective/engine/engine.h"
 #include "test/sanitized.h"
-#include "test/topology/random_plans.h"
 
 namespace riffle::plan_switch_test {
 namespace {

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "lab/simulation/random_plans.h"
 #include "test/plugin/collective/engine/engine_call.h"
 #include "test/plugin/collective/engine/engine_harness.h"
 #include "test/plugin/kernels/numbers.h"
-#include "test/topology/random_plans.h"
 
 namespace riffle::testing {
 
