@@ -1,5 +1,5 @@
-# Cross-compiling for aarch64 on Debian (multiarch): needs g++-aarch64-linux-gnu, qemu-user-static and the
-# libraries' :arm64 packages (dpkg --add-architecture arm64).
+# Cross-compiling for aarch64 on Debian. Packages, after `dpkg --add-architecture arm64`: g++-aarch64-linux-gnu,
+# qemu-user-static, and libstdc++6 libsodium-dev libhwloc-dev libgtest-dev zlib1g-dev, each with :arm64.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

@@ -11,6 +11,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   target_compile_options(riffle_options INTERFACE -Wno-restrict)  # false positives in std::string (PR 105651)
   # For files with AVX-512: GCC 12 warns of its own intrinsics (PR 105593).
   set(RIFFLE_INTRINSICS_WARNINGS -Wno-maybe-uninitialized -Wno-uninitialized)
+else()
+  target_compile_options(riffle_options INTERFACE -Wno-unknown-pragmas)  # GCC's ivdep, a hint
 endif()
 
 set(RIFFLE_SANITIZE "" CACHE STRING "Sanitizers for everything, e.g. address,undefined or thread")

@@ -37,9 +37,9 @@ struct PortableConversion {
 
 const ConvertKernels& kernels() {
   static const ConvertKernels best = [] {
-    const ConvertKernels avx2 = avx2_converters();
-    const bool is_usable = best_isa() != Isa::kPortable && avx2.widen_half != nullptr;
-    return is_usable ? avx2 : portable_converters();
+    const ConvertKernels special = best_isa() == Isa::kNeon ? neon_converters() : avx2_converters();
+    const bool is_usable = best_isa() != Isa::kPortable && special.widen_half != nullptr;
+    return is_usable ? special : portable_converters();
   }();
   return best;
 }

@@ -19,12 +19,14 @@ ReduceKernel kernel_of(Isa isa, DataType type, ReduceOp op) {
       return avx2_kernel(type, op);
     case Isa::kAvx512:
       return avx512_kernel(type, op);
+    case Isa::kNeon:
+      return neon_kernel(type, op);
   }
   return nullptr;
 }
 
 Isa choose(const std::string& wanted) {
-  for (const Isa isa : {Isa::kAvx512, Isa::kAvx2}) {
+  for (const Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kNeon}) {
     const bool allowed = wanted == "best" || wanted == name_of(isa) ||
                          (isa == Isa::kAvx2 && wanted == name_of(Isa::kAvx512));
     if (!allowed || !is_available(isa)) continue;

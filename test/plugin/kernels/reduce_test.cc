@@ -21,7 +21,7 @@ using reference::Bytes;
 
 std::vector<Isa> isas() {
   std::vector<Isa> available;
-  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kIsas) {
     if (is_available(isa)) available.push_back(isa);
   }
   return available;
