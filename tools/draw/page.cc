@@ -27,7 +27,8 @@ h1{font-size:1.5rem;line-height:1.25;margin:.5rem 0}h2{font-size:1.15rem;margin-
 .faint{color:var(--faint);font-size:.9rem}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem;margin:.8rem 0}
 td,th{text-align:right;padding:.25rem .7rem;border-bottom:1px solid var(--edge)}
-td:first-child,th:first-child{text-align:left}th,td:first-child{white-space:nowrap}code{font-size:.9em}
+td:first-child,th:first-child{text-align:left}th,td:first-child{white-space:nowrap}
+code{font-size:.9em}
 )";
 
 }  // namespace
