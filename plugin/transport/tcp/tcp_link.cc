@@ -149,7 +149,7 @@ void TcpLink::serve(Stream& stream) {
 }
 
 // Frames that arrived on other streams may say why this one broke.
-void Link::broke(const Stream& stream, const Status& why) {
+void TcpLink::broke(const Stream& stream, const Status& why) {
   for (const auto& other : streams_) {
     if (is_up() && other.get() != &stream && other->is_open()) (void)other->read_all();
   }
