@@ -237,7 +237,8 @@ std::string to_json(const PolicyView& view) {
               {"table", json::array()}};
   if (is_background(view)) out["rule"] = describe(view.question.shadow, view.fabric->size());
   for (const auto& [name, value] : view.formulas()) out["formulas"][name] = value;
-  for (const ScheduleCandidate& c : view.choice->candidates) out["candidates"].push_back(to_json(c));
+  for (const ScheduleCandidate& c : view.choice->candidates)
+    out["candidates"].push_back(to_json(c));
   for (const GroupPlan& plan : table.partitions) {
     json groups = json::array();
     for (const Group& g : plan.levels[0].groups) {

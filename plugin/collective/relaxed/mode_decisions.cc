@@ -23,9 +23,7 @@ std::deque<ModeDecisions::Decision> ModeDecisions::take_over(bool* may_go) {
   return std::exchange(decisions_, {});
 }
 
-void ModeDecisions::count_call() {
-  next_call_.store(next_call() + 1, std::memory_order_seq_cst);
-}
+void ModeDecisions::count_call() { next_call_.store(next_call() + 1, std::memory_order_seq_cst); }
 
 void ModeDecisions::learned(std::uint64_t steady_steps, std::uint64_t digest,
                             const std::function<KnownCalls()>& calls) {
