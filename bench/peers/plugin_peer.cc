@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kDayMs = 24 * 3600 * 1000;  // the bench has its own deadlines
 // NCCL's proxy spins, which small sums are the faster for. All nodes share this machine, so it does
-// so for as long as those take; large ones leave the processors to whoever has something to do.
+// so for as long as those take; large ones leave the processors to other work.
 constexpr int kSpinUs = 5000;
 
 class PluginReducer final : public AllReducer {

@@ -17,7 +17,7 @@ namespace riffle::sim {
 
 class Member final : private FrameSink, private ReplanObserver {
  public:
-  // Broken promises of the session, in words; and what happens, for people, if it is not empty.
+  // Broken promises of the session, in words; and what happens, human-readable, if it is not empty.
   using Say = std::function<void(const std::string&)>;
   // `switching`: this node hears of a change of the plan; may be empty.
   Member(SimNetwork* network, int rank, const Scenario& scenario, Workload* workload, Say broken,

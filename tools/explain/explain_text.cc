@@ -1,4 +1,4 @@
-// An explanation for people, and as JSON.
+// An explanation, human-readable and as JSON.
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>

@@ -9,7 +9,7 @@
 namespace riffle {
 namespace {
 
-// Older chunks first; within a chunk final sums first: somebody is waiting for them.
+// Older chunks first; within a chunk final sums first: another node waits for them.
 std::uint64_t priority_of(std::uint64_t seq, bool is_final) { return 1 + seq * 2 + !is_final; }
 
 // What sent() says back: the chunk's index and the length of the payload.
@@ -262,7 +262,7 @@ void Engine::sent(std::uint64_t cookie) {
   const std::uint64_t index = cookie & kCookieChunk;
   if (failed_ || index >= chunks_.size()) return;
   Chunk& chunk = chunks_[index];
-  RIFFLE_CHECK(chunk.active && chunk.sends > 0, "a frame was sent that nobody queued");
+  RIFFLE_CHECK(chunk.active && chunk.sends > 0, "a frame was sent that was not queued");
   --chunk.sends;
   send_window_.sent(static_cast<std::size_t>(cookie >> kCookieChunkBits));
   finish_if_done(chunk);

@@ -87,7 +87,7 @@ void Lengths::answer_all(std::uint64_t seq, const Operation& operation) {
 Status Lengths::arrived(int peer, const LengthFrame& frame, const Operation* running,
                         std::uint64_t next_seq) {
   if (frame.kind == LengthFrame::kQuestion) {
-    if (frame.chunk < next_seq) {  // not running any more: the peer has heard from somebody else
+    if (frame.chunk < next_seq) {  // not running any more: the peer has heard from another node
       send(peer, LengthFrame::kAnswer, frame.chunk,
            running == nullptr ? Operation::kUnknown : own_length(*running));
     } else if (frame.chunk == waits_for_) {
