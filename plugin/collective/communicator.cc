@@ -41,9 +41,10 @@ SyncSettings sync_among(SyncSettings sync, int size, bool says) {
   if (sync.mode == SyncMode::kSparse && sync.sparse.teams > 0 &&
       size % static_cast<int>(sync.sparse.teams) != 0) {
     if (says) {
-      log_warn("RIFFLE_SPARSE_TEAMS=" + std::to_string(sync.sparse.teams) +
-               " does not divide the " + std::to_string(size) +
-               " nodes: accepted are its divisors, or 0; sums are exact");
+      log_warn(
+          "RIFFLE_SPARSE_TEAMS={} does not divide the {} nodes: accepted are its divisors, "
+          "or 0; sums are exact",
+          sync.sparse.teams, size);
     }
     sync.mode = SyncMode::kExact;
   }
@@ -162,9 +163,10 @@ bool Communicator::keep_input(Request* request, std::size_t bytes) {
   if (!overlaps(o.send, bytes, o.recv, bytes)) return true;
   if (bytes > kept_->capacity()) {
     if (!std::exchange(said_too_large_, true)) {
-      log_warn("an all-reduce in place of " + std::to_string(bytes) +
-               " bytes cannot be repeated if a node is lost while it runs: RIFFLE_KEEP_BYTES is " +
-               std::to_string(kept_->capacity()));
+      log_warn(
+          "an all-reduce in place of {} bytes cannot be repeated if a node is lost while "
+          "it runs: RIFFLE_KEEP_BYTES is {}",
+          bytes, kept_->capacity());
     }
     return true;
   }
@@ -332,7 +334,7 @@ SessionHooks Communicator::session_hooks(const SyncSettings& sync, const Session
     knows_lengths_ = verdict.knows_lengths;
     remember_network(verdict.network);
     if (recording_) recording_->planned(verdict, rank_ == 0 ? &decision_->basis().fabric : nullptr);
-    if (rank_ == 0) log_info("plan for " + std::to_string(size_) + " nodes: " + verdict.reason);
+    if (rank_ == 0) log_info("plan for {} nodes: {}", size_, verdict.reason);
   };
   hooks.connected = [this](Status outcome, const std::string& fallback_reason) {
     finish_connect(std::move(outcome), fallback_reason);
@@ -340,7 +342,7 @@ SessionHooks Communicator::session_hooks(const SyncSettings& sync, const Session
   hooks.failed = [this](const std::string& why) { failed(why); };
   hooks.went_on = [this](const LossRecord& loss, const std::string& what) {
     if (recording_) recording_->survived(loss);
-    log_warn("rank " + std::to_string(rank_) + " of " + std::to_string(size_) + ": " + what);
+    log_warn("rank {} of {}: {}", rank_, size_, what);
   };
   return hooks;
 }
@@ -375,8 +377,7 @@ void Communicator::finish_connect(Status outcome, const std::string& fallback_re
   if (recording_ && !fallback_reason.empty())
     recording_->failed("all-reduces stay with NCCL: " + fallback_reason);
   if (!fallback_reason.empty() && rank_ == 0) {
-    log_info("all-reduces of " + std::to_string(size_) +
-             " nodes stay with NCCL: " + fallback_reason);
+    log_info("all-reduces of {} nodes stay with NCCL: {}", size_, fallback_reason);
   }
   const std::lock_guard lock(outcome_->mutex);
   outcome_->is_known = true;
@@ -425,7 +426,7 @@ void Communicator::stop() {
   if (recording_ && !is_close_deferred_) recording_->end();
   if (relaxed_ && rank_ == 0) {
     const std::string work = describe(*relaxed_->sparse_work());
-    if (!work.empty()) log_info("sparse work: " + work);
+    if (!work.empty()) log_info("sparse work: {}", work);
   }
   const bool clean = session_ && session_->end();
   if (background_) background_->stop();

@@ -19,8 +19,8 @@ struct Thread {
 void say_once(const CallIdentity& identity) {
   static std::atomic<bool> was_said{false};
   if (identity.is_sure || was_said.exchange(true)) return;
-  log_info(std::string("identity of all-reduce calls: not sure of one: ") + identity.why_not +
-           "; such calls stay exact");
+  log_info("identity of all-reduce calls: not sure of one: {}; such calls stay exact",
+           identity.why_not);
 }
 
 }  // namespace

@@ -31,13 +31,12 @@ Isa choose(const std::string& wanted) {
                          (isa == Isa::kAvx2 && wanted == name_of(Isa::kAvx512));
     if (!allowed || !is_available(isa)) continue;
     if (wanted != "best" && wanted != name_of(isa)) {
-      log_warn("RIFFLE_ISA=" + wanted + ": this processor has no " + wanted + "; using " +
-               name_of(isa));
+      log_warn("RIFFLE_ISA={}: this processor has no {}; using {}", wanted, wanted, name_of(isa));
     }
     return isa;
   }
   if (wanted != "best" && wanted != name_of(Isa::kPortable)) {
-    log_warn("RIFFLE_ISA=" + wanted + ": this processor has no " + wanted + "; using portable");
+    log_warn("RIFFLE_ISA={}: this processor has no {}; using portable", wanted, wanted);
   }
   return Isa::kPortable;
 }

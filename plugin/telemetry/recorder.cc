@@ -68,12 +68,12 @@ std::shared_ptr<Recorder> Recorder::acquire(const RecordOptions& options) {
     status = made.status();
     if (status) {
       shared().recorder = *made;
-      log_info("recording to " + *path);
+      log_info("recording to {}", *path);
       return *made;
     }
   }
   shared().has_failed = true;
-  log_warn(status.message() + "; nothing is recorded");
+  log_warn("{}; nothing is recorded", status.message());
   return nullptr;
 }
 
@@ -195,7 +195,7 @@ void Recorder::start_new_file() {
 }
 
 void Recorder::give_up(const std::string& why) {
-  log_warn("RIFFLE_RECORD: " + path_ + ": " + why + "; recording ends");
+  log_warn("RIFFLE_RECORD: {}: {}; recording ends", path_, why);
   if (file_ >= 0) ::close(file_);
   file_ = -1;
 }

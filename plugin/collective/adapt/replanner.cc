@@ -295,12 +295,12 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
     e.generation = engine_->newest_generation();
     e.first_seq = *first_seq;
     plans_ = std::make_shared<const PlanSet>(std::move(weighed_->choice.plans));
-    log_info(e.cause + ": " + weighed_->choice.reason + "; predicted " + seconds(e.time_us) +
-             " instead of " + seconds(e.former_time_us) + " for 32 MiB (plan " +
-             std::to_string(e.generation) + ", from chunk " + std::to_string(e.first_seq) + " on)");
+    log_info("{}: {}; predicted {} instead of {} for 32 MiB (plan {}, from chunk {} on)", e.cause,
+             weighed_->choice.reason, seconds(e.time_us), seconds(e.former_time_us), e.generation,
+             e.first_seq);
   } else {
     e.cause += "; but " + first_seq.status().message();
-    log_warn("the plan stays as it is: " + e.cause);
+    log_warn("the plan stays as it is: {}", e.cause);
   }
   weighed_.reset();
   tell(e);

@@ -119,8 +119,7 @@ void SyncAgreement::interval_ended(std::uint64_t round_ns, bool may_begin) {
   }
   if (std::exchange(is_relaxed_, false) && !std::exchange(is_ending_, false)) {
     pause();
-    log_warn(std::string(name_of(options_.mode)) +
-             " ended: the calls changed; sums are exact from there on" +
+    log_warn("{} ended: the calls changed; sums are exact from there on{}", name_of(options_.mode),
              (options_.mode == SyncMode::kSparse
                   ? ""
                   : " (see docs/policies.md for what the nodes' parameters may differ by)"));
@@ -133,8 +132,8 @@ void SyncAgreement::interval_ended(std::uint64_t round_ns, bool may_begin) {
   if (options_.mode == SyncMode::kExact || r.nodes != nodes || nodes < 2 || !may_begin) return;
   if (r.layout == 0 || r.doubts > 0) {
     if (++unknown_intervals_ == kToldAfter) {
-      log_info(std::string(name_of(options_.mode)) + " has not begun, sums are exact: " +
-               (r.why.empty() ? "the calls do not repeat" : r.why));
+      log_info("{} has not begun, sums are exact: {}", name_of(options_.mode),
+               r.why.empty() ? "the calls do not repeat" : r.why);
     }
     return;
   }
@@ -169,7 +168,7 @@ void SyncAgreement::better_not(const std::string& why) {
   pause();
   if (why == better_not_) return;
   better_not_ = why;
-  log_info(std::string(name_of(options_.mode)) + " does not begin: " + why);
+  log_info("{} does not begin: {}", name_of(options_.mode), why);
   if (hooks_.changed) hooks_.changed({SyncMode::kExact, 0, why});
 }
 
@@ -182,8 +181,7 @@ void SyncAgreement::decided(const Result<std::uint64_t>& first_call) {
   if (!first_call) {
     // An ordinary thing where the calls have just changed; the memory's limit is not.
     if (pause_ == 1 || pause_ == kLongestPause) {
-      log_warn(std::string(name_of(ordered_.mode)) +
-               " does not begin: " + first_call.status().message());
+      log_warn("{} does not begin: {}", name_of(ordered_.mode), first_call.status().message());
     }
     return pause();
   }

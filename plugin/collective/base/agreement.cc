@@ -97,8 +97,8 @@ std::shared_ptr<Publication> publish(const std::string& key, const std::string& 
   auto file = LiveFile::create(directory, prefix_of(key), key + "\n" + own_name() + "\n" + knobs);
   if (!file) {
     if (!warned.exchange(true)) {
-      log_warn(file.status().message() +
-               "; the knobs of this node's processes are not compared, see that they are equal");
+      log_warn("{}; the knobs of this node's processes are not compared, see that they are equal",
+               file.status().message());
     }
     return nullptr;
   }

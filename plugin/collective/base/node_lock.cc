@@ -46,7 +46,7 @@ NodeLock try_node_lock(std::uint64_t holder) {
 NodeLock try_node_lock(std::uint64_t holder, const std::string& directory) {
   NodeLock nothing_held = std::make_shared<Held>(-1);
   if (const Status s = prepare_live_directory(directory); !s) {
-    log_info(s.message() + "; probes of several jobs may disturb each other");
+    log_info("{}; probes of several jobs may disturb each other", s.message());
     return nothing_held;
   }
   const int fd =

@@ -70,8 +70,10 @@ bool know_lengths(const std::vector<NodeReport>& reports) {
   const auto in_the_dark = std::find_if_not(reports.begin(), reports.end(), knows);
   if (in_the_dark == reports.end()) return true;
   if (std::any_of(reports.begin(), reports.end(), knows)) {
-    log_info("calls are moved as NCCL posts them, padding and all: " + who(*in_the_dark) +
-             " has no profiler events (NCCL_PROFILER_PLUGIN, from NCCL 2.27 on)");
+    log_info(
+        "calls are moved as NCCL posts them, padding and all: {} has no profiler events "
+        "(NCCL_PROFILER_PLUGIN, from NCCL 2.27 on)",
+        who(*in_the_dark));
   }
   return false;
 }
@@ -109,7 +111,7 @@ RelaxedPlans relaxed_plans(const Fabric& fabric, const SyncSettings& sync) {
   }
   Result<ScheduleChoice> choice = choose_schedule(fabric, pattern, options);
   if (!choice) {
-    log_warn(std::string(name_of(mode)) + " does not begin: " + choice.status().message());
+    log_warn("{} does not begin: {}", name_of(mode), choice.status().message());
     return {};
   }
   ScheduleTable& t = choice->table;
@@ -117,8 +119,8 @@ RelaxedPlans relaxed_plans(const Fabric& fabric, const SyncSettings& sync) {
   if (mode == SyncMode::kShadowSync) {
     line += " by the rule " + describe(sync.shadow, fabric.size());
   }
-  log_info(line + ": " +
-           (options.all_nodes ? "rounds over all nodes, by the exact plan" : choice->reason));
+  log_info("{}: {}", line,
+           options.all_nodes ? "rounds over all nodes, by the exact plan" : choice->reason);
   if (options.all_nodes) t.chunk_bytes = 0;
   return {static_cast<std::uint32_t>(t.steps), static_cast<std::uint32_t>(t.lanes),
           std::move(t.partitions), std::move(t.table), t.chunk_bytes};
@@ -168,8 +170,10 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
   }
   verdict.reason = choice->reason;
   if (sync.all_levels && !choice->plans.name.starts_with("grid")) {
-    log_warn("RIFFLE_MOSHPIT_LEVELS=all: " + std::to_string(fabric->size()) +
-             " nodes fill no grid; sums are exact by the best other plan");
+    log_warn(
+        "RIFFLE_MOSHPIT_LEVELS=all: {} nodes fill no grid; sums are exact by the best "
+        "other plan",
+        fabric->size());
   }
   for (const NodeReport& r : reports) verdict.hosts.push_back(r.host);
   choice->plans.relaxed = relaxed_plans(*fabric, sync);

@@ -64,7 +64,7 @@ std::string effort(const ProbeOutcome& outcome) {
 void save(const std::string& path, const std::string& what, const Fabric& fabric) {
   std::ofstream file(path);
   file << "# " << what << "\n" << to_toml(fabric);
-  if (!file.flush()) log_warn("RIFFLE_FABRIC_SAVE: cannot write " + path);
+  if (!file.flush()) log_warn("RIFFLE_FABRIC_SAVE: cannot write {}", path);
 }
 
 }  // namespace
@@ -97,8 +97,7 @@ std::optional<Fabric> remembered_network(const ConnectOptions& options,
     const Result<LoadedFabric> known = parse_fabric(it->text, "the probed network", names);
     if (!known) continue;  // it lacks a node
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(age).count();
-    log_info("network of " + std::to_string(reports.size()) + " nodes as probed " +
-             std::to_string(seconds) + " s ago");
+    log_info("network of {} nodes as probed {} s ago", reports.size(), seconds);
     return known->fabric;
   }
   return std::nullopt;
@@ -134,16 +133,16 @@ std::optional<Fabric> probed_network(const ConnectOptions& options, const ProbeO
   const Result<Fabric> fabric = fabric_of_probe(outcome, reports, device, racks);
   const std::string trouble = outcome.trouble.empty() ? "" : " (" + outcome.trouble + ")";
   if (!fabric) {
-    log_warn("probing the network (" + effort(outcome) + ") failed" + trouble + ": " +
-             fabric.status().message() +
-             "; all links count as equal (RIFFLE_FABRIC tells what they are, RIFFLE_PROBE=off ends "
-             "the attempts)");
+    log_warn(
+        "probing the network ({}) failed{}: {}; all links count as equal (RIFFLE_FABRIC "
+        "tells what they are, RIFFLE_PROBE=off ends the attempts)",
+        effort(outcome), trouble, fabric.status().message());
     return std::nullopt;
   }
   const std::string source = uses(racks, *fabric) ? "; racks from " + racks->source : "";
   const std::string what = "probed in " + effort(outcome) + trouble + ": " +
                            probe::describe(outcome.findings, *fabric) + source;
-  log_info("network " + what);
+  log_info("network {}", what);
   if (!options.fabric_save.empty()) save(options.fabric_save, what, *fabric);
   return *fabric;
 }
@@ -157,7 +156,7 @@ std::optional<Racks> racks_from_file(const ConnectOptions& options,
   for (const NodeReport& r : reports) names.push_back(r.aliases);
   Result<Racks> racks = load_racks(path, names);
   if (racks) return std::move(*racks);
-  log_warn(racks.status().message() + "; going on without it");
+  log_warn("{}; going on without it", racks.status().message());
   return std::nullopt;
 }
 

@@ -36,13 +36,14 @@ void SlowExpulsion::too_slow(const std::vector<SlowNode>& places, const Membersh
   }
   if (!holds_quorum(all, fast)) {
     if (std::exchange(said_too_many_, true)) return;
-    return log_warn("slower than RIFFLE_MIN_RATE: " + names + "; no node is sent away, for only " +
-                    std::to_string(fast.size()) + " of " + std::to_string(all.size()) +
-                    " nodes would be left, which is no quorum");
+    return log_warn(
+        "slower than RIFFLE_MIN_RATE: {}; no node is sent away, for only {} of {} nodes "
+        "would be left, which is no quorum",
+        names, fast.size(), all.size());
   }
   if (places.front().node == 0 && !std::exchange(said_it_stays_, true)) {
-    log_warn(name_of_(mesh_->rank()) +
-             " is slower than RIFFLE_MIN_RATE; it stays, for it is the one that plans");
+    log_warn("{} is slower than RIFFLE_MIN_RATE; it stays, for it is the one that plans",
+             name_of_(mesh_->rank()));
   }
   if (away.empty()) return;
   // Later: the replanning intervals that say so end with the term.

@@ -78,8 +78,7 @@ void RelaxedCalls::doubt(const char* why) {
   counts_.doubts.fetch_add(1, std::memory_order_relaxed);
   decisions_.note_doubt(why);
   if (run_ == nullptr || std::exchange(told_doubt_, true)) return;
-  log_warn(std::string(name_of(run_->mode())) + ": not sure which gradients a call holds (" + why +
-           "); " +
+  log_warn("{}: not sure which gradients a call holds ({}); {}", name_of(run_->mode()), why,
            (run_->sparse() != nullptr ? "all nodes sum it densely, and all like it"
                                       : "it keeps its own, and so do all like it"));
 }
@@ -132,12 +131,11 @@ bool RelaxedCalls::locate(std::uint64_t number, const CallShape& shape, CallPlac
   const Layout::Piece& piece = run_->position(place->position).piece;
   if (shape.count != piece.count || shape.type != piece.type || shape.op != piece.op) {
     counts_.deviations.fetch_add(1, std::memory_order_relaxed);
-    log_warn(std::string(name_of(run_->mode())) + " ends here: call " + std::to_string(number) +
-             " has " + std::to_string(shape.count) + " elements, " + std::to_string(piece.count) +
-             " were expected" +
-             (run_->sparse() != nullptr
-                  ? std::string()
-                  : " (parameters of the nodes may differ: docs/policies.md)"));
+    log_warn(
+        "{} ends here: call {} has {} elements, {} were expected{}", name_of(run_->mode()), number,
+        shape.count, piece.count,
+        (run_->sparse() != nullptr ? std::string()
+                                   : " (parameters of the nodes may differ: docs/policies.md)"));
     end_mode();
     return false;
   }

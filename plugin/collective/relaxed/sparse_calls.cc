@@ -156,8 +156,10 @@ void SparseCalls::give_up_residuals() {
   }
   if (calls == 0) return;
   counts_.lost.fetch_add(calls, std::memory_order_relaxed);
-  log_warn("sparse: residuals of " + std::to_string(calls) +
-           " calls are given up, as their elements have not come again since the mode ended");
+  log_warn(
+      "sparse: residuals of {} calls are given up, as their elements have not come "
+      "again since the mode ended",
+      calls);
 }
 
 }  // namespace riffle

@@ -244,15 +244,17 @@ void StagedAverages::finish(const StagedCall& call, RelaxedRun::Segment& segment
     case rules::Verdict::Kind::kKeep:
       counts_.mismatches.fetch_add(1, std::memory_order_relaxed);
       if (!std::exchange(told_mismatch_, true)) {
-        log_warn(std::string(name_of(call.run->mode())) +
-                 ": the members of a group were not at the same call; they keep what is their own");
+        log_warn(
+            "{}: the members of a group were not at the same call; they keep what is their "
+            "own",
+            name_of(call.run->mode()));
       }
       return keep(call, segment, state);
     case rules::Verdict::Kind::kNotFinite:
       counts_.not_finite.fetch_add(1, std::memory_order_relaxed);
       if (!std::exchange(told_not_finite_, true)) {
-        log_warn(std::string(name_of(call.run->mode())) +
-                 ": gradients that are not finite; all members of the group get them so");
+        log_warn("{}: gradients that are not finite; all members of the group get them so",
+                 name_of(call.run->mode()));
       }
       rules::fill_not_finite(segment.count, type, out);
       return;

@@ -55,9 +55,9 @@ Decision decide_for_this_process(const TransportOptions& options) {
   Decision decision = decide(options.threads.cpus, request, [] { return read_machine_sysfs(); });
   if (!decision.warning.empty()) log_warn(decision.warning);
   if (decision.cpus.empty()) {
-    log_info("progress threads run where the job does: " + decision.why);
+    log_info("progress threads run where the job does: {}", decision.why);
   } else {
-    log_info("progress threads run on CPUs " + to_text(decision.cpus) + ": " + decision.why);
+    log_info("progress threads run on CPUs {}: {}", to_text(decision.cpus), decision.why);
   }
   return decision;
 }
@@ -114,9 +114,10 @@ void move_this_thread(const CpuList& cpus) {
   Mask mask;
   for (const int cpu : cpus) mask.add(cpu);
   if (::sched_setaffinity(0, mask.bytes(), mask.get()) == 0) return;
-  log_warn("a progress thread cannot move to CPUs " + to_text(cpus) + ": " + errno_text(errno) +
-           " (this process may use " + to_text(job_mask()) +
-           "); it stays where it is; RIFFLE_CPUS chooses others");
+  log_warn(
+      "a progress thread cannot move to CPUs {}: {} (this process may use {}); it "
+      "stays where it is; RIFFLE_CPUS chooses others",
+      to_text(cpus), errno_text(errno), to_text(job_mask()));
 }
 
 }  // namespace riffle::placement

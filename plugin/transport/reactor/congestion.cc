@@ -38,9 +38,10 @@ void choose_congestion_control(int fd, const std::string& wanted) {
   }
   static std::atomic<bool> said{false};
   if (!set(fd, wanted) && !said.exchange(true)) {
-    log_warn("RIFFLE_CONGESTION=" + wanted + ": " + std::strerror(errno) +
-             "; the system's congestion control stays (accepted: auto, system, or a name from "
-             "/proc/sys/net/ipv4/tcp_allowed_congestion_control)");
+    log_warn(
+        "RIFFLE_CONGESTION={}: {}; the system's congestion control stays (accepted: "
+        "auto, system, or a name from /proc/sys/net/ipv4/tcp_allowed_congestion_control)",
+        wanted, std::strerror(errno));
   }
 }
 

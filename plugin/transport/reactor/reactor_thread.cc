@@ -40,7 +40,7 @@ void guarded(F&& f, Failed&& failed) {
     try {
       failed(why);
     } catch (const std::exception& again) {
-      log_warn(std::string("internal error while handling one: ") + again.what());
+      log_warn("internal error while handling one: {}", again.what());
     }
   }
 }

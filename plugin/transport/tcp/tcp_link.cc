@@ -75,9 +75,10 @@ void TcpLink::drain_on() {
     const std::size_t left = undelivered_bytes();
     if (left > 0 && bytes_sent() > drained_to_) return drain_on();
     if (left > 0) {
-      log_warn("closing the connection to " + options_.peer + ": it took nothing for " +
-               seconds(options_.drain_ns) + ", " + std::to_string(left) +
-               " bytes were not delivered");
+      log_warn(
+          "closing the connection to {}: it took nothing for {}, {} bytes were not "
+          "delivered",
+          options_.peer, seconds(options_.drain_ns), left);
     }
     shut_down();
   });

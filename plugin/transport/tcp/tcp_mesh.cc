@@ -195,7 +195,7 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
                              .congestion = mesh_.transport_.congestion},
             [this](Result<Fd> socket) {
               if (socket) return link_->add(std::move(*socket), true);
-              log_info("going on without one more connection to " + name_ + ": " +
+              log_info("going on without one more connection to {}: {}", name_,
                        socket.status().message());
             }));
       }
