@@ -5,7 +5,7 @@
 
 namespace riffle {
 
-inline constexpr char kVersion[] = "0.1.0";
-inline constexpr std::uint32_t kPluginVersion = 0 << 16 | 1 << 8 | 0;  // the same, for handles
+inline constexpr char kVersion[] = "0.2.0";
+inline constexpr std::uint32_t kPluginVersion = 0 << 16 | 2 << 8 | 0;  // the same, for handles
 
 }  // namespace riffle

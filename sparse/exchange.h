@@ -14,9 +14,9 @@
 // All workers get the same bits: sums are made in the order of steps or teams, never of arrival.
 // That needs the default float environment (round to nearest, subnormals kept) in every call.
 //
-// Infinities and NaN: every such element reaches everybody, whatever the budgets. If the result has
-// any (from an input, or from a sum that overflowed), has_non_finite() is true on all workers, no
-// finite entry is delivered, and no worker's state changes. The driver may then repeat the call
+// Infinities and NaN: every such element reaches all workers, whatever the budgets. If the result
+// has any (from an input, or from a sum that overflowed), has_non_finite() is true on all workers,
+// no finite entry is delivered, and no worker's state changes. The driver may then repeat the call
 // densely, which gives exactly what a dense call gives.
 //
 // One object serves any number of chunks of its layout, one call after the other; begin() abandons
@@ -82,7 +82,7 @@ class Exchange {
   std::span<const Entries> blocks() const { return final_; }
   const Layout& layout() const { return layout_; }
 
-  // The call under way is to end without a change of the state: somebody knows already that its
+  // The call under way is to end without a change of the state: a worker knows already that its
   // result will not be used.
   void keep_state() { keeps_state_ = true; }
 

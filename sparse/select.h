@@ -1,8 +1,8 @@
 // Which elements of a gradient are worth sending: the k of largest magnitude.
 //
 // Both ways give entries with ascending indices, never a zero, and every infinity and NaN even
-// beyond k (they must reach everybody, as a dense sum would carry them). The result depends on the
-// input alone, not on the instruction set: of equal magnitudes the lower index goes first.
+// beyond k (they must reach all workers, as a dense sum would carry them). The result depends on
+// the input alone, not on the instruction set: of equal magnitudes the lower index goes first.
 //
 // exact    A sample of the input gives a magnitude that somewhat more than k elements reach; one
 //          pass collects those, and a histogram of them finds the k-th. Inputs that deceive the

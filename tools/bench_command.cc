@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bench/harness/contenders.h"
 #include "bench/harness/path_speed.h"
 #include "bench/harness/report.h"
 #include "tools/bench/rows.h"
@@ -21,9 +22,35 @@ using bench::Session;
 Status write_json(const BenchFindings& findings, const std::string& path) {
   nlohmann::json rows = nlohmann::json::parse(bench::to_json(findings.rows));
   for (const bench::SparseRow& row : findings.sparse) rows.push_back(bench::to_json(row));
+  for (const auto& of_size : findings.turns) {
+    for (nlohmann::json& row : bench::to_json(of_size)) rows.push_back(std::move(row));
+  }
   std::ofstream file(path);
   file << rows.dump(2) << "\n";
   return file.flush() ? Status::ok() : system_error("cannot write " + path);
+}
+
+// Those of --plugin, else the one beside this command.
+Result<std::vector<bench::Contender>> shared_objects(const BenchOptions& options) {
+  if (options.plugins.empty()) {
+    const std::string file = plugin_file();
+    if (!file.empty()) return std::vector<bench::Contender>{{"riffle", file}};
+    return system_error("libnccl-net-riffle.so is not beside this command; give --plugin");
+  }
+  auto all = bench::contenders(options.plugins);
+  for (std::size_t i = 0; all && i < all->size(); ++i) {
+    if (Status s = bench::check_plugin((*all)[i]); !s) return s;
+  }
+  return all;
+}
+
+int run_in_turns(const Session& session, const std::vector<bench::Contender>& plugins,
+                 const std::vector<bench::Question>& all, const BenchOptions& options) {
+  BenchFindings findings;
+  Status status = run_turns(session, plugins, all, options, findings);
+  if (status && !options.json.empty()) status = write_json(findings, options.json);
+  if (!status) return report(status);
+  return findings.failed ? kFailed : 0;
 }
 
 int run(const BenchOptions& options) {
@@ -33,17 +60,20 @@ int run(const BenchOptions& options) {
   const auto all = questions(options);
   if (!all) return report(all.status());
   if (Status s = check_sparse(options, all.value(), *profile); !s) return report(s);
+  const auto plugins = shared_objects(options);
+  if (!plugins) return report(plugins.status());
+  const bool in_turns = plugins->size() > 1;
+  if (in_turns) {
+    if (Status s = check_turns(options, *profile); !s) return report(s);
+  }
   const bool fault = profile->fault.node >= 0;
   const bool contended = profile->neighbour.node >= 0;
   bench::SessionOptions session_options;
-  session_options.plugin = options.plugin.empty() ? plugin_file() : options.plugin;
+  session_options.plugin = plugins->front().file;
   session_options.programs = peer_program_folder();
   session_options.allow_loopback = options.loopback;
   session_options.live_fabric = options.fabric == "live";
   session_options.peer_timeout_s = options.peer_timeout_s ? options.peer_timeout_s : fault ? 3 : 60;
-  if (session_options.plugin.empty()) {
-    return report(system_error("libnccl-net-riffle.so is not beside this command; give --plugin"));
-  }
   if (!options.record.empty()) {
     const std::string folder = std::filesystem::absolute(options.record).string() + "/";
     setenv("RIFFLE_RECORD", folder.c_str(), 1);  // the workers inherit it
@@ -68,6 +98,7 @@ int run(const BenchOptions& options) {
 
   std::fputs(bench::table_head(profile.value(), session.value()->site().cluster != nullptr).c_str(),
              stdout);
+  if (in_turns) return run_in_turns(*session.value(), *plugins, all.value(), options);
   BenchFindings findings;
   if (contended) {
     if (session.value()->site().cluster == nullptr) {
@@ -165,8 +196,17 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   sub->add_option("--json", o->json, "File for the rows as JSON");
   sub->add_option("--record", o->record, "Folder for riffle's record, for riffle explain");
-  sub->add_option("--plugin", o->plugin,
-                  "The shared object; by default the one beside this command");
+  sub->add_option("--plugin", o->plugins,
+                  "The shared object; by default the one beside this command. Given several times, "
+                  "as FILE or NAME=FILE: they are measured in turns, and the ratio of their times "
+                  "pair by pair; --iters is then per round, by default 2, and 20 below 1M")
+      ->allow_extra_args(false);
+  sub->add_option(
+         "--rounds", o->rounds,
+         "Of several --plugin: how often all processes start anew, as where they run stays "
+         "the same within a round; 6 and more give an interval")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   sub->add_option("--peer-timeout", o->peer_timeout_s, "RIFFLE_PEER_TIMEOUT in seconds")
       ->check(CLI::Range(1, 86400));
   sub->add_option("--on-loss", o->on_loss,

@@ -37,17 +37,33 @@ double seconds_since(Clock::time_point start) {
 
 }  // namespace
 
-Result<std::unique_ptr<Session>> Session::open(const cluster::Profile& profile,
-                                               const SessionOptions& options) {
+Result<std::unique_ptr<Session>> Session::make(const cluster::Profile& profile, Site site) {
   auto made = TemporaryFolder::make();
   if (!made) return made.status();
-  const std::string folder = made->path();
-  auto hub = ControlHub::open(folder + "/control");
+  site.folder = made->path();
+  site.control = site.folder + "/control";
+  auto hub = ControlHub::open(site.control);
   if (!hub) return hub.status();
   std::unique_ptr<Session> session(
       new Session(profile, std::move(made.value()), std::move(hub.value())));
-  session->site_ = {nullptr, profile.size(), folder,           folder + "/control",
-                    "",      options.plugin, options.programs, options.peer_timeout_s};
+  session->site_ = std::move(site);
+  return session;
+}
+
+Result<std::unique_ptr<Session>> Session::open_beside(const std::string& plugin) const {
+  Site site = site_;
+  site.plugin = plugin;
+  return make(profile_, std::move(site));
+}
+
+Result<std::unique_ptr<Session>> Session::open(const cluster::Profile& profile,
+                                               const SessionOptions& options) {
+  auto made = make(profile, {.ranks = profile.size(),
+                             .plugin = options.plugin,
+                             .programs = options.programs,
+                             .peer_timeout_s = options.peer_timeout_s});
+  if (!made) return made;
+  std::unique_ptr<Session> session = std::move(*made);
   const Status allowed = cluster::namespaces_allowed();
   if (!allowed && !options.allow_loopback) return allowed;
   if (!allowed) return session;
@@ -56,7 +72,7 @@ Result<std::unique_ptr<Session>> Session::open(const cluster::Profile& profile,
   session->cluster_ = std::move(cluster.value());
   session->site_.cluster = session->cluster_.get();
   if (profile.shaped() && !options.live_fabric) {
-    session->site_.fabric = folder + "/fabric.toml";
+    session->site_.fabric = session->site_.folder + "/fabric.toml";
     std::ofstream file(session->site_.fabric);
     file << to_toml(fabric_of(profile));
     if (!file.flush()) return system_error("cannot write " + session->site_.fabric);

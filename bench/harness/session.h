@@ -39,6 +39,9 @@ class Session {
  public:
   static Result<std::unique_ptr<Session>> open(const cluster::Profile& profile,
                                                const SessionOptions& options);
+  // Another one on the same emulated cluster, with workers of its own beside this one's. Its
+  // `plugin` is another shared object. This one must outlive it.
+  Result<std::unique_ptr<Session>> open_beside(const std::string& plugin) const;
   ~Session();
   Session(const Session&) = delete;
 
@@ -66,13 +69,15 @@ class Session {
   Status explain(const Status& status) const;
 
  private:
+  // On `site`, with a folder and a hub of its own.
+  static Result<std::unique_ptr<Session>> make(const cluster::Profile& profile, Site site);
   Session(cluster::Profile profile, TemporaryFolder folder, ControlHub hub)
       : profile_(std::move(profile)), folder_(std::move(folder)), hub_(std::move(hub)) {}
 
   cluster::Profile profile_;
   TemporaryFolder folder_;
   ControlHub hub_;
-  std::unique_ptr<cluster::Cluster> cluster_;
+  std::unique_ptr<cluster::Cluster> cluster_;  // null: another session's, or none
   Site site_;
   std::string peer_, title_;
   pid_t supervisor_ = 0;

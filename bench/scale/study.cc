@@ -27,7 +27,7 @@ using riffle::scale::Platform;
 
 constexpr double kChunkBytes = 256 << 10;
 
-// Ends of flows, counted by a signal, not waited for one by one.
+// Ends of flows, counted by a signal: no code waits for each of them.
 struct Ends {
   std::size_t flows = 0;
   double last_s = 0;

@@ -210,7 +210,8 @@ class OkTopk final : public PlannedScheme {
     counts_[static_cast<std::size_t>(rank())] = static_cast<std::uint32_t>(own().entries.count());
   }
 
-  // All entries in order, cut into equal pieces: everybody sends what of its own lies in others'.
+  // All entries in order, cut into equal pieces: every worker sends what of its own lies in
+  // others'.
   void even_out() {
     std::vector<std::uint64_t> ends;
     std::uint64_t total = 0;
@@ -273,7 +274,7 @@ class OkTopk final : public PlannedScheme {
     Block cut;
     selector().keep_top_k(blocks_[0].entries, k(), cut.entries);
     global_ = sparse::from_magnitude(least_magnitude(blocks_[0].entries));
-    if (rank() == 0) dropped_.push_back(std::move(cut));  // everybody drops the same: counts once
+    if (rank() == 0) dropped_.push_back(std::move(cut));  // all workers drop the same: counts once
   }
 
   Block& own() { return owned_[static_cast<std::size_t>(rank())]; }

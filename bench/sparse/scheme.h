@@ -81,7 +81,7 @@ class Scheme {
   virtual Formula formula() const = 0;
 };
 
-// topka     all-gather of every worker's k entries (Bruck's), added up by everybody
+// topka     all-gather of every worker's k entries (Bruck's), added up by each worker
 // topkdsa   SparCML's split all-gather (Renggli et al., SC 2019): slices go straight to the owner
 // of
 //           their region, four at a time; the sums, which grow, are gathered, dense where shorter

@@ -34,7 +34,7 @@ class TopkA final : public PlannedScheme {
     const Reselection timed(*this);
     Block cut;
     selector().keep_top_k(blocks_[0].entries, k(), cut.entries);
-    if (rank() == 0) dropped_.push_back(std::move(cut));  // everybody drops the same: counts once
+    if (rank() == 0) dropped_.push_back(std::move(cut));  // all workers drop the same: counts once
   }
 
   std::vector<Block> items_;  // by rank

@@ -34,7 +34,7 @@ struct Line {
 };
 
 void say(int fd, const std::string& text) {
-  if (send(fd, text.data(), text.size(), MSG_NOSIGNAL) < 0) _exit(1);  // nobody left to serve
+  if (send(fd, text.data(), text.size(), MSG_NOSIGNAL) < 0) _exit(1);  // the parent is gone
 }
 
 // The next message; empty: the other end is gone or silent.
@@ -59,7 +59,7 @@ Status enter_new_user_namespace() {
   const uid_t uid = geteuid();
   const gid_t gid = getegid();
   if (unshare(CLONE_NEWUSER) != 0) return failed("unshare(CLONE_NEWUSER)");
-  prctl(PR_SET_DUMPABLE, 1);  // else our /proc entries belong to root and nobody can join
+  prctl(PR_SET_DUMPABLE, 1);  // else our /proc entries belong to root and no process can join
   if (Status s = write_file("/proc/self/setgroups", "deny"); !s) return s;
   if (Status s = write_file("/proc/self/uid_map", "0 " + std::to_string(uid) + " 1"); !s) return s;
   return write_file("/proc/self/gid_map", "0 " + std::to_string(gid) + " 1");

@@ -1,4 +1,4 @@
-// Somebody else's traffic on one node's link: a TCP flow in each direction between the node and one
+// Foreign traffic on one node's link: a TCP flow in each direction between the node and one
 // more node of the cluster, as fast as the network takes it, while the object lives.
 #pragma once
 

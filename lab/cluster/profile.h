@@ -40,7 +40,7 @@ struct Fault {
   std::vector<std::string> kinds;  // "kill", "stop"
 };
 
-// Somebody else's traffic on one node's link, while it is on (neighbour.h).
+// Foreign traffic on one node's link, while it is on (neighbour.h).
 struct Neighbour {
   int node = -1;  // -1: none
   std::int64_t guaranteed_kbps = 0;
@@ -79,7 +79,7 @@ Profile even_profile(int nodes, std::int64_t rate_kbps);
 
 // The profile as the planner sees it. Needs shaped().
 Fabric fabric_of(const Profile& profile);
-// ... while the neighbour is on: its node keeps what is not guaranteed to somebody else.
+// ... while the neighbour is on: its node keeps what is not guaranteed to the foreign flow.
 Fabric contended_fabric_of(const Profile& profile);
 
 }  // namespace riffle::cluster

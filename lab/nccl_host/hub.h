@@ -1,5 +1,6 @@
 // The centre of the ranks' bootstrap: collects the parts of each gather by its list of members and
-// answers when it is complete. Used by whoever starts the ranks, or by one of them in a thread.
+// answers when it is complete. Runs in the process that starts the ranks, or in a thread of one
+// rank.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Page-aligned memory of its own mapping: pages that nobody touches cost nothing, and after
+// Page-aligned memory of its own mapping: untouched pages cost nothing, and after
 // release() any access faults, which is how tests see a plugin that touches a region too late.
 #pragma once
 

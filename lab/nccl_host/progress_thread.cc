@@ -110,7 +110,7 @@ void ProgressThread::run() {
       sleeps = std::min(2 * sleeps, kLongestSleep);
     }
     if (error_ != 0) {
-      // As NCCL's: no further call, until somebody tears the communicator down.
+      // As NCCL's: no further call, until the communicator is torn down.
       std::unique_lock lock(mutex_);
       done_.notify_all();
       wake_.wait(lock, [&] { return stop_requested_; });

@@ -8,8 +8,8 @@
 namespace riffle::sim {
 namespace {
 
-// The memory of all nodes: addresses that nobody may touch, which the mapping makes sure of by not
-// being there.
+// The memory of all nodes: addresses that must not be touched, which the mapping makes sure of by
+// not being there.
 std::byte* nowhere() { return reinterpret_cast<std::byte*>(std::uintptr_t{1} << 40); }
 
 }  // namespace

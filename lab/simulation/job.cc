@@ -19,7 +19,7 @@ std::string name_of(const Fabric& fabric, int rank) {
   return name.empty() ? "host" + std::to_string(rank) : name;
 }
 
-// Whoever looks at it needs to have it.
+// A reader of the record needs it.
 bool has_content(const FrameHeader& header) {
   if (header.type == FrameType::kProbe) return header.flags != ProbeFlows::kData;
   return header.type != FrameType::kData;

@@ -178,7 +178,7 @@ void Member::finish_oldest() {
   Posted& p = *posted_.front();
   if (p.operation.state == Operation::State::kFailed) {
     if (!has_failed_) {
-      broken_("node " + std::to_string(rank_) + ": a call failed and nobody said why");
+      broken_("node " + std::to_string(rank_) + ": a call failed and no node said why");
     }
     return end_soon();
   }
@@ -208,7 +208,7 @@ void Member::post() {
   }
   p->operation.type = call.type;
   p->operation.count = call.count;
-  // Now nobody knows, now every third node does not.
+  // At times no node knows, at times every third node does not.
   const bool knows =
       next_call_ % 5 != 0 && (next_call_ + static_cast<std::uint64_t>(rank_)) % 3 != 0;
   p->operation.valid = knows ? call.count : Operation::kUnknown;
@@ -233,7 +233,7 @@ void Member::end_soon() {
       network_->mesh(rank_).abort();
     }
     background_.stop();
-    posted_.clear();  // nobody may touch this memory any more; asan watches
+    posted_.clear();  // this memory must not be touched any more; asan watches
     over_ = true;
   });
 }

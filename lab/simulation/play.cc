@@ -235,7 +235,7 @@ class Play {
              m.error().find("node " + std::to_string(c) + ":") != std::string::npos;
     });
     if (m.is_connected() && !is_held_up && !names_one)
-      broken(who + ", which names nobody who is to blame");
+      broken(who + ", which names no node that is to blame");
   }
 
   // Per link at most what the running chunks can send over it, and a few messages.

@@ -1,10 +1,10 @@
 // Plays a scenario and checks what the communicator promises:
 //
-// * Every node that lives ends: each call succeeds or fails, nobody waits when nothing is under
+// * Every node that lives ends: each call succeeds or fails, no node waits when nothing is under
 // way.
 // * A call that succeeds has the exact sum (rounded types: within the limit), with the same bits on
 //   every node, whatever happens afterwards.
-// * Without a fault that ends a node or a connection, everything succeeds and nobody reports an
+// * Without a fault that ends a node or a connection, everything succeeds and no node reports an
 //   error.
 // * With one, every node that reports an error does so once, within the peer timeout and a second,
 //   and blames a node that was concerned (unless packets got lost or links were slowed down: news

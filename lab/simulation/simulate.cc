@@ -110,7 +110,7 @@ Result<Simulated> simulate(const Fabric& fabric, const PlanSet& plans, std::uint
   }
   for (const auto& node : nodes) node->begin();
   Simulated result;
-  // What is not finished after the last event never will be; what comes after everybody has
+  // What is not finished after the last event never will be; what comes after all nodes have
   // finished (credits on their way back) does not count.
   std::size_t finished = 0;
   while (finished < nodes.size()) {

@@ -1,76 +1,119 @@
-// Written by hand rather than with a logging library: one line goes to NCCL's function or with one
-// write(2) to stderr, so there is no buffer, lock, thread-local or registry that a fork could leave
-// held or that exit could destroy under a thread still logging. That is all a plugin inside
-// somebody else's process may have, and nothing else of such a library would be used.
+// An spdlog::logger of our own, apart from spdlog's registry: its sinks are NCCL's function (or one
+// write(2) to stderr), which needs no lock, and a file (log_file.h), whose lock fork knows of. It
+// is made when the library is loaded and never destroyed, so neither a fork nor a thread that logs
+// while the process exits finds it half made or gone.
 #include "plugin/config/log.h"
 
+#define SPDLOG_HEADER_ONLY
+#define SPDLOG_FMT_EXTERNAL
+#define SPDLOG_PREVENT_CHILD_FD
+#define SPDLOG_NO_TLS
+#include <spdlog/logger.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <memory>
 
 #include "plugin/config/config.h"
+#include "plugin/config/file_pattern.h"
+#include "plugin/config/log_file.h"
 
 namespace riffle {
 namespace {
+
+using Level = spdlog::level::level_enum;
 
 std::atomic<NcclLogger> nccl_logger{nullptr};
 
 // NCCL's numbers (docs/nccl-contract.md).
 constexpr unsigned long kSubsystemInit = 1;
 constexpr unsigned long kSubsystemNet = 16;
-int nccl_level(LogLevel level) {
-  switch (level) {
-    case LogLevel::kWarn:
-      return 2;
-    case LogLevel::kInfo:
-      return 3;
-    case LogLevel::kTrace:
-      return 5;
+int nccl_level(Level level) {
+  if (level >= Level::warn) return 2;
+  return level == Level::info ? 3 : 5;
+}
+
+Level spdlog_level(LogLevel level) {
+  if (level == LogLevel::kWarn) return Level::warn;
+  return level == LogLevel::kInfo ? Level::info : Level::trace;
+}
+
+const char* prefix(Level level) {
+  if (level >= Level::warn) return "riffle WARN ";
+  return level == Level::info ? "riffle INFO " : "riffle TRACE ";
+}
+
+void write_to_stderr(Level level, const std::string& line) {
+  const std::string text = prefix(level) + line + "\n";
+  // A full or closed stderr loses the line: logging must not stop a training job.
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+void write_to_nccl(Level level, const std::string& line, const char* file, int source_line) {
+  const NcclLogger logger = nccl_logger.load(std::memory_order_acquire);
+  if (logger == nullptr) return write_to_stderr(level, line);
+  logger(nccl_level(level), kSubsystemInit | kSubsystemNet, file, source_line, "Riffle: %s",
+         line.c_str());
+}
+
+class NcclSink final : public spdlog::sinks::sink {
+ public:
+  void log(const spdlog::details::log_msg& m) override {
+    write_to_nccl(m.level, std::string(m.payload.data(), m.payload.size()), m.source.filename,
+                  m.source.line);
   }
-  return 2;
+  void flush() override {}
+  void set_pattern(const std::string&) override {}
+  void set_formatter(std::unique_ptr<spdlog::formatter>) override {}
+};
+
+class FileSink final : public spdlog::sinks::sink {
+ public:
+  void log(const spdlog::details::log_msg& m) override {
+    if (const Status s = LogFile::instance().write(m); !s) {
+      write_to_nccl(Level::warn, "RIFFLE_LOG_FILE ends here: " + s.message(), __FILE__, __LINE__);
+    }
+  }
+  void flush() override {}
+  void set_pattern(const std::string&) override {}
+  void set_formatter(std::unique_ptr<spdlog::formatter>) override {}
+};
+
+spdlog::logger& make_logger() {
+  LogFile::instance();  // registers with fork
+  const auto logger =
+      new spdlog::logger("riffle", {std::make_shared<NcclSink>(), std::make_shared<FileSink>()});
+  logger->set_level(Level::trace);
+  return *logger;
+}
+spdlog::logger& logger = make_logger();
+
+}  // namespace
+
+void set_logger(NcclLogger to) { nccl_logger.store(to, std::memory_order_release); }
+
+void set_log_file(const std::string& pattern, std::uint64_t bytes) {
+  Result<std::string> path =
+      pattern.empty() ? std::string() : file_of_process("RIFFLE_LOG_FILE", pattern, "log");
+  const Status status = path ? LogFile::instance().open(*path, bytes) : path.status();
+  if (!status) {
+    log_warn("RIFFLE_LOG_FILE={}: {}; lines go to NCCL's logger alone", pattern, status.message());
+  }
 }
 
 // Warnings always pass: reading the configuration itself may have one to report.
-bool is_wanted(LogLevel level) {
+bool is_logged(LogLevel level) {
   if (level == LogLevel::kWarn) return true;
   const std::string& most_detailed = config().log_level;
   return most_detailed == "trace" || (most_detailed == "info" && level == LogLevel::kInfo);
 }
 
-const char* prefix(LogLevel level) {
-  switch (level) {
-    case LogLevel::kWarn:
-      return "riffle WARN ";
-    case LogLevel::kInfo:
-      return "riffle INFO ";
-    case LogLevel::kTrace:
-      return "riffle TRACE ";
-  }
-  return "riffle ";
-}
-
-void write_to_stderr(LogLevel level, const std::string& line) {
+void log(LogLevel level, const std::string& text, const char* file, int line) {
+  if (!is_logged(level)) return;
   const int errno_before = errno;
-  const std::string text = prefix(level) + line + "\n";
-  // A full or closed stderr loses the line: logging must not stop a training job.
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+  logger.log(spdlog::source_loc{file, line, ""}, spdlog_level(level), spdlog::string_view_t(text));
   errno = errno_before;
-}
-
-}  // namespace
-
-void set_logger(NcclLogger logger) { nccl_logger.store(logger, std::memory_order_release); }
-
-void log(LogLevel level, const std::string& line) {
-  if (!is_wanted(level)) return;
-  const NcclLogger logger = nccl_logger.load(std::memory_order_acquire);
-  if (logger == nullptr) {
-    write_to_stderr(level, line);
-    return;
-  }
-  logger(nccl_level(level), kSubsystemInit | kSubsystemNet, __FILE__, __LINE__, "Riffle: %s",
-         line.c_str());
 }
 
 }  // namespace riffle

@@ -1,9 +1,19 @@
 // Log lines: one per decision, nothing per message. They go to NCCL's own logger once a plugin
-// table was initialised with one, to stderr before. Printf-free: build the string first. Any
-// thread.
+// table was initialised with one, to stderr before; and to RIFFLE_LOG_FILE if it is set. Messages
+// are formatted by fmt, and carry the file and line of the call. Any thread; nothing here holds a
+// lock over a fork, or is destroyed while the process exits.
 #pragma once
 
+// Nothing to link, and nothing that could clash with the job's own fmt: all of it stays hidden.
+#ifndef FMT_HEADER_ONLY
+#define FMT_HEADER_ONLY
+#endif
+#include <fmt/core.h>
+
+#include <cstdint>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 namespace riffle {
 
@@ -14,9 +24,66 @@ using NcclLogger = void (*)(int level, unsigned long subsystems, const char* fil
                             const char* format, ...);
 void set_logger(NcclLogger logger);
 
-void log(LogLevel level, const std::string& line);
-inline void log_warn(const std::string& line) { log(LogLevel::kWarn, line); }
-inline void log_info(const std::string& line) { log(LogLevel::kInfo, line); }
-inline void log_trace(const std::string& line) { log(LogLevel::kTrace, line); }
+// From now on lines go to this file, too: RIFFLE_LOG_FILE (file_pattern.h) if it is not empty. At
+// `bytes` the file becomes FILE.1 and a new one begins; one older file is kept. Where the file
+// cannot be written there is one warning, and the lines go where they went before. A forked child
+// does not write into its parent's file.
+void set_log_file(const std::string& pattern, std::uint64_t bytes);
+
+// A format with the place it stands at.
+template <class... Arguments>
+struct LogFormat {
+  template <class Text>
+  FMT_CONSTEVAL LogFormat(const Text& text,  // NOLINT(google-explicit-constructor)
+                          const char* file_called = __builtin_FILE(),
+                          int line_called = __builtin_LINE())
+      : format(text), file(file_called), line(line_called) {}
+  fmt::format_string<Arguments...> format;
+  const char* file;
+  int line;
+};
+
+// A line that is a text already; never taken for a format.
+void log(LogLevel level, const std::string& text, const char* file = __builtin_FILE(),
+         int line = __builtin_LINE());
+bool is_logged(LogLevel level);
+
+namespace detail {
+template <class... Arguments>
+void log_formatted(LogLevel level, const LogFormat<Arguments...>& format,
+                   Arguments&&... arguments) {
+  if (!is_logged(level)) return;
+  log(level, fmt::format(format.format, std::forward<Arguments>(arguments)...), format.file,
+      format.line);
+}
+}  // namespace detail
+
+template <class... Arguments>
+void log_warn(LogFormat<std::type_identity_t<Arguments>...> format, Arguments&&... arguments) {
+  detail::log_formatted<Arguments...>(LogLevel::kWarn, format,
+                                      std::forward<Arguments>(arguments)...);
+}
+template <class... Arguments>
+void log_info(LogFormat<std::type_identity_t<Arguments>...> format, Arguments&&... arguments) {
+  detail::log_formatted<Arguments...>(LogLevel::kInfo, format,
+                                      std::forward<Arguments>(arguments)...);
+}
+template <class... Arguments>
+void log_trace(LogFormat<std::type_identity_t<Arguments>...> format, Arguments&&... arguments) {
+  detail::log_formatted<Arguments...>(LogLevel::kTrace, format,
+                                      std::forward<Arguments>(arguments)...);
+}
+inline void log_warn(const std::string& text, const char* file = __builtin_FILE(),
+                     int line = __builtin_LINE()) {
+  log(LogLevel::kWarn, text, file, line);
+}
+inline void log_info(const std::string& text, const char* file = __builtin_FILE(),
+                     int line = __builtin_LINE()) {
+  log(LogLevel::kInfo, text, file, line);
+}
+inline void log_trace(const std::string& text, const char* file = __builtin_FILE(),
+                      int line = __builtin_LINE()) {
+  log(LogLevel::kTrace, text, file, line);
+}
 
 }  // namespace riffle

@@ -1,4 +1,4 @@
-// Where settings come from, before anyone asks what they mean: NAME, value and origin.
+// Where settings come from, before their meaning is checked: NAME, value and origin.
 #pragma once
 
 #include <string>

@@ -1,10 +1,20 @@
 #include "plugin/entry/border.h"
 
+#include <atomic>
 #include <string>
 
+#include "plugin/config/config.h"
 #include "plugin/config/log.h"
 
 namespace riffle::entry {
+
+void start_log(abi::LogFn log) {
+  set_logger(log);
+  static std::atomic<bool> has_file{false};
+  if (!has_file.exchange(true)) {
+    set_log_file(config().log_file, static_cast<std::uint64_t>(config().log_file_bytes));
+  }
+}
 
 abi::ResultCode nccl_code(Code code) {
   switch (code) {

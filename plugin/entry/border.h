@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "plugin/abi/common.h"
 #include "plugin/abi/constants.h"
 #include "topology/base/status.h"
 
@@ -15,6 +16,9 @@ namespace riffle::entry {
 
 // "riffle", the name of all our tables: NCCL_NET=riffle selects it.
 inline constexpr char kPluginName[] = "riffle";
+
+// Every table's init: log lines go where NCCL says and into RIFFLE_LOG_FILE.
+void start_log(abi::LogFn log);
 
 // NCCL's code for ours; 0 to 6 only (kTimeout is a remote error for releases before 2.30).
 abi::ResultCode nccl_code(Code code);

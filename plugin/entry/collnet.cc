@@ -9,7 +9,6 @@
 #include <string>
 
 #include "plugin/collective/coll_service.h"
-#include "plugin/config/log.h"
 #include "plugin/entry/arguments.h"
 #include "plugin/entry/border.h"
 #include "plugin/entry/properties.h"
@@ -62,7 +61,7 @@ Status publish_request(Result<coll::Request*> made, void** request) {
 
 abi::NcclResult init(abi::LogFn log) {
   return guard("COLLNET init", [&] {
-    set_logger(log);
+    start_log(log);
     return Status::ok();
   });
 }
@@ -70,7 +69,7 @@ abi::NcclResult init(abi::LogFn log) {
 abi::NcclResult init(void** context, std::uint64_t comm_id, abi::LogFn log) {
   *context = nullptr;
   return guard("COLLNET init", [&] {
-    set_logger(log);
+    start_log(log);
     *context = new Context{comm_id};
     return Status::ok();
   });

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "plugin/collective/base/agreement.h"
-#include "plugin/config/log.h"
+#include "plugin/entry/border.h"
 #include "plugin/transport/device/device.h"
 
 namespace riffle::entry {
@@ -17,7 +17,7 @@ struct Context {
 }  // namespace
 
 Status start_process(abi::LogFn log) {
-  set_logger(log);
+  start_log(log);
   devices();  // found now, so that warnings about them come at start
   // These versions have no finalize: the publication ends with the process.
   static const std::shared_ptr<agreement::Publication> publication =
@@ -26,7 +26,7 @@ Status start_process(abi::LogFn log) {
 }
 
 Status start_communicator(std::uint64_t comm_id, abi::LogFn log, void** context) {
-  set_logger(log);
+  start_log(log);
   devices();
   auto made = std::make_unique<Context>();
   made->comm_id = comm_id;

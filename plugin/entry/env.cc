@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "plugin/config/log.h"
 #include "plugin/entry/border.h"
 
 namespace riffle::entry::env {
@@ -17,7 +16,7 @@ abi::NcclResult init(std::uint8_t, std::uint8_t, std::uint8_t, const char*) {
 
 abi::NcclResult init(std::uint8_t, std::uint8_t, std::uint8_t, const char*, abi::LogFn log) {
   return guard("env init", [&] {
-    set_logger(log);
+    start_log(log);
     return Status::ok();
   });
 }

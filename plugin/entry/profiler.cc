@@ -57,13 +57,13 @@ abi::NcclResult init(void** context, int* activation_mask) {
 
 abi::NcclResult init(void** context, int* activation_mask, const char*, std::uint64_t comm_id,
                      int nodes, int ranks, int, abi::LogFn log) {
-  set_logger(log);
+  start_log(log);
   return start(context, activation_mask, {comm_id, ranks, nodes});
 }
 
 abi::NcclResult init(void** context, std::uint64_t comm_id, int* activation_mask, const char*,
                      int nodes, int ranks, int, abi::LogFn log) {
-  set_logger(log);
+  start_log(log);
   return start(context, activation_mask, {comm_id, ranks, nodes});
 }
 

@@ -12,7 +12,6 @@
 #include "plugin/abi/constants.h"
 #include "plugin/collective/base/agreement.h"
 #include "plugin/collective/base/collective_count.h"
-#include "plugin/config/log.h"
 #include "plugin/entry/border.h"
 #include "plugin/identity/known_lengths.h"
 #include "plugin/tuner/tuner.h"
@@ -39,7 +38,7 @@ void start(void** context, std::uint64_t comm_id, std::size_t ranks, std::size_t
            abi::LogFn log) {
   *context = nullptr;
   (void)guard("TUNER init", [&] {
-    set_logger(log);
+    start_log(log);
     auto made = std::make_unique<Context>();
     made->settings = tuner_settings();
     made->nodes = nodes;
@@ -54,7 +53,7 @@ void start(void** context, std::uint64_t comm_id, std::size_t ranks, std::size_t
 // v1 has no context; its collNetSupport alone tells that there are several nodes.
 abi::NcclResult init(std::size_t, std::size_t, abi::LogFn log) {
   (void)guard("TUNER init", [&] {
-    set_logger(log);
+    start_log(log);
     return Status::ok();
   });
   return abi::kSuccess;

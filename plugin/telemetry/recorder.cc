@@ -15,9 +15,9 @@
 #include <utility>
 
 #include "plugin/config/config.h"
+#include "plugin/config/file_pattern.h"
 #include "plugin/config/log.h"
 #include "plugin/telemetry/json_line.h"
-#include "plugin/telemetry/record_path.h"
 
 namespace riffle {
 namespace {
@@ -62,7 +62,7 @@ std::shared_ptr<Recorder> Recorder::acquire() {
     return running;
   }
   if (shared().has_failed) return nullptr;
-  Result<std::string> path = record_path(config().record);
+  Result<std::string> path = file_of_process("RIFFLE_RECORD", config().record, "jsonl");
   Status status = path.status();
   if (status) {
     auto made = open(*path, static_cast<std::uint64_t>(config().record_bytes));

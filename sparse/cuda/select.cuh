@@ -46,7 +46,7 @@ __device__ inline unsigned source_count(const SelectArguments& a) {
   return is_from_candidates(a) ? a.state->found : a.count;
 }
 
-// use(values) with the input before anybody has added the residual to it.
+// use(values) with the input before the residual has been added to it.
 template <class Use>
 __device__ void with_input(const SelectArguments& a, const Use& use) {
   with_format(a.element, [&](auto format) {

@@ -96,9 +96,9 @@ ModeJob::ModeJob(const Options& options)
                                   .poisons = true}),
       plans_(setup().exact_plans()) {
   plans_.relaxed = testing::half_plans(options_.nodes);
-  std::vector<int> everybody(options_.nodes);
-  std::iota(everybody.begin(), everybody.end(), 0);
-  sides_.insert(everybody);
+  std::vector<int> all_nodes(options_.nodes);
+  std::iota(all_nodes.begin(), all_nodes.end(), 0);
+  sides_.insert(all_nodes);
   waiting_.assign(options_.faults.begin(), options_.faults.end());
   for (int r = 0; r < options_.nodes; ++r) make_node(r);
   for (auto& n : nodes_) n->job.start(&network_.mesh(n->rank()));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Object files compiled for newer processors define nothing but their one entry for other files.
 
-A shared inline function in them could be the copy the linker keeps for everybody, and crash the
+A shared inline function in them could be the copy the linker keeps for all of them, and crash the
 process on an older processor.
 
 usage: check_kernels_apart.py LIBRARY FILE=ENTRY...

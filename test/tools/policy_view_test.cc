@@ -83,7 +83,7 @@ TEST(PolicyView, NamesTheRuleOfShadowSync) {
     const auto json = nlohmann::json::parse(to_json(seen.view()));
     EXPECT_EQ(json["rule"], describe(seen.question.shadow, 8));
     if (is_over_all(variant)) {
-      EXPECT_EQ(seen.choice.table.name, "everybody");
+      EXPECT_EQ(seen.choice.table.name, "all nodes");
       EXPECT_EQ(seen.choice.candidates.size(), 1u);
       EXPECT_DOUBLE_EQ(seen.view().mean_us(), seen.choice.exact_us);
     }

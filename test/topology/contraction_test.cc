@@ -74,7 +74,7 @@ TEST(Contraction, RejectsTheTwoByTwoTrap) {
 }
 
 TEST(Contraction, LooksAtEveryLaneByItself) {
-  // Together the lanes join everybody; but an element only ever sees one of them.
+  // Together the lanes join all nodes; but an element only ever sees one of them.
   const Fabric f = even_fabric(4, 1000);
   ScheduleTable t = table(f, {"two lanes", {{{0, 1}, {2, 3}}, {{0, 2}, {1, 3}}}, 2, {}});
   EXPECT_TRUE(verify_contraction(t));
@@ -188,7 +188,7 @@ TEST(Contraction, RandomGroupsFollowTheirFormula) {
 TEST(Contraction, DeltaRoundsFollowTheirFormula) {
   std::vector<int> all(16);
   std::iota(all.begin(), all.end(), 0);
-  const ScheduleTable t = table(even_fabric(16, 1000), {"everybody", {{all}}, 1, {16}});
+  const ScheduleTable t = table(even_fabric(16, 1000), {"all nodes", {{all}}, 1, {16}});
   for (const double delta : {0.25, 0.5, 1.0, 1.5, 1.9}) {
     const Mixing m = mixing_of(t, {delta, 16, false});
     EXPECT_NEAR(m.deviation / delta_deviation(16, delta, 16), 1, 1e-3) << delta;

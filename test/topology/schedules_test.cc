@@ -260,7 +260,7 @@ TEST(Patterns, ShadowRoundsWeighTimeAgainstMixing) {
   }
   bool has_everybody = false;
   for (const ScheduleCandidate& c : choice.candidates) {
-    if (c.name != "everybody") continue;
+    if (c.name != "all nodes") continue;
     has_everybody = true;
     EXPECT_NEAR(c.deviation, delta_deviation(8, 1, 4), 1e-6);
   }

@@ -12,6 +12,7 @@ and the others go on without it, if the plugin does (RIFFLE_ON_LOSS=continue); n
 worker then but the gradients' sums. A stopped one is woken by the next worker when that is through."""
 
 import argparse
+import hashlib
 import json
 import os
 import pathlib
@@ -49,6 +50,8 @@ def parse(arguments):
                         help="of DDP's buckets; these models are small")
     parser.add_argument("--score-every", type=int, default=0, help="steps; 0: at the end only")
     parser.add_argument("--trace-every", type=int, default=0, help="steps; 0: at the end only")
+    parser.add_argument("--digests", action="store_true",
+                        help="of every gradient and parameter after every step, into the course")
     parser.add_argument("--algorithm", default="", help="what NCCL_ALGO would force")
     parser.add_argument("--fault", choices=("", "lost", "bit", *SIGNALS), default="",
                         help="spoil a worker's share of one sum, or one bit of its result, or lose it")
@@ -59,6 +62,14 @@ def parse(arguments):
 
 def flat(model):
     return torch.cat([p.detach().flatten() for p in model.parameters()]).numpy()
+
+
+def digests(module):
+    """Of the bits of every gradient, which is what its sum came to, and of every parameter."""
+    tensors = {f"gradient {name}": p.grad for name, p in module.named_parameters()}
+    tensors |= {f"parameter {name}": p.detach() for name, p in module.named_parameters()}
+    return {name: hashlib.sha256(np.ascontiguousarray(tensor.numpy())).hexdigest()
+            for name, tensor in tensors.items()}
 
 
 def score(task, module, weights, data):
@@ -114,6 +125,8 @@ def main(arguments=None):
         end = time.monotonic()
         course.append({"step": step, "loss": loss.item(), "step_s": end - start,
                        "wait_s": hook.waited_s, "end": end})
+        if options.digests:
+            course[-1]["digests"] = digests(module)
         last = step + 1 == steps
         if last or (options.score_every and (step + 1) % options.score_every == 0):
             to_score[step] = flat(module)

@@ -17,7 +17,9 @@ struct BenchOptions {
   std::string type = "float", op = "sum", fabric = "file";
   int iters = 5, warmup = 1;
   int peer_timeout_s = 0;  // 0: 60, and 3 where a fault is measured
-  std::string json, plugin, record, on_loss;
+  std::string json, record, on_loss;
+  int rounds = 10;                   // of several plugins
+  std::vector<std::string> plugins;  // several are measured in turns, and nothing else
   std::string sync = "exact";
   std::string sparse = "off";
   bool is_sparse() const { return sparse != "off"; }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/harness/session.h"
+#include "bench/harness/turns.h"
 #include "bench/sparse/compare.h"
 #include "tools/bench/options.h"
 
@@ -28,6 +29,7 @@ class Progress {
 struct BenchFindings {
   std::vector<bench::Row> rows;
   std::vector<bench::SparseRow> sparse;
+  std::vector<std::vector<bench::TurnsRow>> turns;  // by size
   bool failed = false;
 };
 
@@ -35,6 +37,13 @@ struct BenchFindings {
 void run_title(bench::Session& session, const std::vector<bench::Peer>& peers,
                const std::vector<bench::Question>& all, const BenchOptions& options,
                BenchFindings& findings);
+
+// Whether several --plugin go with the other options.
+Status check_turns(const BenchOptions& options, const cluster::Profile& profile);
+// The shared objects in turns, on the session's cluster.
+Status run_turns(const bench::Session& session, const std::vector<bench::Contender>& contenders,
+                 const std::vector<bench::Question>& all, const BenchOptions& options,
+                 BenchFindings& findings);
 
 // What riffle said of the network when it connected, where no file told it.
 void show_probe(const bench::Session& session);

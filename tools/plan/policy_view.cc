@@ -73,7 +73,7 @@ std::string numbers_text(const PolicyView& view) {
   std::string text = "\n";
   if (is_background(view)) text += row("rule", describe(view.question.shadow, view.fabric->size()));
   text += row("pattern", q.name);
-  if (view.question.options.everybody) {
+  if (view.question.options.all_nodes) {
     text += row("a round", us_text(exact_us) + " over all nodes, by the exact plan");
   } else {
     text += row(is_background(view) ? "a round" : "a step",
@@ -165,7 +165,7 @@ const char* name_of(ScheduleMode mode) {
 }
 
 double PolicyView::mean_us() const {
-  const double step_us = question.options.everybody ? choice->exact_us : choice->quality.time_us;
+  const double step_us = question.options.all_nodes ? choice->exact_us : choice->quality.time_us;
   if (question.full_every < 1 || question.mode == ScheduleMode::kShadowSync) return step_us;
   return step_us + (choice->exact_us - step_us) / question.full_every;
 }

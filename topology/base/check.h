@@ -1,6 +1,6 @@
 // RIFFLE_CHECK: an assertion that stays in release builds. It throws InvariantBroken, which the C
 // border (plugin/entry) and the reactor thread turn into an error of the one communicator
-// concerned: a bug of ours must not abort somebody's training job.
+// concerned: a bug of ours must not abort a training job.
 #pragma once
 
 #include <stdexcept>

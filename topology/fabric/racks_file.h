@@ -4,7 +4,7 @@
 // A file describes a whole cluster; a communicator uses some of its nodes. The switch that a node
 // hangs on directly is its rack; a Slurm block is a rack too. Higher switches are checked, not
 // used. Such files know no rates (Slurm's LinkSpeed has arbitrary units): uplinks come out without
-// limit, and whoever measures fills them in.
+// limit, and measuring fills them in.
 //
 // Reading never throws: every fault is a Status naming file, line and what would be accepted. No
 // state, any thread.

@@ -20,7 +20,7 @@ Result<std::string> read_text_file(const std::string& path, const std::string& w
     return invalid_argument(who + (error ? error.message() : "there is no such file") + "; check " +
                             knob + ", it needs a path that this node can read");
   }
-  // Anything else (a directory, a pipe that nobody writes to) could block or be endless.
+  // Anything else (a directory, a pipe without a writer) could block or be endless.
   if (!std::filesystem::is_regular_file(file, error)) {
     return invalid_argument(who + "not a regular file");
   }

@@ -7,7 +7,7 @@
 // one process per GPU all processes of a node make the same choice, and the kernel spreads their
 // threads over the set. Nothing is chosen where there is nothing to win or something to lose:
 //   - the job may use fewer than kFewestCores cores (containers, small machines),
-//   - all cores are equally near (one NUMA node), or nobody knows where the NIC is,
+//   - all cores are equally near (one NUMA node), or the NIC's place is unknown,
 //   - the NICs of the device are spread over all NUMA nodes that the job uses,
 //   - the job has no core near the NIC: others' cores are not ours to take.
 // What is chosen is always part of `allowed`.

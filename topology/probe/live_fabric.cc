@@ -25,7 +25,7 @@ void even_out(std::vector<double*> rates) {
   }
 }
 
-// Of a few hundred kbit/s nobody needs the last digits.
+// The last digits of a few hundred kbit/s mean nothing.
 std::int64_t rounded(double kbps) { return std::llround(kbps); }
 
 std::string mbps(std::int64_t kbps) {

@@ -193,7 +193,7 @@ Fabric LiveRates::fabric() const {
       ++end;
     }
     double factor = entries[begin + (end - begin) / 2].factor;
-    // Whoever is as fast as connect said is exactly so fast.
+    // A link as fast as connect said is exactly so fast.
     if (!is_nominal_ && factor <= 1 + kSameRate && entries[begin].factor >= 1 - kSameRate) {
       factor = 1;
     }

@@ -33,7 +33,7 @@ inline constexpr double kSameRate = 0.08;
 
 class LiveRates {
  public:
-  // `is_nominal`: nobody measured or wrote down the base's rates.
+  // `is_nominal`: no file or measurement gave the base's rates.
   LiveRates(Fabric base, bool is_nominal);
 
   // One replanning interval's reports, in rank order.

@@ -71,7 +71,7 @@ void RateMeter::add(std::uint64_t duration_ns, std::span<const LinkSample> links
   const bool in_is_limit =
       in_bytes > 0 && static_cast<double>(waiting_bytes) >= kWaitingShare * in_bytes;
   for (std::size_t i = 0; i < links.size(); ++i) {
-    // With a single peer nobody can tell which end it is: both take it for theirs.
+    // With a single peer it cannot be told which end it is: both take it for theirs.
     const bool is_alone = near.in_use == 1 && far.in_use == 0;
     blocked_by_[i] =
         is_busy(links[i]) && !is_far_[i] && !out_.is_full() && (!out_is_limit || is_alone);

@@ -8,7 +8,7 @@
 // wait for them, is the rate of their receiving. All other times only show a rate that the link
 // carries at least. Whatever the application limits is thereby left out, not averaged in.
 //
-// Nobody else is to blame for what waits at a full link: a node that sends or receives about as
+// A full link alone is to blame for what waits at it: a node that sends or receives about as
 // much as its link was measured to take does not call its peers slow, and tells them so (is_full):
 // what waits for it says nothing of their links.
 //

@@ -111,8 +111,8 @@ struct RackModel::Shares {
   std::vector<int> open;     // per link: flows whose share is not fixed yet
 };
 
-// Progressive filling: all open flows rise together; whoever meets his ends' rate, or a link that
-// is full, stays. Flows come in the order of their caps.
+// Progressive filling: all open flows rise together; a flow that meets its ends' rate, or a link
+// that is full, stays. Flows come in the order of their caps.
 void RackModel::predict(const PairRound& round, const std::vector<int>& rack_of,
                         const std::vector<Uplink>& uplinks, Shares* s) const {
   const std::size_t racks = uplinks.size(), flows = round.flows.size();

@@ -14,7 +14,7 @@ std::vector<int> shuffled(int nodes, std::mt19937_64& random) {
   return list;
 }
 
-// Everybody in `circle` sends to the one `shift` places on.
+// Each node in `circle` sends to the one `shift` places on.
 void add_shift(const std::vector<int>& circle, std::size_t shift, Round* round) {
   const std::size_t n = circle.size();
   if (n < 2 || shift % n == 0) return;
@@ -89,7 +89,7 @@ Round across_racks(const std::vector<int>& rack_of, std::mt19937_64& random) {
   const std::size_t n = line.size(), largest = members.front().size();
   Round round;
   if (2 * largest <= n) {
-    // Racks lie one behind the other, none longer than the shift: everybody leaves his own.
+    // Racks lie one behind the other, none longer than the shift: every node leaves its own.
     add_shift(line, largest + random() % (n - 2 * largest + 1), &round);
     return round;
   }

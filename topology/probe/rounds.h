@@ -40,7 +40,7 @@ struct Observed {
 // more or less often than others in the same round.
 std::vector<Round> all_pairs(int nodes, std::mt19937_64& random);
 
-// One round: everybody sends to somebody and receives from somebody, at random.
+// One round: every node sends to one node and receives from one, at random.
 Round random_pairs(int nodes, std::mt19937_64& random);
 
 // One round for ranks that were handed out rack by rack: a random half of the nodes sends to the

@@ -1,4 +1,4 @@
-// Test data whose sums are known without talking to anybody: element i of rank r is a small
+// Test data whose sums are known without communication: element i of rank r is a small
 // integer, exact in every type that NCCL knows, and so are sums, maxima and minima over up to 16
 // ranks.
 #pragma once

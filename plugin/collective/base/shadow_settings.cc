@@ -103,7 +103,7 @@ std::string describe(const ShadowSettings& s, int nodes) {
 }
 
 void put_into(const ShadowSettings& s, ScheduleOptions* options) {
-  options->everybody = is_over_all(s.variant);
+  options->all_nodes = is_over_all(s.variant);
   if (has_pull(s.variant)) {
     options->delta = s.pull;
     options->kept = 1 - s.pull;

@@ -129,8 +129,8 @@ RelaxedPlans relaxed_plans(const Fabric& fabric, SyncMode mode) {
     line += " by the rule " + describe(sync_settings().shadow, fabric.size());
   }
   log_info(line + ": " +
-           (options.everybody ? "rounds over all nodes, by the exact plan" : choice->reason));
-  if (options.everybody) t.chunk_bytes = 0;
+           (options.all_nodes ? "rounds over all nodes, by the exact plan" : choice->reason));
+  if (options.all_nodes) t.chunk_bytes = 0;
   return {static_cast<std::uint32_t>(t.steps), static_cast<std::uint32_t>(t.lanes),
           std::move(t.partitions), std::move(t.table), t.chunk_bytes};
 }

@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "plugin/config/file_pattern.h"
 #include "plugin/telemetry/comm_record.h"
 #include "plugin/telemetry/json_line.h"
-#include "plugin/telemetry/record_path.h"
 #include "plugin/telemetry/recorder.h"
 
 namespace riffle {
@@ -57,18 +57,22 @@ TEST(JsonLine, NestsAndEscapes) {
             json::parse(R"({"a": "x\"\\\n?", "b": -1, "c": true, "d": [1, {}, {"e": 0.5}]})"));
 }
 
-TEST(RecordPath, ExpandsItsLetters) {
+Result<std::string> record_file(const std::string& pattern) {
+  return file_of_process("RIFFLE_RECORD", pattern, "jsonl");
+}
+
+TEST(FileOfProcess, ExpandsItsLetters) {
   setenv("RANK", "7", 1);
   const std::string pid = std::to_string(getpid());
-  EXPECT_EQ(*record_path("/a/%h-%p.%r%%"), "/a/" + host() + "-" + pid + ".7%");
-  EXPECT_EQ(*record_path("/a/r"), "/a/r." + host() + "." + pid);
-  EXPECT_EQ(*record_path("/a/new/"), "/a/new/riffle." + host() + "." + pid + ".jsonl");
-  EXPECT_EQ(*record_path("/tmp"), "/tmp/riffle." + host() + "." + pid + ".jsonl");
+  EXPECT_EQ(*record_file("/a/%h-%p.%r%%"), "/a/" + host() + "-" + pid + ".7%");
+  EXPECT_EQ(*record_file("/a/r"), "/a/r." + host() + "." + pid);
+  EXPECT_EQ(*record_file("/a/new/"), "/a/new/riffle." + host() + "." + pid + ".jsonl");
+  EXPECT_EQ(*record_file("/tmp"), "/tmp/riffle." + host() + "." + pid + ".jsonl");
   setenv("RANK", "../../x", 1);
-  EXPECT_EQ(*record_path("/a/%r"), "/a/0");
+  EXPECT_EQ(*record_file("/a/%r"), "/a/0");
   unsetenv("RANK");
   for (const char* bad : {"/a/%x", "/a/%p%"}) {
-    const auto path = record_path(bad);
+    const auto path = record_file(bad);
     ASSERT_FALSE(path.is_ok()) << bad;
     EXPECT_NE(path.status().message().find("accepted are %h host"), std::string::npos);
   }

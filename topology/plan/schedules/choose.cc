@@ -12,13 +12,13 @@
 namespace riffle {
 namespace {
 
-constexpr double kScheduleTie = 1.02;       // as fast: then the one that mixes better
-constexpr double kGridTie = 1.05;   // a full grid may be so much slower, for its exactness
-constexpr double kLeastGroup = 2;   // mean group size of every node
-constexpr int kSlowestMeeting = 4;  // every node meets others at least every so many steps
-constexpr int kTries = 6;           // labellings of a small schedule, of which the best is kept
-constexpr double kHopeless = 3;     // times the limit: other labels are not tried
-constexpr int kFewNodes = 24;       // for which so many are tried
+constexpr double kScheduleTie = 1.02;  // as fast: then the one that mixes better
+constexpr double kGridTie = 1.05;      // a full grid may be so much slower, for its exactness
+constexpr double kLeastGroup = 2;      // mean group size of every node
+constexpr int kSlowestMeeting = 4;     // every node meets others at least every so many steps
+constexpr int kTries = 6;              // labellings of a small schedule, of which the best is kept
+constexpr double kHopeless = 3;        // times the limit: other labels are not tried
+constexpr int kFewNodes = 24;          // for which so many are tried
 constexpr std::size_t kMostExamined = 24;  // of large fabrics
 
 class Chooser {
@@ -30,8 +30,8 @@ class Chooser {
 
   Result<ScheduleChoice> choose() {
     const FamilyOptions family = family_options(0);
-    if (options_.everybody) {
-      add(everybody());
+    if (options_.all_nodes) {
+      add(all_nodes());
     } else if (mode_ == ScheduleMode::kMoshpit) {
       add(propose_grids(view_, family));
       if (!any_full_grid()) {
@@ -47,7 +47,7 @@ class Chooser {
       add(propose_grids(view_, family));
       add(propose_reference(view_, family));
       for (const Ration& ration : rations(view_, family)) add(best_labels(ration));
-      if (mode_ == ScheduleMode::kShadowSync) add(everybody());
+      if (mode_ == ScheduleMode::kShadowSync) add(all_nodes());
     }
     if (Status s = restrict_to_only(); !s) return s;
     std::stable_sort(proposals_.begin(), proposals_.end(), [&](const auto& a, const auto& b) {
@@ -70,12 +70,12 @@ class Chooser {
   }
 
   // Rounds over all nodes at once: the most mixing for the most traffic.
-  std::vector<Cycle> everybody() const {
+  std::vector<Cycle> all_nodes() const {
     std::vector<int> all;
     for (const RackView& rack : view_.racks()) {
       all.insert(all.end(), rack.members.begin(), rack.members.end());
     }
-    return {{"everybody", {{all}}, 1, {view_.size()}}};
+    return {{"all nodes", {{all}}, 1, {view_.size()}}};
   }
 
   // Labels change what meets when, not what it costs.
@@ -179,7 +179,7 @@ class Chooser {
     constexpr double kRounding = 1e-9;
     c.deviation = mixing.deviation < kRounding ? 0 : mixing.deviation;
     c.worst_deviation = mixing.worst_deviation < kRounding ? 0 : mixing.worst_deviation;
-    // What nodes did since the snapshot is nobody's fault.
+    // What nodes did since the snapshot is no node's fault.
     const double own = rule_.current ? 0 : rule_.steps * (1 - 1.0 / view_.size());
     const double limit = own + options_.max_deviation * rule_.steps;
     if (c.deviation > limit) {
@@ -260,7 +260,7 @@ class Chooser {
 }  // namespace
 
 Result<ScheduleChoice> choose_schedule(const Fabric& fabric, ScheduleMode mode,
-                                     const ScheduleOptions& options) {
+                                       const ScheduleOptions& options) {
   if (Status s = validate(fabric); !s) return s;
   if (fabric.size() < 2) return invalid_argument("schedules: 1 node, accepted from 2");
   if (options.max_lanes < 1 || options.max_lanes > static_cast<int>(kMaxPlanLanes)) {

@@ -1,4 +1,4 @@
-// Moshpit's key protocol: peers with equal keys meet, and everybody's place in the group becomes
+// Moshpit's key protocol: peers with equal keys meet, and each peer's place in the group becomes
 // the newest digit of its key, so that those who just met do not meet again for d - 1 rounds. On a
 // full grid that is the grid itself; with holes, or after a failed round, it degrades smoothly.
 //

@@ -22,7 +22,7 @@ struct ScheduleProposal {
 void predict_time(const FabricView& view, const ScheduleTable& table,
                   const ScheduleOptions& options, ScheduleProposal& proposal);
 
-// The least mean group size over nodes and lanes, and the longest time without meeting anybody.
+// The least mean group size over nodes and lanes, and the longest time without a meeting.
 struct Company {
   double least_size = 0;
   int longest_alone = 0;

@@ -201,7 +201,7 @@ class Rationing {
     random_.shuffle(a);
     random_.shuffle(b);
     std::size_t pairs = count(n);
-    // Nobody is to stay alone, if it can be helped.
+    // No node is to stay alone, if it can be helped.
     if (pairs < n && (a.size() - pairs == 1 || b.size() - pairs == 1)) ++pairs;
     for (std::size_t i = 0; i < pairs; ++i) {
       groups_.push_back({a.back(), b.back()});

@@ -1,6 +1,6 @@
-// Schedules: who meets whom in a relaxed mode. A schedule is a table of steps x lanes; every entry is
-// a partition of the nodes into groups that average among themselves. Step t of the period is for
-// the t-th relaxed call of a bucket, the lane is the chunk's (s % lanes): each element sees one
+// Schedules: who meets whom in a relaxed mode. A schedule is a table of steps x lanes; every entry
+// is a partition of the nodes into groups that average among themselves. Step t of the period is
+// for the t-th relaxed call of a bucket, the lane is the chunk's (s % lanes): each element sees one
 // lane only, so every lane must mix all nodes by itself.
 //
 // A partition is a partial GroupPlan: one level of disjoint `direct` groups that each span the
@@ -64,7 +64,7 @@ struct ScheduleOptions {
   double delta = 1;        // shadow_sync: part of the difference that a round corrects
   int round_steps = 1;     // shadow_sync: steps per round
   double kept = 1;         // shadow_sync: part of a round's gradients that its end leaves to a node
-  bool everybody = false;  // shadow_sync: all nodes in one group, and nothing else
+  bool all_nodes = false;  // shadow_sync: all nodes in one group, and nothing else
 };
 
 struct ScheduleCandidate {
@@ -83,8 +83,8 @@ struct ScheduleCandidate {
 struct ScheduleChoice {
   ScheduleTable table;
   ScheduleCandidate quality;                  // of the table
-  std::vector<int> dimensions;               // of the full grid that it is; empty: it is none
-  double exact_us = 0;                       // the planner's best exact plan for the same bytes
+  std::vector<int> dimensions;                // of the full grid that it is; empty: it is none
+  double exact_us = 0;                        // the planner's best exact plan for the same bytes
   std::vector<ScheduleCandidate> candidates;  // all considered, the chosen one first
   std::string reason;
 };
@@ -92,6 +92,6 @@ struct ScheduleChoice {
 // Verified before it returns: a table that does not contract in every lane is never chosen. An
 // error if there is nothing to choose (1 node, `only` unknown or refused).
 Result<ScheduleChoice> choose_schedule(const Fabric& fabric, ScheduleMode mode,
-                                     const ScheduleOptions& options);
+                                       const ScheduleOptions& options);
 
 }  // namespace riffle

@@ -28,7 +28,7 @@ double apart_after(float delta, int overlap, int rounds) {
     snapshots.push_back(state);
     if (static_cast<int>(snapshots.size()) <= overlap) continue;
     const Vectors& snapshot = snapshots.front();
-    const Vectors sums = summed(snapshot, everybody(kNodes));
+    const Vectors sums = summed(snapshot, all_nodes(kNodes));
     most = 0;
     for (std::size_t n = 0; n < kNodes; ++n) {
       std::vector<float> missing(1);
@@ -77,7 +77,7 @@ TEST(ShadowRules, DeltaConservesTheSumAndDeviatesAsPredicted) {
   Deviation deviation;
   for (int round = 0; round < 60; ++round) {
     const Vectors snapshot = state;
-    const Vectors sums = summed(snapshot, everybody(kNodes));
+    const Vectors sums = summed(snapshot, all_nodes(kNodes));
     for (int step = 0; step < kSteps; ++step) {
       const bool ends = step == kSteps - 1;
       Conservation conservation(kSize);
@@ -116,7 +116,7 @@ TEST(ShadowRules, FirIsBoundedForEveryDelay) {
       sent.push_back(g);
       const bool arrives = static_cast<int>(sent.size()) > delay;
       Vectors sums;
-      if (arrives) sums = summed(sent.front(), everybody(kNodes));
+      if (arrives) sums = summed(sent.front(), all_nodes(kNodes));
       for (std::size_t n = 0; n < kNodes; ++n) {
         std::vector<float> missing(kSize);
         if (arrives) {
@@ -147,8 +147,8 @@ TEST(ShadowRules, PerRoundFirIsTheDeltaRuleOfBackToBackRounds) {
     for (int step = 0; step < 4; ++step) {
       const bool ends = step == 3;
       for (std::size_t n = 0; n < kNodes; ++n) g[n][0] = normal(random);
-      const Vectors delta_sums = summed(snapshot, everybody(kNodes));
-      const Vectors fir_sums = summed(previous, everybody(kNodes));
+      const Vectors delta_sums = summed(snapshot, all_nodes(kNodes));
+      const Vectors fir_sums = summed(previous, all_nodes(kNodes));
       for (std::size_t n = 0; n < kNodes; ++n) {
         float missing = 0;
         correction(fir_sums[n].data(), kNodes, previous[n].data(), 1, 1, &missing);
@@ -216,7 +216,7 @@ double variant_distance(Variant variant) {
             direct[n][k] += kPull * (centre_direct[k] - direct[n][k]);
           }
         }
-        const Vectors sums = summed(snapshot, everybody(8));
+        const Vectors sums = summed(snapshot, all_nodes(8));
         for (std::size_t n = 0; n < nodes; ++n) {
           switch (variant) {
             case Variant::kInterpolation:

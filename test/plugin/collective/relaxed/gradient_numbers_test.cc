@@ -41,7 +41,7 @@ TEST(GradientRules, RoundingOfNarrowTypesIsAveragedAway) {
         ASSERT_TRUE(prepare(state[n].data(), g[n].data(), type, kSize, z[n].data()));
       }
       const NodeGroups groups =
-          is_full ? everybody(kNodes) : groups_of(table, static_cast<std::uint64_t>(t));
+          is_full ? all_nodes(kNodes) : groups_of(table, static_cast<std::uint64_t>(t));
       const Vectors sums = summed(z, groups);
       for (std::size_t n = 0; n < kNodes; ++n) {
         finish(sums[n].data(), size_in(groups, n), kNodes, kSize, is_full, state[n].data(), type,

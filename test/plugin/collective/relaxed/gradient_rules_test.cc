@@ -33,7 +33,7 @@ double y_state_distance(const Schedule& schedule) {
     const double rate = schedule.rate(t);
     const bool is_full = schedule.full_every > 0 && t % schedule.full_every == 0;
     const NodeGroups groups =
-        is_full ? everybody(16) : groups_of(table, static_cast<std::uint64_t>(t));
+        is_full ? all_nodes(16) : groups_of(table, static_cast<std::uint64_t>(t));
     for (std::size_t n = 0; n < nodes; ++n) {
       for (std::size_t k = 0; k < size; ++k) {
         direct[n][k] -= rate * problem.gradient(n, k, direct[n][k]);
@@ -87,7 +87,7 @@ double momentum_distance(const Schedule& schedule, float mu) {
     const double rate = schedule.rate(t);
     const bool is_full = schedule.full_every > 0 && t % schedule.full_every == 0;
     const NodeGroups groups =
-        is_full ? everybody(16) : groups_of(table, static_cast<std::uint64_t>(t));
+        is_full ? all_nodes(16) : groups_of(table, static_cast<std::uint64_t>(t));
     for (std::size_t n = 0; n < nodes; ++n) {
       for (std::size_t k = 0; k < size; ++k) {
         own_direct[n][k] = mu * own_direct[n][k] + problem.gradient(n, k, direct[n][k]);
@@ -178,7 +178,7 @@ TEST(GradientRules, GroupsConserveTheSum) {
       }
       const Vectors before = state;
       const NodeGroups groups =
-          is_full ? everybody(nodes) : groups_of(choice->table, static_cast<std::uint64_t>(t));
+          is_full ? all_nodes(nodes) : groups_of(choice->table, static_cast<std::uint64_t>(t));
       const Vectors sums = summed(z, groups);
       Conservation conservation(257);
       for (std::size_t n = 0; n < count; ++n) {

@@ -56,7 +56,7 @@ inline NodeGroups groups_of(const ScheduleTable& table, std::uint64_t step) {
   return groups;
 }
 
-inline NodeGroups everybody(int nodes) {
+inline NodeGroups all_nodes(int nodes) {
   std::vector<int> all(static_cast<std::size_t>(nodes));
   std::iota(all.begin(), all.end(), 0);
   return {all};

@@ -169,7 +169,7 @@ std::vector<std::vector<float>> gradients(int nodes, std::size_t count, std::mt1
 TEST(ShadowRule, DeltaAndFirLoseNothingAndHeal) {
   constexpr int kNodes = 5;
   constexpr std::size_t kCount = 70;
-  const std::vector<bool> everybody(kNodes, true);
+  const std::vector<bool> all_nodes(kNodes, true);
   for (const ShadowVariant variant : {ShadowVariant::kDelta, ShadowVariant::kFir}) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       std::mt19937_64 random(seed);
@@ -193,12 +193,12 @@ TEST(ShadowRule, DeltaAndFirLoseNothingAndHeal) {
         if (round % 7 == 6) job.full(gradients(kNodes, kCount, random), sure());
       }
       const std::vector<std::vector<float>> nothing(kNodes, std::vector<float>(kCount, 0));
-      job.step(gradients(kNodes, kCount, random), everybody);
+      job.step(gradients(kNodes, kCount, random), all_nodes);
       EXPECT_LT(job.drift(), 1e-4) << name_of(variant) << seed;
       EXPECT_GT(job.spread(), 0.1) << name_of(variant) << seed;
-      job.begin(everybody);
+      job.begin(all_nodes);
       job.end(false);
-      job.step(nothing, everybody);
+      job.step(nothing, all_nodes);
       EXPECT_LT(job.drift(), 1e-4) << name_of(variant) << seed;
       EXPECT_LT(job.spread(), 1e-4) << name_of(variant) << seed;
     }
@@ -238,18 +238,18 @@ TEST(ShadowRule, CentresStayAlikeWhoeverKeepsOut) {
 // A gradient, or a mean, that is no finite number leaves no trace.
 TEST(ShadowRule, NotFiniteLeavesNoTrace) {
   constexpr std::size_t kCount = 3;
-  const std::vector<bool> everybody(2, true);
+  const std::vector<bool> all_nodes(2, true);
   for (const ShadowVariant variant : kAll) {
     Nodes job({.variant = variant}, 2, kCount, DataType::kFloat32);
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     constexpr float kHuge = 1.5e38F;  // two of them a node, and the nodes' sum is no number
-    job.step({{1, kInfinity, kHuge}, {2, 5, kHuge}}, everybody);
-    job.step({{1, kInfinity, kHuge}, {2, 5, kHuge}}, everybody);
-    job.begin(everybody);
+    job.step({{1, kInfinity, kHuge}, {2, 5, kHuge}}, all_nodes);
+    job.step({{1, kInfinity, kHuge}, {2, 5, kHuge}}, all_nodes);
+    job.begin(all_nodes);
     job.end(false);
     for (int i = 0; i < 3; ++i) {
-      job.step({{1, 1, 1}, {2, 2, 2}}, everybody);
-      job.begin(everybody);
+      job.step({{1, 1, 1}, {2, 2, 2}}, all_nodes);
+      job.begin(all_nodes);
       job.end(false);
     }
     for (std::size_t n = 0; n < 2; ++n) {
@@ -266,21 +266,21 @@ TEST(ShadowRule, NotFiniteLeavesNoTrace) {
 TEST(ShadowRule, FirTakesRoundingAlong) {
   constexpr std::size_t kCount = 300;
   constexpr int kNodes = 4;
-  const std::vector<bool> everybody(kNodes, true);
+  const std::vector<bool> all_nodes(kNodes, true);
   std::mt19937_64 random(8);
   Nodes job({.variant = ShadowVariant::kFir}, kNodes, kCount, DataType::kBfloat16);
   for (int t = 0; t < 400; ++t) {
-    job.step(gradients(kNodes, kCount, random), everybody);
-    if (t % 4 == 0) job.begin(everybody);
+    job.step(gradients(kNodes, kCount, random), all_nodes);
+    if (t % 4 == 0) job.begin(all_nodes);
     if (t % 4 == 2) job.end(false);
   }
   const std::vector<std::vector<float>> nothing(kNodes, std::vector<float>(kCount, 0));
   for (int t = 0; t < 3; ++t) {
-    job.step(nothing, everybody);
-    job.begin(everybody);
+    job.step(nothing, all_nodes);
+    job.begin(all_nodes);
     job.end(false);
   }
-  job.step(nothing, everybody);
+  job.step(nothing, all_nodes);
   EXPECT_LT(job.spread(), 1e-3);  // 400 roundings of 2^-9 each would be some 0.05
 }
 
@@ -289,7 +289,7 @@ TEST(ShadowRule, FirTakesRoundingAlong) {
 TEST(ShadowRule, DeviationAndSpeedAreThoseOfTheFormulas) {
   constexpr std::size_t kCount = 2000;
   constexpr int kNodes = 8, kSteps = 6;
-  const std::vector<bool> everybody(kNodes, true);
+  const std::vector<bool> all_nodes(kNodes, true);
   for (const ShadowVariant variant : kAll) {
     const ShadowSettings settings{.variant = variant, .pull = 0.4, .follow = 0.7};
     std::mt19937_64 random(17);
@@ -297,10 +297,10 @@ TEST(ShadowRule, DeviationAndSpeedAreThoseOfTheFormulas) {
     double variance = 0;
     constexpr int kRounds = 30, kWarm = 10;
     for (int round = 0; round < kRounds; ++round) {
-      noisy.begin(everybody);
+      noisy.begin(all_nodes);
       for (int t = 0; t < kSteps; ++t) {
         if (t == kSteps - 1) noisy.end(false);
-        noisy.step(gradients(kNodes, kCount, random), everybody);
+        noisy.step(gradients(kNodes, kCount, random), all_nodes);
       }
       if (round < kWarm) continue;
       for (std::size_t i = 0; i < kCount; ++i) {
@@ -325,10 +325,10 @@ TEST(ShadowRule, DeviationAndSpeedAreThoseOfTheFormulas) {
       double before = 0;
       for (int round = 0; round < 240; ++round) {
         if (round == 120) before = steady.moved()[0][0];
-        steady.begin(everybody);
+        steady.begin(all_nodes);
         for (int t = 1; t <= kSteps; ++t) {
           if (t == busy) steady.end(false);
-          steady.step(one, everybody);
+          steady.step(one, all_nodes);
         }
       }
       const double speed = (steady.moved()[0][0] - before) / (120.0 * kSteps);

@@ -1,4 +1,4 @@
-#include "plugin/telemetry/record_path.h"
+#include "plugin/config/file_pattern.h"
 
 #include <unistd.h>
 
@@ -30,11 +30,12 @@ std::string number_of(std::initializer_list<const char*> variables) {
 
 }  // namespace
 
-Result<std::string> record_path(const std::string& pattern) {
+Result<std::string> file_of_process(const std::string& knob, const std::string& pattern,
+                                    const std::string& suffix) {
   std::string full = pattern;
   std::error_code error;
   if (full.back() == '/' || std::filesystem::is_directory(full, error)) {
-    full += full.back() == '/' ? "riffle.%h.%p.jsonl" : "/riffle.%h.%p.jsonl";
+    full += (full.back() == '/' ? "riffle.%h.%p." : "/riffle.%h.%p.") + suffix;
   }
   if (full.find("%p") == std::string::npos && full.find("%r") == std::string::npos) {
     full += ".%h.%p";
@@ -63,7 +64,7 @@ Result<std::string> record_path(const std::string& pattern) {
         path += '%';
         break;
       default:
-        return invalid_argument("RIFFLE_RECORD=" + pattern + ": %" + std::string(1, letter) +
+        return invalid_argument(knob + "=" + pattern + ": %" + std::string(1, letter) +
                                 " is not known; accepted are %h host, %p process, %r rank, %j "
                                 "Slurm job and %%");
     }

@@ -1,0 +1,22 @@
+"""What Riffle's own code costs: NET's goodput, processor time per byte, the tuner, the reduction kernels."""
+from table import Area, Before, Figure, Run, at_least, at_most, printed, ratio, rows
+
+GOOGLE = " --benchmark_out={json} --benchmark_out_format=json"
+
+AREA = Area(
+    title="Processor time", minutes=6,
+    targets=("riffle", "riffle_plugin", "riffle_bench_gloo", "riffle_net_bench", "riffle_tuner_bench",
+             "riffle_reduce_bench"),
+    runs=[
+        Run("fast2", "build/tools/riffle bench --json {json} --profile fast2 --peers gloo --sizes 64M --iters 15", [
+            Figure("NET over a bare send/recv loop, two namespaces, percent", printed(r"ratio +([0-9.]+)%"),
+                   at_least(85), digits=0, before=Before("129 (76 to 200)")),
+            Figure("bytes per CPU second, times Gloo's", ratio(rows("cpu_s_per_gb", peer="gloo"),
+                                                               rows("cpu_s_per_gb", peer="riffle")),
+                   at_least(1.5), before=Before("1.55 (1.31 to 2.17)"))], repeat=5),
+        Run("tuner", "build/bench/riffle_tuner_bench --benchmark_filter=get_coll_info" + GOOGLE, [
+            Figure("a tuner call, p99, ns, the clock's 17 included", rows("p99_ns", max), at_most(1000), digits=0,
+                   before=Before("22"))]),
+        Run("reduce", "build/bench/riffle_reduce_bench --benchmark_filter=^float/sum/.*/8$" + GOOGLE, [
+            Figure("reduction kernels, float32 sums of 8 x 128 KiB, GB/s", rows("bytes_per_second", max, scale=1e-9),
+                digits=0, before=Before("78"))])])

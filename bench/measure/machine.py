@@ -1,0 +1,41 @@
+"""What a result depends on besides the code: the machine, without anything that names it."""
+import os
+import pathlib
+import platform
+import subprocess
+
+from table import ROOT
+
+# What measuring itself writes, and pages.
+OWN_FILES = (":!bench/results", ":!*.md")
+
+
+def first(path, key):
+    for line in pathlib.Path(path).read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == key:
+            return value.strip()
+    return "unknown"
+
+
+def describe():
+    memory_kb = first("/proc/meminfo", "MemTotal").split()[0]
+    congestion = pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control")
+    return {
+        "cpu": first("/proc/cpuinfo", "model name"),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(int(memory_kb) / (1 << 20), 1) if memory_kb.isdigit() else None,
+        "kernel": platform.release(),
+        "architecture": platform.machine(),
+        "tcp_congestion_control": congestion.read_text().strip() if congestion.exists() else "unknown",
+    }
+
+
+def git(*arguments):
+    done = subprocess.run(["git", *arguments], cwd=ROOT, text=True, capture_output=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def commit():
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", *OWN_FILES)
+    return (git("rev-parse", "--short=10", "HEAD") or "unknown") + ("+changes" if changed else "")

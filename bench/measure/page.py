@@ -1,0 +1,65 @@
+"""docs/performance.md from bench/results/*.json."""
+import itertools
+import json
+import textwrap
+
+from results import FOLDER
+from table import ROOT, place
+
+PAGE = ROOT / "docs" / "performance.md"
+LONGEST_LINE = 160
+SHORTER = {"build/tools/riffle": "riffle", " --json {json}": "", " --no-tests=error": ""}
+HEAD = """# Performance: what is claimed, how to check it, what was measured
+
+Generated from `bench/results/*.json` by `scripts/measure --render`; raw rows, machine and exact commands are in these files.
+`scripts/measure AREA` measures an area again, `scripts/measure AREA:RUN` one of its runs, `scripts/measure --list` says how long each takes.
+
+Status: `holds` and `below limit` against what was asked for, in the worst repetition; `measured`: nothing was asked for; `failed`: the command
+ended without the figure; `not repeated`: taken over with its date from the evidence page before this suite (commit 8d31140), not measured since;
+`not measured here`: something that it needs was missing. Results are medians, with the range where a run was repeated.
+x bound: time over the least that any exact all-reduce can take on that network. What does not hold is explained in
+[known-limits.md](known-limits.md).
+"""
+
+
+def line(row, command):
+    cells = [row["claim"], f"`{command}`", row["limit"], row["result"], row["date"], row["status"]]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def table_lines(content):
+    """With the command itself where it fits into all lines of its run, else with the one that prints
+    and runs it."""
+    lines = []
+    for name, group in itertools.groupby(content["rows"], lambda row: row["run"]):
+        group = list(group)
+        short = group[0]["command"]
+        for long, brief in SHORTER.items():
+            short = short.replace(long, brief)
+        fit = [line(row, short) for row in group]
+        if "{" in short or max(map(len, fit)) > LONGEST_LINE:
+            fit = [line(row, f"scripts/measure {content['area']}:{name}") for row in group]
+        lines += fit
+    return lines
+
+
+def conditions(content):
+    """What the measured runs of an area have in common."""
+    machines = {f"{m['cpu']}, {m['cores']} cores, {m['memory_gib']} GiB, Linux {m['kernel']}"
+                for m in (run["machine"] for run in content["runs"].values())}
+    commits = {run["commit"] for run in content["runs"].values()}
+    if not machines:
+        return ""
+    return f"Measured on {'; '.join(sorted(machines))}; commit {', '.join(sorted(commits))}."
+
+
+def render(folder=FOLDER):
+    parts = [HEAD]
+    for file in sorted(folder.glob("*.json"), key=lambda file: place(file.stem)):
+        content = json.loads(file.read_text())
+        about = " ".join(filter(None, [content["about"], conditions(content)]))
+        parts.append("\n".join([
+            f"## {content['title']} (`{content['area']}`)", "", *([*textwrap.wrap(about, 150), ""] if about else []),
+            "| claim | command | limit | result | date | status |", "|---|---|---|---|---|---|",
+            *table_lines(content)]) + "\n")
+    return "\n".join(parts)

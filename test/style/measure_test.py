@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""scripts/measure on an area made up for it."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from sources import ROOT
+
+sys.path.insert(0, str(ROOT / "bench" / "measure"))
+sys.dont_write_bytecode = True
+
+import page  # noqa: E402
+import results  # noqa: E402
+import runner  # noqa: E402
+import table  # noqa: E402
+from table import Area, Before, Figure, Run, at_least, at_most  # noqa: E402
+
+ROWS = [{"peer": "riffle", "bytes": 8, "time_us": 2.0}, {"peer": "ring", "bytes": 8, "time_us": 5.0},
+        {"peer": "riffle", "bytes": 16, "time_us": 4.0}, {"peer": "ring", "bytes": 16, "time_us": 6.0}]
+WRITE = f"echo '{json.dumps(ROWS)}' > {{json}}; echo took 3.5 s"
+
+
+def area(*runs):
+    return Area(title="Made up", minutes=1, runs=list(runs), targets=(), name="made-up")
+
+
+def measured(run, **options):
+    """Row by row, what is kept of one measurement."""
+    arguments = runner.parse([])
+    for name, value in options.items():
+        setattr(arguments, name, value)
+    return results.content_of(area(run), {run.name: runner.measure(area(run), run, arguments)})["rows"]
+
+
+class Measure(unittest.TestCase):
+    def test_figures_of_rows_and_text(self):
+        run = Run("r", WRITE, [
+            Figure("worst ratio", table.times_as_fast("ring"), at_least(1.4)),
+            Figure("too slow", table.printed(r"took ([0-9.]+) s"), at_most(3)),
+            Figure("free", table.rows("time_us", max, peer="riffle"))])
+        rows = measured(run)
+        self.assertEqual([row["median"] for row in rows], [1.5, 3.5, 4.0])
+        self.assertEqual([row["status"] for row in rows], ["holds", "below limit", "measured"])
+
+    def test_one_bad_repetition_is_below_the_limit(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = Run("r", f"echo x >> {folder}/n; wc -l < {folder}/n",
+                      [Figure("count", table.printed(r"(\d+)"), at_most(2), digits=0)])
+            row = measured(run, repeat=3)[0]
+        self.assertEqual(row["values"], [1, 2, 3])
+        self.assertEqual(row["result"], "2 (1 to 3)")
+        self.assertEqual(row["status"], "below limit")
+
+    def test_a_command_that_fails_has_no_figure(self):
+        run = Run("r", "echo 1; exit 3", [Figure("count", table.printed(r"(\d+)"), at_most(2)),
+                                          Figure("good", table.passes(), unit="passes")])
+        self.assertEqual([row["status"] for row in measured(run)], ["failed", "failed"])
+
+    def test_what_needs_a_missing_program_is_not_measured_here(self):
+        figure = Figure("count", table.printed(r"(\d+)"))
+        run = Run("r", "echo 1", [figure], needs=("no-such-program",))
+        self.assertIsNone(runner.measure(area(run), run, runner.parse([])))
+        self.assertEqual(results.content_of(area(run), {})["rows"][0]["status"], "not measured here")
+
+    def test_a_figure_taken_over_says_where_from(self):
+        run = Run("r", "echo 1", [Figure("count", table.printed(r"(\d+)"), before=Before("7", "2026-01-02"))])
+        row = results.content_of(area(run), {})["rows"][0]
+        self.assertEqual((row["result"], row["date"], row["status"], row["source"]),
+                         ("7", "2026-01-02", "not repeated", Before.SOURCE))
+
+    def test_nothing_is_kept_of_another_command(self):
+        old, new = (Run("r", command, [Figure("count", table.printed(r"(\d+)"))])
+                    for command in ("echo 1", "echo 2"))
+        kept = {"r": runner.measure(area(old), old, runner.parse([]))}
+        self.assertEqual(results.content_of(area(old), kept)["rows"][0]["status"], "measured")
+        self.assertEqual(results.content_of(area(new), kept)["rows"][0]["status"], "not measured here")
+
+    def test_resume_leaves_out_what_is_measured(self):
+        run = Run("r", "echo 1", [Figure("count", table.printed(r"(\d+)"))])
+        options = runner.parse(["--resume"])
+        kept = runner.measure(area(run), run, options)
+        self.assertTrue(runner.is_done(run, kept, options))
+        options.repeat = 2
+        self.assertFalse(runner.is_done(run, kept, options))
+        self.assertFalse(runner.is_done(run, dict(kept, commit="another"), runner.parse(["--resume"])))
+
+    def test_what_is_prepared_does_not_count_as_time(self):
+        run = Run("r", "cat {tmp}/made", [Figure("made", table.printed(r"(\d+)")), Figure("s", table.seconds())],
+                  prepare="sleep 3; echo 7 > {tmp}/made")
+        made, seconds = measured(run)
+        self.assertEqual(made["median"], 7)
+        self.assertLess(seconds["median"], 3)
+
+    def test_settings_of_the_caller_do_not_count(self):
+        os.environ["RIFFLE_STREAMS"] = "9"
+        try:
+            self.assertNotIn("RIFFLE_STREAMS", runner.environment())
+        finally:
+            del os.environ["RIFFLE_STREAMS"]
+
+    def test_a_run_that_takes_too_long_is_ended(self):
+        status, text, seconds = runner.shell("echo before; sleep 60", 1)
+        self.assertEqual(status, 124)
+        self.assertIn("before", text)
+        self.assertLess(seconds, 30)
+
+    def test_what_a_measurement_has_started_ends_with_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code = (f"import sys; sys.path.insert(0, {str(ROOT / 'bench' / 'measure')!r}); import runner, signal; "
+                    "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)); "
+                    f"runner.shell('echo $$ > {folder}/pid; exec sleep 60', 60)")
+            process = subprocess.Popen([sys.executable, "-c", code])
+            file = pathlib.Path(folder, "pid")
+            while not file.exists() or not file.read_text().strip():
+                time.sleep(0.01)
+            time.sleep(0.5)  # shell() waits by now
+            process.terminate()
+            self.assertEqual(process.wait(30), 143)
+            with self.assertRaises(ProcessLookupError):
+                os.kill(int(file.read_text()), 0)
+
+    def test_the_page_has_a_line_for_each_figure_and_none_is_too_long(self):
+        run = Run("r", "true " + "x" * 200, [Figure("a claim", table.passes(), unit="passes")])
+        with tempfile.TemporaryDirectory() as folder:
+            results.save(area(run), {}, pathlib.Path(folder))
+            text = page.render(pathlib.Path(folder))
+        self.assertIn("| a claim | `scripts/measure made-up:r` |", text)
+        self.assertLessEqual(max(map(len, text.splitlines())), page.LONGEST_LINE)
+
+    def test_no_machine_is_named(self):
+        described = json.dumps(runner.machine.describe())
+        self.assertNotIn(os.uname().nodename, described)
+
+    def test_every_area_can_be_read(self):
+        for name in table.names():
+            loaded = table.load(name)
+            self.assertTrue(all(run.command and run.figures for run in loaded.runs), name)
+            self.assertEqual(len({run.name for run in loaded.runs}), len(loaded.runs), name)
+            claims = [figure.claim for run in loaded.runs for figure in run.figures]
+            self.assertEqual(len(set(claims)), len(claims), name)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,79 @@
+#include "bench/harness/turns.h"
+
+#include <memory>
+
+#include "tools/bench/rows.h"
+
+namespace riffle::tools {
+
+using bench::Contender;
+using bench::Question;
+using bench::Session;
+
+namespace {
+
+constexpr int kIters = 2;
+// One takes next to no time, and the machine disturbs it the more.
+constexpr std::size_t kSmallBytes = 1 << 20;
+constexpr int kSmallIters = 20;
+
+}  // namespace
+
+Status check_turns(const BenchOptions& options, const cluster::Profile& profile) {
+  for (const auto& [is_set, option] : {std::pair{!options.peers.empty(), "--peers"},
+                                       {!options.sparse_peers.empty(), "--sparse-peers"},
+                                       {options.sync != "exact", "--sync"},
+                                       {options.is_sparse(), "--sparse"},
+                                       {!options.record.empty(), "--record"}}) {
+    if (is_set)
+      return invalid_argument(std::string("--plugin given several times takes no ") + option);
+  }
+  if (profile.fault.node < 0 && profile.neighbour.node < 0) return Status::ok();
+  return invalid_argument(
+      "--plugin given several times: profile " + profile.name +
+      " has a fault or a neighbour, and only profiles without are measured in turns");
+}
+
+Status run_turns(const Session& session, const std::vector<Contender>& contenders,
+                 const std::vector<Question>& all, const BenchOptions& options,
+                 BenchFindings& findings) {
+  const Progress progress;
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<bench::TurnsRow> unmeasured;
+  for (const Contender& contender : contenders) {
+    auto beside = session.open_beside(contender.file);
+    if (!beside) return beside.status();
+    sessions.push_back(std::move(*beside));
+    unmeasured.push_back({contender, {}});
+  }
+  findings.turns.assign(all.size(), unmeasured);
+  for (int round = 0; round < options.rounds; ++round) {
+    for (std::size_t turn = 0; turn < contenders.size(); ++turn) {
+      const std::size_t who = (turn + static_cast<std::size_t>(round)) % contenders.size();
+      progress.show("round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds) +
+                    ": starting " + contenders[who].name);
+      const auto peer = bench::plugin_peer(contenders[who].name, false);
+      if (Status s = sessions[who]->begin(peer); !s) return s;
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      Question question = all[i];
+      if (!options.has_iters) question.iters = question.bytes < kSmallBytes ? kSmallIters : kIters;
+      progress.show("round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds) +
+                    ": " + std::to_string(question.bytes) + " bytes");
+      if (Status s = measure_round(sessions, question, findings.turns[i]); !s) return s;
+    }
+    for (const auto& running : sessions) running->end();
+  }
+  progress.show("");
+  for (const auto& rows : findings.turns) {
+    std::fputs(bench::turns_table(rows).c_str(), stdout);
+    for (const bench::TurnsRow& row : rows) {
+      const bench::Row whole = over_all(row);
+      findings.failed |= whole.wrong > 0 || whole.off_wire;
+    }
+  }
+  std::fflush(stdout);
+  return Status::ok();
+}
+
+}  // namespace riffle::tools
