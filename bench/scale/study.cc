@@ -126,7 +126,8 @@ int main(int argc, char** argv) {
   app.add_option("--platform", kind, "fat-tree-1, fat-tree-4, fat-tree-8, dragonfly, multi-site");
   app.add_option("--nodes", nodes, "A power of two from 64 to 16384");
   app.add_option("--bytes", bytes, "Of the buffer")->transform(CLI::AsSizeValue(false));
-  app.add_option("--plan", only, "ring, halving-doubling, ...; empty: the planner's choice");
+  app.add_option("--plan", only,
+                 "ring, halving-doubling, double-tree, ...; empty: the planner's choice");
   app.add_option("--lanes", lanes, "Shuffled variants")->check(CLI::Range(1, 64));
   app.add_option("--partners", partners,
                  "Flows of a member of an even direct group, in the place of one to every other "

@@ -33,6 +33,7 @@ std::vector<Blueprint> propose_racks(const FabricView& view);
 std::vector<Blueprint> propose_halving_doubling(const FabricView& view);
 std::vector<Blueprint> propose_grid(const FabricView& view);
 std::vector<Blueprint> propose_tree(const FabricView& view);
+std::vector<Blueprint> propose_double_tree(const FabricView& view);
 
 const std::vector<Family>& families();
 

@@ -10,6 +10,7 @@ const std::vector<Family>& families() {
       {"grid", propose_grid},
       {"halving-doubling", propose_halving_doubling},
       {"tree", propose_tree},
+      {"double-tree", propose_double_tree},
   };
   return all;
 }
