@@ -187,7 +187,7 @@ class LogFiles : public LogTest {
   static std::string pid() { return std::to_string(getpid()); }
 
  private:
-  const std::string folder_ = testing::TempDir() + "log_test" + std::to_string(getpid());
+  const std::string folder_ = ::testing::TempDir() + "log_test" + std::to_string(getpid());
 };
 
 TEST_F(LogFiles, LinesHaveTimePlaceAndLevel) {
