@@ -104,7 +104,7 @@ TEST(TurnsTable, LinesAndJsonSayWhatWasMeasured) {
   EXPECT_TRUE(ratio.at("low_95").is_null());
 }
 
-class ContendersTest : public testing::Test {
+class ContendersTest : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = (std::filesystem::temp_directory_path() / "contenders-XXXXXX").string();
