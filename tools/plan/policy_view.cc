@@ -119,8 +119,8 @@ std::string numbers_text(const PolicyView& view) {
 }
 
 std::string candidates_text(const PolicyView& view, const Colours& colours) {
-  std::string text =
-      printed("\n%-52s %11s %8s %10s  %s\n", "schedule", "predicted", "x exact", "deviation", "why");
+  std::string text = printed("\n%-52s %11s %8s %10s  %s\n", "schedule", "predicted", "x exact",
+                             "deviation", "why");
   const auto& all = view.choice->candidates;
   for (std::size_t i = 0; i < all.size() && i < kShownCandidates; ++i) {
     const ScheduleCandidate& c = all[i];
