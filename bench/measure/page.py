@@ -17,7 +17,8 @@ Generated from `bench/results/*.json` by `scripts/measure --render`; raw rows, m
 Status: `holds` and `below limit` against what was asked for, in the worst repetition; `measured`: nothing was asked for; `failed`: the command
 ended without the figure; `not repeated`: taken over with its date from the evidence page before this suite (commit 8d31140), not measured since;
 `not measured here`: something that it needs was missing. Results are medians, with the range where a run was repeated.
-x bound: time over the least that any exact all-reduce can take on that network. What does not hold is explained in
+x bound: time over the least that any exact all-reduce can take on that network. `racks8` has ranks in turn over the racks, as a scheduler may
+place them, `racks8-ordered` rack by rack, the best order for a ring. What does not hold is explained in
 [known-limits.md](known-limits.md).
 """
 
@@ -43,23 +44,22 @@ def table_lines(content):
     return lines
 
 
-def conditions(content):
-    """What the measured runs of an area have in common."""
+def conditions(contents):
+    """What measured runs have in common, in lines: machines and commits."""
+    runs = [run for content in contents for run in content["runs"].values()]
     machines = {f"{m['cpu']}, {m['cores']} cores, {m['memory_gib']} GiB, Linux {m['kernel']}"
-                for m in (run["machine"] for run in content["runs"].values())}
-    commits = {run["commit"] for run in content["runs"].values()}
+                for m in (run["machine"] for run in runs)}
     if not machines:
-        return ""
-    return f"Measured on {'; '.join(sorted(machines))}; commit {', '.join(sorted(commits))}."
+        return []
+    commits = ", ".join(sorted({run["commit"] for run in runs}))
+    return textwrap.wrap(f"Measured on {'; '.join(sorted(machines))}; commit {commits}.", 150) + [""]
 
 
 def render(folder=FOLDER):
-    parts = [HEAD]
-    for file in sorted(folder.glob("*.json"), key=lambda file: place(file.stem)):
-        content = json.loads(file.read_text())
-        about = " ".join(filter(None, [content["about"], conditions(content)]))
-        parts.append("\n".join([
-            f"## {content['title']} (`{content['area']}`)", "", *([*textwrap.wrap(about, 150), ""] if about else []),
-            "| claim | command | limit | result | date | status |", "|---|---|---|---|---|---|",
-            *table_lines(content)]) + "\n")
-    return "\n".join(parts)
+    """One table, area by area: two printed pages."""
+    contents = [json.loads(file.read_text())
+                for file in sorted(folder.glob("*.json"), key=lambda file: place(file.stem))]
+    lines = [*conditions(contents), "| claim | command | limit | result | date | status |", "|---|---|---|---|---|---|"]
+    for content in contents:
+        lines += [f"| **{content['title']}** (`{content['area']}`) | | | | | |", *table_lines(content)]
+    return "\n".join([HEAD, *lines]) + "\n"
