@@ -28,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "plugin/entry/options.h"
 #include "plugin/net/net_service.h"
 #include "plugin/transport/device/device.h"
 #include "plugin/transport/reactor/congestion.h"
@@ -81,7 +82,9 @@ using Memory = std::vector<std::vector<char>>;
 Memory make_memory() { return Memory(kSlots, std::vector<char>(kSlotBytes, 'r')); }
 
 // As many as NET uses.
-std::size_t flows() { return static_cast<std::size_t>(streams_to_each_of(1)); }
+std::size_t flows() {
+  return static_cast<std::size_t>(streams_to_each_of(1, options_from(config()).transport.streams));
+}
 
 // ---- the bare loop ----
 
@@ -89,7 +92,7 @@ class BareFlows {
  public:
   // The receiver listens on the address that NET uses as well.
   static BareFlows accept(int pipe, std::size_t flows) {
-    const NicAddress& nic = devices()[0].addresses[0];
+    const NicAddress& nic = devices(options_from(config()).transport.devices)[0].addresses[0];
     if (nic.is_ipv6) give_up("this benchmark compares over IPv4 only: RIFFLE_SOCKET_FAMILY=ipv4");
     const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
@@ -153,7 +156,7 @@ class BareFlows {
     ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     // As NET's flows: BBR, where it is the system's choice, paces a flow over veth to half its
     // speed.
-    choose_congestion_control(fd);
+    choose_congestion_control(fd, options_from(config()).transport.congestion);
     fds_.push_back(fd);
   }
   std::vector<int> fds_;
@@ -200,7 +203,9 @@ void run_sender(int pipe, const Plan& plan) {
   Handle handle;
   exchange_in(pipe, handle.bytes.data(), handle.bytes.size());
   net::SendConnection* connection = nullptr;
-  while ((connection = checked(net::connect(0, &handle))) == nullptr) ::usleep(100);
+  while ((connection = checked(net::connect(options_from(config()).transport,
+                                            options_from(config()).net, 0, &handle))) == nullptr)
+    ::usleep(100);
   for (std::size_t round = 0; round < plan.rounds; ++round) {
     bare.send(memory, plan.slots);
     keep_in_flight(plan.slots, [&](std::size_t s) {
@@ -216,7 +221,8 @@ void run_receiver(int pipe, const Plan& plan, Samples* bare_samples, Samples* ne
   Memory memory = make_memory();
   BareFlows bare = BareFlows::accept(pipe, flows());
   Handle handle;
-  net::Listener* const listener = checked(net::listen(0, 0, &handle));
+  net::Listener* const listener =
+      checked(net::listen(options_from(config()).transport, 0, 0, &handle));
   exchange_out(pipe, handle.bytes.data(), handle.bytes.size());
   net::RecvConnection* connection = nullptr;
   while ((connection = checked(net::accept(listener))) == nullptr) ::usleep(100);

@@ -32,7 +32,7 @@ void run(benchmark::State& state, Isa isa, DataType type, ReduceOp op) {
 void register_all() {
   for (int t = 0; t < kDataTypes; ++t) {
     for (int o = 0; o < kReduceOps; ++o) {
-      for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+      for (const Isa isa : kIsas) {
         if (!is_available(isa)) continue;
         const auto type = static_cast<DataType>(t);
         const auto op = static_cast<ReduceOp>(o);

@@ -21,19 +21,19 @@ need_packages() {
   DEBIAN_FRONTEND=noninteractive "${install[@]}"
 }
 
-# build PRESET BINARY_DIR [TARGET...]: configures and builds one preset of CMakePresets.json.
+# build PRESET [TARGET...]: configures and builds one preset of CMakePresets.json.
 build() {
-  local preset=$1 directory=$2
-  shift 2
+  local preset=$1
+  shift
   local launcher=()
   if command -v ccache >/dev/null; then
     launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
-  say "building preset $preset in $directory"
+  say "building preset $preset"
   (cd "$root" && cmake --preset "$preset" "${launcher[@]}" >"$root/.configure.log") || {
     cat "$root/.configure.log"
     exit 1
   }
   rm -f "$root/.configure.log"
-  cmake --build "$root/$directory" -j"$(nproc)" ${1:+--target "$@"}
+  (cd "$root" && cmake --build --preset "$preset" -j"$(nproc)" ${1:+--target "$@"})
 }

@@ -6,7 +6,6 @@
 namespace riffle::sparse {
 
 using riffle::Isa;
-inline constexpr Isa kIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512};
 
 // Whether this processor has it and the library was built with it.
 bool is_available(Isa isa);

@@ -22,6 +22,7 @@ const Kernels& kernels_for(Isa isa) {
     case Isa::kAvx512:
       return *avx512_kernels();
     case Isa::kPortable:
+    case Isa::kNeon:  // has no kernel of its own: not available
       break;
   }
   return *portable_kernels();

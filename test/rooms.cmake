@@ -1,58 +1,24 @@
-# Tests of one room lie in the folder of its name; one executable per *_test.cc, each tests one header. Sanitized ones take a second each to link and
-# long to start, so there all files are two programs, and a test of ctest is one file.
+# Tests of one room lie in the folder of its name, each tests one header.
 # Those that start threads or processes: thread sanitizer has nothing to look for in the others.
 set(with_threads background_thread_test communicator_test faults_test handshake_test
   identity_threads_test link_streams_test link_test log_test
   mesh_test net_test peer_loss_test placement_test reactor_test survivors_test telemetry_test)
-file(GLOB_RECURSE tests CONFIGURE_DEPENDS topology/*_test.cc sparse/*_test.cc plugin/*_test.cc)
-set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/topology/fabric_test.cc PROPERTIES
-  COMPILE_DEFINITIONS RIFFLE_DOCS="${PROJECT_SOURCE_DIR}/docs")
-set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/topology/machine_test.cc PROPERTIES
-  COMPILE_DEFINITIONS RIFFLE_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/topology/machines")
+list(JOIN with_threads "|" with_threads)
+file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/topology/*_test.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/sparse/*_test.cc ${CMAKE_CURRENT_SOURCE_DIR}/plugin/*_test.cc)
+set(threads_tests ${tests})
+list(FILTER threads_tests INCLUDE REGEX "/(${with_threads})[.]cc$")
+list(FILTER tests EXCLUDE REGEX "/(${with_threads})[.]cc$")
+set(survivors ${threads_tests})
+list(FILTER survivors INCLUDE REGEX "/survivors_test[.]cc$")
+list(REMOVE_ITEM threads_tests ${survivors})
 
-# tests_of(FILE OUT): gtest's filter for all tests of a file, which may share their suite with another's.
-function(tests_of file out)
-  file(STRINGS ${file} lines REGEX "^(TYPED_)?TEST(_[FP])?[(]")
-  if(NOT lines)
-    message(FATAL_ERROR "${file} has no TEST at the beginning of a line")
-  endif()
-  list(FILTER lines INCLUDE REGEX "^[A-Z_]+[(]")  # a semicolon in a line cuts it
-  list(TRANSFORM lines REPLACE "^TYPED_TEST[(]([A-Za-z0-9]+), *([A-Za-z0-9_]+).*" "\\1/*.\\2")
-  list(TRANSFORM lines REPLACE "^TEST_P[(]([A-Za-z0-9]+), *([A-Za-z0-9_]+).*" "*/\\1.\\2/*")
-  list(TRANSFORM lines REPLACE "^TEST(_F)?[(]([A-Za-z0-9]+), *([A-Za-z0-9_]+).*" "\\2.\\3")
-  list(JOIN lines ":" filter)
-  set(${out} ${filter} PARENT_SCOPE)
-endfunction()
-
-if(RIFFLE_SANITIZE)
-  add_executable(riffle_unit_tests)
-  gtest_program(riffle_unit_tests riffle_mode_jobs riffle_memory riffle_core riffle_sparse)
-  add_executable(riffle_threads_tests)
-  gtest_program(riffle_threads_tests riffle_memory riffle_core)
-else()
-  add_custom_target(riffle_unit_tests)
-endif()
-
-foreach(file ${tests})
-  get_filename_component(name ${file} NAME_WE)
-  set(properties TIMEOUT 300 LABELS unit PROCESSORS 1)
-  set(program riffle_unit_tests)
-  if(name IN_LIST with_threads)
-    set(properties TIMEOUT 300 LABELS unit-threads PROCESSORS 1)
-    set(program riffle_threads_tests)
-  endif()
-  if(name STREQUAL survivors_test)  # eight processes at once
-    set(properties TIMEOUT 300 LABELS unit-threads PROCESSORS 2)
-  endif()
-  if(RIFFLE_SANITIZE)
-    target_sources(${program} PRIVATE ${file})
-    tests_of(${file} filter)
-    add_test(NAME ${name} COMMAND ${program} --gtest_brief=1 "--gtest_filter=${filter}")
-    set_tests_properties(${name} PROPERTIES ${properties})
-  else()
-    add_executable(${name} ${file})
-    gtest_program(${name} riffle_mode_jobs riffle_memory riffle_core riffle_sparse)
-    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
-    add_dependencies(riffle_unit_tests ${name})
-  endif()
-endforeach()
+gtest_program(riffle_unit_tests FILES ${tests}
+  LIBRARIES riffle_mode_jobs riffle_memory riffle_machine_json riffle_core riffle_sparse
+  PROPERTIES TIMEOUT 300 LABELS unit PROCESSORS 1)
+target_compile_definitions(riffle_unit_tests PRIVATE RIFFLE_DOCS="${PROJECT_SOURCE_DIR}/docs"
+  RIFFLE_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/topology/machines")
+gtest_program(riffle_threads_tests FILES ${threads_tests} LIBRARIES riffle_memory riffle_core
+  PROPERTIES TIMEOUT 300 LABELS unit-threads PROCESSORS 1)
+gtest_program(riffle_threads_tests FILES ${survivors}  # eight processes at once
+  PROPERTIES TIMEOUT 300 LABELS unit-threads PROCESSORS 2)

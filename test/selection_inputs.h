@@ -18,7 +18,7 @@ struct Numbers {
 
 inline std::vector<Numbers> kinds_of_numbers() {
   const auto normal = [](std::mt19937& r) { return std::normal_distribution<float>()(r); };
-  constexpr float kInf = std::numeric_limits<float>::infinity();
+  static constexpr float kInf = std::numeric_limits<float>::infinity();
   return {
       {"normal", [=](auto& r, auto) { return normal(r); }},
       {"heavy tail", [=](auto& r, auto) { return std::pow(normal(r), 5.0F) * 1e-3F; }},

@@ -16,6 +16,7 @@ void add_cluster(CLI::App& app, int& exit_code);
 void add_completion(CLI::App& app, int& exit_code);
 void add_config(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
+void add_draw(CLI::App& app, int& exit_code);
 void add_env(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 void add_man(CLI::App& app, int& exit_code);

@@ -12,8 +12,9 @@ namespace {
 using Commands = std::vector<const CLI::App*>;
 
 Commands commands_of(const CLI::App& app) {
-  const auto all = [](const CLI::App* sub) { return !sub->get_name().empty(); };
-  Commands commands = app.get_subcommands(all);
+  // Those without a group are for Riffle's own programs.
+  Commands commands =
+      app.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); });
   std::sort(commands.begin(), commands.end(),
             [](const CLI::App* a, const CLI::App* b) { return a->get_name() < b->get_name(); });
   return commands;

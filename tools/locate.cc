@@ -25,8 +25,7 @@ std::string executable_folder() {
 }
 
 std::string profile_folder() {
-  return std::filesystem::exists(RIFFLE_PROFILES_SOURCE) ? RIFFLE_PROFILES_SOURCE
-                                                         : RIFFLE_PROFILES_INSTALLED;
+  return (std::filesystem::path(executable_folder()) / RIFFLE_PROFILES).lexically_normal().string();
 }
 
 std::string peer_program_folder() {

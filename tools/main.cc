@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
   add_topo(app, exit_code);
   add_completion(app, exit_code);
   add_man(app, exit_code);
+  add_draw(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -9,8 +9,8 @@
 namespace riffle::tools {
 
 inline std::string rate_text(double mbps) {
-  if (mbps >= 99'950) return printed("%.0f Gbit/s", mbps / 1000);
-  if (mbps >= 9'995) return printed("%.1f Gbit/s", mbps / 1000);
+  if (mbps >= 999'500) return printed("%.3g Tbit/s", mbps / 1'000'000);
+  if (mbps >= 999.5) return printed("%.3g Gbit/s", mbps / 1000);
   return printed(mbps < 10 ? "%.1f Mbit/s" : "%.0f Mbit/s", mbps);
 }
 

@@ -9,8 +9,9 @@
 #include <set>
 #include <sstream>
 
+#include "plugin/entry/options.h"
+#include "plugin/transport/base/random.h"
 #include "plugin/transport/device/device.h"
-#include "plugin/transport/tcp/handshake.h"
 #include "tools/command.h"
 #include "tools/output_file.h"
 #include "tools/probe/lead.h"
@@ -115,7 +116,7 @@ Status gather_peers(const ProbeArguments& options, const Launch& launch, const F
 Status meet_by_pmix(const ProbeArguments& options, Launch& launch) {
   if (launch.rank == 0) {
     fill_random(launch.meeting.secret.data(), launch.meeting.secret.size());
-    for (const NicAddress& a : devices()[0].addresses) {
+    for (const NicAddress& a : devices(options_from(config()).transport.devices)[0].addresses) {
       launch.meeting.hosts.push_back(
           a.is_ipv6 && a.scope_id != 0 ? a.address + "%" + a.interface : a.address);
     }

@@ -12,6 +12,7 @@
 #include "plugin/config/config.h"
 #include "tools/command.h"
 #include "tools/fabric_source.h"
+#include "topology/base/time.h"
 #include "topology/plan/planner.h"
 #include "topology/probe/live_fabric.h"
 
@@ -19,11 +20,14 @@ namespace riffle::tools {
 namespace {
 
 constexpr std::uint64_t kNoSeed = ~std::uint64_t{0};
+// CLI11 takes a number of too many digits, and one below zero, for one close to 2^64: the limits
+// lie below that, and so does the sum of the two.
+constexpr std::uint64_t kLastSeed = (std::uint64_t{1} << 62) - 1, kMostSeeds = 1'000'000'000;
 constexpr std::size_t kShownLinks = 5;
 
 struct SimArguments {
   std::uint64_t seed = kNoSeed, seeds = 0, from = 1;
-  bool traces = false;
+  bool losses = false, traces = false;
   FabricSource source;
   std::uint64_t bytes = 16 << 20;
   std::string plan;
@@ -38,9 +42,11 @@ void print_trace(std::uint64_t now_ns, const std::string& what) {
 // Every node 0 would say why it changes its plan.
 void keep_sessions_quiet() { ::setenv("RIFFLE_LOG", "warn", 0); }
 
-bool play_one(std::uint64_t seed, bool is_loud, bool traces = false) {
-  const sim::Scenario scenario = sim::draw_scenario(seed);
-  const sim::Outcome outcome = traces ? sim::play(scenario, print_trace) : sim::play(scenario);
+bool play_one(const SimArguments& o, std::uint64_t seed, bool is_loud) {
+  const sim::Scenario scenario =
+      o.losses ? sim::draw_loss_scenario(seed) : sim::draw_scenario(seed);
+  const sim::Outcome outcome =
+      is_loud && o.traces ? sim::play(scenario, print_trace) : sim::play(scenario);
   if (is_loud || !outcome.broken.empty()) std::printf("%s", sim::describe(scenario).c_str());
   if (is_loud) {
     std::printf(
@@ -51,8 +57,9 @@ bool play_one(std::uint64_t seed, bool is_loud, bool traces = false) {
         static_cast<unsigned long long>(outcome.counters.frames));
   }
   if (!outcome.broken.empty()) {
-    std::printf("BROKEN: %s\nagain: riffle sim --seed %llu\n", outcome.broken.c_str(),
-                static_cast<unsigned long long>(seed));
+    std::printf("BROKEN: %s\nagain: riffle sim%s --seed %llu\n", outcome.broken.c_str(),
+                o.losses ? " --losses" : "", static_cast<unsigned long long>(seed));
+    std::fflush(stdout);  // at once, into a file as well
   }
   return outcome.broken.empty();
 }
@@ -63,7 +70,7 @@ int soak(const SimArguments& o) {
   std::uint64_t broken = 0;
   auto shown = Clock::now();
   for (std::uint64_t i = 0; i < o.seeds; ++i) {
-    broken += play_one(o.from + i, false) ? 0 : 1;
+    broken += play_one(o, o.from + i, false) ? 0 : 1;
     if (Clock::now() - shown < std::chrono::seconds(2) && i + 1 < o.seeds) continue;
     shown = Clock::now();
     std::fprintf(stderr, "%llu of %llu seeds, %llu broken\n",
@@ -152,7 +159,7 @@ int time_of(const SimArguments& o) {
 }
 
 int run(const SimArguments& o) {
-  if (o.seed != kNoSeed) return play_one(o.seed, true, o.traces) ? 0 : kFailed;
+  if (o.seed != kNoSeed) return play_one(o, o.seed, true) ? 0 : kFailed;
   if (o.seeds > 0) return soak(o);
   if (o.source.file.empty() && o.source.profile.empty()) {
     return report(invalid_argument("sim needs --seed, --seeds, --fabric or --profile"));
@@ -166,10 +173,15 @@ void add_sim(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<SimArguments>();
   CLI::App* sub = app.add_subcommand(
       "sim", "The engine on a simulated network: random faults, or the time of an all-reduce");
-  sub->add_option("--seed", o->seed, "Play one random scenario and say what happened");
+  sub->add_option("--seed", o->seed, "Play one random scenario and say what happened")
+      ->check(CLI::Range(std::uint64_t{0}, kLastSeed));
   sub->add_flag("--trace", o->traces, "With --seed: everything that happens, with its time");
-  sub->add_option("--seeds", o->seeds, "Play so many scenarios");
-  sub->add_option("--from", o->from, "The first of them")->capture_default_str();
+  sub->add_option("--seeds", o->seeds, "Play so many scenarios")
+      ->check(CLI::Range(std::uint64_t{1}, kMostSeeds));
+  sub->add_option("--from", o->from, "The first of them")
+      ->check(CLI::Range(std::uint64_t{0}, kLastSeed))
+      ->capture_default_str();
+  sub->add_flag("--losses", o->losses, "With --seed or --seeds: the survivors of a loss go on");
   add_options(*sub, o->source);
   sub->add_option("--bytes", o->bytes, "Size of the all-reduce")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
@@ -181,9 +193,11 @@ void add_sim(CLI::App& app, int& exit_code) {
       "With --fabric or --profile: probe first, as connect does, and plan on what it finds");
   sub->add_option("--tick-ns", o->tick_ns,
                   "Rates are found anew at multiples of this; 1 is exact, 0 fits the size")
+      ->check(CLI::Range(kSecond))
       ->capture_default_str();
   sub->add_option("--frame-cpu-ns", o->frame_cpu_ns,
                   "Processor time of a node for every frame sent or received")
+      ->check(CLI::Range(kSecond))
       ->capture_default_str();
   sub->footer(
       "Examples: riffle sim --seeds 1000 --from 5000\n"

@@ -1,4 +1,4 @@
-// Colour for people: only on a terminal, never where output goes to a file or a pipe, nor where
+// Colour: only on a terminal, never where output goes to a file or a pipe, nor where
 // NO_COLOR is set or TERM is dumb.
 #pragma once
 

@@ -15,6 +15,7 @@ import threading
 import digits
 import resnet50
 import results
+from drawing import Failed
 from network import Network
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -26,10 +27,6 @@ CPU_BOUND = 0.8     # above this load of the machine a time says little of the n
 LIMIT_S = 400       # for one program
 PYTHON = "/usr/bin/python3"
 NAMES = {"riffle": "Riffle", "nccl-ring": "NCCL's ring", "openmpi": "Open MPI"}
-
-
-class Failed(Exception):
-    """With a message for the user."""
 
 
 class Site:
@@ -49,8 +46,10 @@ class Site:
         self.nodes = len(self.network.nodes)
         self.fabric = output / "fabric.toml"
         self.fabric.write_text(self.network.fabric())
+        picture = output / "plan.svg"
         self.plan = json.loads(run([self.riffle, "plan", "--fabric", self.fabric, "--bytes",
-                                    PLANNED_BYTES, "--json"]).stdout)
+                                    PLANNED_BYTES, "--json", "--svg", picture]).stdout)
+        self.plan_svg = picture.read_text()
         probe = run([self.riffle, "cluster", "--profile", profile, "--", "true"], may_fail=True)
         self.emulated = probe.returncode == 0
         self.obstacle = probe.stderr.strip().removeprefix("riffle: ")  # why it cannot be emulated here
@@ -60,7 +59,7 @@ class Site:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("RIFFLE_", "NCCL_"))}
         if self.emulated:
             return dict(kept, RIFFLE_FABRIC=str(self.fabric))
-        # On one machine auto would rightly step aside.
+        # On one machine auto would rightly fall back to NCCL.
         return dict(kept, RIFFLE_SOCKET_IFNAME="=lo", RIFFLE_COLLNET="on")
 
 
@@ -129,10 +128,10 @@ def train(site, on_step):
             "riffle": times(course), "ring": times(ring)}
 
 
-def bench(site, peers, sizes, on_peer):
+def bench(site, profile, peers, sizes, on_peer):
     """Rows of `riffle bench`, one all-reduce each."""
     file = site.output / "buckets.json"
-    command = [site.riffle, "bench", "--profile", site.profile, "--peers", peers, "--sizes",
+    command = [site.riffle, "bench", "--profile", profile, "--peers", peers, "--sizes",
                ",".join(map(str, sizes)), "--warmup", 0, "--iters", 1, "--json", file]
     if not site.emulated:
         command.append("--loopback")
@@ -149,47 +148,83 @@ def bench(site, peers, sizes, on_peer):
     return json.loads(file.read_text())
 
 
+def library(rows, peer, name, sizes):
+    """All buckets of one peer, as [one library]; the first row warmed up the connections."""
+    mine = [r for r in rows if r["peer"] == peer][1:]
+    if len(mine) != len(sizes):
+        return []
+    return [{"peer": peer, "name": name, "times_s": [r["time_us"] / 1e6 for r in mine],
+             "total_s": sum(r["time_us"] for r in mine) / 1e6,
+             "wrong": sum(r["wrong"] for r in mine),
+             "cpu_load": statistics.mean(r["cpu_load"] for r in mine)}]
+
+
+def ring_in_order(site, sizes, on_peer):
+    """NCCL's ring where the ranks of a rack are neighbours, as a careful user would start them:
+    [one library], or none where the profile has no such twin."""
+    profile = f"{site.profile}-ordered"
+    if not site.emulated or not (ROOT / f"bench/profiles/{profile}.toml").exists():
+        return []
+    rows = bench(site, profile, "nccl-ring", [1 << 20, *sizes], lambda peer: None)
+    found = library(rows, "nccl-ring", "NCCL's ring, perfect order", sizes)
+    on_peer("NCCL's ring with ranks in perfect order is done")
+    return [dict(one, peer="nccl-ring-ordered") for one in found]
+
+
 def buckets(site, on_peer):
-    """Time of every library for every bucket. The first, small size warms up the connections."""
+    """Time of every library for every bucket."""
     on_peer("looking for the fastest of Gloo's algorithms here")
-    trial = [r for r in bench(site, "gloo", [4 << 20], lambda peer: None) if r["peer"] == "gloo"]
+    trial = [r for r in bench(site, site.profile, "gloo", [4 << 20], lambda peer: None)
+             if r["peer"] == "gloo"]
     gloo = trial[0]["variant"] if trial else "gloo"
     names = dict(NAMES, **{gloo: f"Gloo ({gloo.removeprefix('gloo-')})"})
     sizes = resnet50.bucket_bytes()
-    rows = bench(site, f"nccl-ring,{gloo},openmpi", [1 << 20, *sizes],
+    rows = bench(site, site.profile, f"nccl-ring,{gloo},openmpi", [1 << 20, *sizes],
                  lambda peer: on_peer(f"{names.get(peer, peer)} is done"))
-    libraries = []
-    for peer in dict.fromkeys(r["peer"] for r in rows):
-        mine = [r for r in rows if r["peer"] == peer][1:]
-        if len(mine) != len(sizes):
-            continue
-        libraries.append({
-            "peer": peer, "name": names.get(peer, peer),
-            "times_s": [r["time_us"] / 1e6 for r in mine],
-            "total_s": sum(r["time_us"] for r in mine) / 1e6,
-            "wrong": sum(r["wrong"] for r in mine),
-            "cpu_load": statistics.mean(r["cpu_load"] for r in mine)})
+    libraries = [one for peer in dict.fromkeys(r["peer"] for r in rows)
+                 for one in library(rows, peer, names.get(peer, peer), sizes)]
+    ordered = ring_in_order(site, sizes, on_peer)
+    ring = next((i for i, one in enumerate(libraries) if one["peer"] == "nccl-ring"), None)
+    if ordered and ring is not None:
+        libraries[ring]["name"] += ", ranks as they lie"
+        libraries[ring + 1:ring + 1] = ordered
     bound = [r["bound_us"] for r in rows if r["peer"] == "riffle"][1:]
     return {"bytes": sizes, "libraries": libraries,
             "bounds_s": None if None in bound else [b / 1e6 for b in bound]}
 
 
+def plan_changes(folder):
+    """What node 0 recorded of every plan after the first: why and which."""
+    lines = [json.loads(line) for file in sorted(pathlib.Path(folder).iterdir())
+             for line in file.read_text().splitlines()]
+    return [{"cause": line["cause"], "plan": line["name"]}
+            for line in sorted((one for one in lines if one["type"] == "plan"),
+                               key=lambda one: one["t"])
+            if line["rank"] == 0 and line["cause"] != "connect"]
+
+
 def contention(site, on_peer):
-    """One all-reduce after the other while a foreign flow comes and goes, with and without epochs;
-    None where networks cannot be emulated."""
+    """One all-reduce after the other while a foreign flow comes and goes, with and without
+    replanning; None where networks cannot be emulated."""
     if not site.emulated:
         return None
     file = site.output / "contention.json"
-    command = [site.riffle, "bench", "--profile", "contention8", "--peers", "riffle-fixed",
-               "--sizes", "32M", "--phases", "3,12,20", "--json", file]
     environment = {k: v for k, v in site.environment().items() if not k.startswith("RIFFLE_")}
-    with running(command, [environment]) as (program,):
-        for line in program.stdout:
-            if "time over the bound" in line:
-                on_peer(f"{line.split()[1].rstrip(':')} is done")
-        if program.wait() != 0:
-            print("demo: riffle bench reports a problem, see above", file=sys.stderr)
-    return json.loads(file.read_text())
+    with tempfile.TemporaryDirectory() as record:
+        command = [site.riffle, "bench", "--profile", "contention8", "--peers", "riffle-fixed",
+                   "--sizes", "32M", "--phases", "3,12,20", "--json", file, "--record", record]
+        with running(command, [environment]) as (program,):
+            for line in program.stdout:
+                if "time over the bound" in line:
+                    on_peer(f"{line.split()[1].rstrip(':')} is done")
+            if program.wait() != 0:
+                print("demo: riffle bench reports a problem, see above", file=sys.stderr)
+        changes = plan_changes(record)
+    series = json.loads(file.read_text())
+    after = [index + 1 for index, moment in enumerate(series[0]["series"])
+             for _ in moment["changes"]]
+    return {"series": series,
+            "changes": [dict(change, after=at) for change, at in zip(changes, after)]}
 
 
 def machine():

@@ -1,4 +1,4 @@
-"""The emulated network: a profile of bench/profiles, as the page and the plugin want to see it."""
+"""The emulated network: a profile of bench/profiles, as the demo and the plugin want to see it."""
 
 import tomllib
 

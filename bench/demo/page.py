@@ -1,159 +1,136 @@
-"""demo/report.html: one page without anything external."""
+"""demo/report.html: one page without anything external, the result first."""
 
+import statistics
 from html import escape
 
 import drawing
 import measure
-import timeline
-
-STYLE = """
-:root { color-scheme: light dark; --text: #1b1f24; --faint: #59626c; --page: #ffffff;
-  --area: #f1f3f5; --edge: #8a939c; --ours: #0072b2; --theirs: #a3abb3; --slow: #c44a00; }
-@media (prefers-color-scheme: dark) { :root { --text: #e4e7ea; --faint: #a3abb3; --page: #16191d;
-  --area: #23282e; --edge: #7c868f; --ours: #4aa8e0; --theirs: #69727b; --slow: #ff8a4a; } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--text); background: var(--page);
-  max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; line-height: 1.25; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-svg { width: 100%; height: auto; font-size: 13px; margin: .3rem 0; }
-svg text { fill: var(--text); } svg .faint { fill: var(--faint); } svg .bold { font-weight: 700; }
-svg .number { fill: #ffffff; font-weight: 700; }
-.rack0 { fill: #0072b2; } .rack1 { fill: #9a5a00; } .rack2 { fill: #00795a; }
-.rack3 { fill: #8f4d78; }
-.area { fill: var(--area); } .switch { fill: var(--page); stroke: var(--edge); }
-.link { stroke: var(--edge); stroke-width: 2; } .slow { stroke: var(--slow); stroke-width: 5; }
-.ours { fill: var(--ours); } .theirs { fill: var(--theirs); }
-.bound { stroke: var(--slow); stroke-width: 2; stroke-dasharray: 5 4; }
-.grid { stroke: var(--edge); stroke-width: .5; }
-.loss, .accuracy { fill: none; stroke-width: 2; stroke: var(--ours); }
-.loss { stroke: var(--slow); stroke-dasharray: 5 3; }
-.course, .other, .limit { fill: none; stroke-width: 2; stroke: var(--ours); }
-.other { stroke: var(--theirs); } .limit { stroke: var(--slow); stroke-dasharray: 5 4; }
-.change { stroke: var(--edge); stroke-width: 1.5; stroke-dasharray: 2 3; }
-.note { border-left: 4px solid var(--slow); padding: .2rem 1rem; background: var(--area); }
-.level { font-weight: 600; margin-bottom: 0; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; width: 100%; }
-td, th { text-align: right; padding: .25rem .5rem; border-bottom: 1px solid var(--area);
-  white-space: nowrap; }
-td:first-child, th:first-child { text-align: left; } code { font-size: .9em; }
-"""
+from units import counted, mib
 
 
 def paragraph(words, style=""):
     return f'<p class="{style}">{escape(words)}</p>' if style else f"<p>{escape(words)}</p>"
 
 
-def headline(site, buckets):
-    by_peer = {library["peer"]: library for library in buckets["libraries"]}
-    if not site.emulated or not {"riffle", "nccl-ring"} <= by_peer.keys():
-        return "Riffle: exact all-reduces on an uneven network"
-    factor = by_peer["nccl-ring"]["total_s"] / by_peer["riffle"]["total_s"]
-    bound = by_peer["riffle"]["total_s"] / sum(buckets["bounds_s"])
-    return (f"On this network Riffle sums gradients {factor:.1f} times as fast as NCCL’s ring, "
-            f"at {bound:.2f} times the physical bound")
+def tiles(figures):
+    """Value and meaning of each."""
+    inner = "".join(f'<div class="tile"><b>{escape(value)}</b>{escape(words)}</div>'
+                    for value, words in figures)
+    return f'<div class="tiles">{inner}</div>'
 
 
-def meaning(site, buckets):
-    size = sum(buckets["bytes"]) / 1e6
-    text = [paragraph(
-        f"In data-parallel training every worker computes gradients on its own data, and before "
-        f"each step all workers need the sum of everybody’s: for ResNet-50 that is {size:.0f} MB "
-        "per worker and step. The usual ring takes no notice of slow links, so they set the pace "
-        "for everybody; Riffle picks groups of workers that send as little as possible over them, "
-        "and still computes the exact sum.")]
-    if not site.emulated:
-        text.append(paragraph(
-            "This machine does not allow emulated networks: everything ran on loopback without "
-            f"rates, so the results are right but the times say little. ({site.obstacle})", "note"))
-    return text
-
-
-def network(site):
-    about = site.network.about
-    return ["<h2>The network</h2>", paragraph(
-        f"{about[0].upper()}{about[1:]}. Numbers below nodes are the rates of their links in "
-        "Mbit/s, in both directions."), drawing.network(site.network)]
-
-
-def levels(site):
-    plan = site.plan["plans"]
-    steps = plan["lanes"][0]["levels"]  # the others differ by their order only
-    text = []
-    for index, groups in enumerate(steps):
-        direct = all(group["pattern"] == "direct" for group in groups)
-        text.append(paragraph(
-            f"Level {index + 1} of {len(steps)}: {len(groups)} group{'s' * (len(groups) > 1)}, " +
-            ("everyone with everyone" if direct else "around rings"), "level"))
-        text.append(drawing.groups(site.network, groups))
-    return text
-
-
-def plan(site):
-    name = site.plan["plans"]["name"]
-    return ["<h2>The groups Riffle chose</h2>", paragraph(
-        f"Plan “{name}”. Within a group the members exchange parts of the buffer; afterwards each "
-        "one holds the group’s sum of its own part, whose size stands below the node. The next "
-        "level adds up those parts between groups. Then the same groups, walked backwards, hand "
-        "out the finished sums. Colours are racks."), *levels(site),
-        paragraph(f"{len(site.plan['plans']['lanes'])} shuffled variants of this plan take turns, "
-                  "so that no node is favoured.")]
-
-
-def table(buckets):
-    bounds = buckets["bounds_s"]
-    head = [f"{b / 1e6:.1f} MB" for b in buckets["bytes"]]
-    rows = [["seconds", *head, "together", "CPU load", "wrong"]]
-    if bounds:
-        rows.append(["bound", *(f"{t:.2f}" for t in bounds), f"{sum(bounds):.2f}", "", ""])
-    for library in buckets["libraries"]:
-        load = f"{100 * library['cpu_load']:.0f} %"
-        rows.append([library["name"], *(f"{t:.2f}" for t in library["times_s"]),
-                     f"{library['total_s']:.2f}", load + " !" * (library["cpu_load"] > measure.CPU_BOUND),
-                     f"{library['wrong']}"])
+def table(rows):
+    """The first row is the head."""
     cells = "".join(
-        "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in row) + "</tr>"
+        "<tr>" + "".join(f"<{tag}>{escape(str(c))}</{tag}>" for c in row) + "</tr>"
         for row, tag in zip(rows, ["th"] + ["td"] * len(rows)))
     return f'<div class="wide"><table>{cells}</table></div>'
 
 
+def factors(site, buckets):
+    """Riffle's time over the bound, and of every library over Riffle's; None without rates."""
+    totals = {library["peer"]: library["total_s"] for library in buckets["libraries"]}
+    if not site.emulated or not {"riffle", "nccl-ring"} <= totals.keys():
+        return None
+    found = {peer: total / totals["riffle"] for peer, total in totals.items()}
+    return dict(found, bound=totals["riffle"] / sum(buckets["bounds_s"]))
+
+
+def result(site, buckets):
+    """What stands in the first screen."""
+    known = factors(site, buckets)
+    drawn = drawing.bars(site.riffle, buckets)
+    if known is None:
+        return ["<h1>Riffle: exact all-reduces on an uneven network</h1>", paragraph(
+            "This machine does not allow emulated networks: everything ran on loopback without "
+            f"rates, so the results are right but the times say little. ({site.obstacle})",
+            "note"), drawn]
+    title = (f"Riffle sums gradients at {known['bound']:.2f} × the physical bound, "
+             f"{known['nccl-ring']:.1f} × as fast as NCCL’s ring as ranks lie")
+    figures = [(f"{known['bound']:.2f} ×", "the physical bound"),
+               (f"{known['nccl-ring']:.1f} ×", "as fast as NCCL’s ring, ranks as they lie")]
+    if "nccl-ring-ordered" in known:
+        title += f", {known['nccl-ring-ordered']:.1f} × with ranks in perfect order"
+        figures.append((f"{known['nccl-ring-ordered']:.1f} ×",
+                        "as fast as NCCL’s ring, ranks in perfect order"))
+    wrong = sum(library["wrong"] for library in buckets["libraries"])
+    return [f"<h1>{escape(title)}</h1>", tiles(figures), paragraph(
+        f"The gradients of one ResNet-50 step, {mib(sum(buckets['bytes']))} per worker, on "
+        f"{site.nodes} emulated nodes ({site.network.about}); {wrong} wrong elements."), drawn]
+
+
 def comparison(buckets):
-    limited = [lib["name"] for lib in buckets["libraries"] if lib["cpu_load"] > measure.CPU_BOUND]
+    bounds = buckets["bounds_s"]
+    rows = [["seconds", *map(mib, buckets["bytes"]), "together", "CPU load", "wrong"]]
+    if bounds:
+        rows.append(["bound", *(f"{t:.2f}" for t in bounds), f"{sum(bounds):.2f}", "", ""])
+    limited = []
+    for library in buckets["libraries"]:
+        busy = library["cpu_load"] > measure.CPU_BOUND
+        limited += [library["name"]] * busy
+        rows.append([library["name"], *(f"{t:.2f}" for t in library["times_s"]),
+                     f"{library['total_s']:.2f}",
+                     f"{100 * library['cpu_load']:.0f} %" + " !" * busy, library["wrong"]])
     note = [paragraph("This machine’s processors were busy, so that they and not only the network "
-                      f"may have limited {', '.join(limited)}.", "note")]
-    return ["<h2>One ResNet-50 step</h2>", paragraph(
+                      f"may have limited: {', '.join(limited)}.", "note")]
+    return ["<h2>Bucket by bucket</h2>", paragraph(
         "25.6 million parameters, in the buckets that PyTorch’s DistributedDataParallel makes of "
-        "them; the bars are cut at the buckets."), drawing.bars(buckets), table(buckets),
-        *note * bool(limited and buckets["bounds_s"]),
-        paragraph("“wrong” counts elements, over all nodes, that differ from the exact sum.")]
+        "them. “wrong” counts elements, over all nodes, that differ from the exact sum."),
+        table(rows), *note * bool(limited and bounds)]
+
+
+def plan(site):
+    return ["<h2>The network, and the groups that Riffle chose</h2>", paragraph(
+        "In data-parallel training every worker computes gradients on its own data, and before "
+        "each step all workers need the sum. A ring takes no notice of slow links, so they set "
+        "its pace. Riffle picks groups of workers that send as little as possible over them, and "
+        "still computes the exact sum: within a group each member ends up with the group’s sum of "
+        "the part that it owns; the next level adds up those parts between groups; then the same "
+        "groups, walked backwards, hand out the finished sums."), site.plan_svg]
 
 
 def training(site, result):
     riffle, ring = result["riffle"], result["ring"]
+    rows = [["one step, median", "whole step", f"all-reduce of {mib(result['bytes'])}"]]
+    for name, times in (("Riffle", riffle), ("NCCL’s ring", ring)):
+        rows.append([name, *(f"{1e3 * times[key]:.0f} ms" for key in ("step_s", "reduce_s"))])
     same = "bit-identical" if result["identical"] else "NOT IDENTICAL"
     return ["<h2>A real training through the plugin</h2>", paragraph(
         f"{site.nodes} workers, one per node, learn to read 1,797 handwritten digits "
-        "(scikit-learn’s data set; a third is held out). Their gradients are summed by the plugin, "
-        "loaded and called as NCCL does it: "
-        f"{result['collnet_calls']} calls of its all-reduce in {measure.STEPS} steps."),
-        drawing.curve(result["course"]), paragraph(
-        f"Accuracy on unseen images: {100 * result['accuracy']:.1f} %. The final weights of the "
-        f"{site.nodes} workers are {same}, and differ by at most {result['distance']:.0e} from "
-        "those of one process that trains with the whole batch. A step takes "
-        f"{1e3 * riffle['step_s']:.0f} ms with Riffle, {1e3 * riffle['reduce_s']:.0f} of them "
-        f"in the all-reduce of {result['bytes'] / 1e3:.0f} kB; with NCCL’s ring over the same "
-        f"links {1e3 * ring['step_s']:.0f} and {1e3 * ring['reduce_s']:.0f} ms (medians).")]
+        "(scikit-learn’s data set; a third is held out). The plugin sums their gradients, loaded "
+        f"and called as NCCL does it: {result['collnet_calls']} calls of its all-reduce in "
+        f"{counted(measure.STEPS, 'step')}."),
+        tiles([(f"{100 * result['accuracy']:.1f} %", "accuracy on unseen images"),
+               (same, f"final weights of the {counted(site.nodes, 'worker')}"),
+               (f"{result['distance']:.0e}",
+                "largest difference to one process with the whole batch")]),
+        drawing.curve(site.riffle, result["course"]), table(rows)]
 
 
-def neighbour(series):
-    if not series:
+def beside_neighbour(one):
+    """Seconds of an all-reduce once the plan has settled, and the bound: medians of the last five
+    beside the foreign flow."""
+    last = [m for m in one["series"] if m["neighbour"]][-5:]
+    return tuple(statistics.median(m[key] for m in last) / 1e6 for key in ("time_us", "bound_us"))
+
+
+def neighbour(site, contention):
+    if not contention:
         return []
-    changes = [change for moment in series[0]["series"] for change in moment["changes"]]
-    listed = "".join(f"<li>{escape(change)}</li>" for change in changes)
+    names = {"riffle": "with replanning", "riffle-fixed": "with the first plan kept"}
+    figures = [(f"{beside_neighbour(one)[0]:.2f} s",
+                f"beside the foreign flow, {names[one['peer']]}") for one in contention["series"]]
+    figures.append((f"{beside_neighbour(contention['series'][0])[1]:.2f} s",
+                    "the physical bound beside the flow"))
+    rows = [["number", "after all-reduce", "what Riffle noticed", "plan"]]
+    rows += [[number, change["after"], change["cause"], change["plan"]]
+             for number, change in enumerate(contention["changes"], 1)]
     return ["<h2>A neighbour comes and goes</h2>", paragraph(
-        "Eight equal nodes sum 32 MiB again and again. For a while somebody else’s traffic is "
-        "guaranteed three quarters of one node’s link. Blue: Riffle, which notices from its own "
-        "traffic, agrees on another plan while all-reduces run, and returns to the even one "
-        "afterwards. Grey: the same with its first plan kept. Dashed: the physical bound."),
-        timeline.timeline(series), f"<ul>{listed}</ul>" if listed else ""]
+        "Eight equal nodes sum 32 MiB again and again. For a while a foreign flow is guaranteed "
+        "three quarters of one node’s link. Riffle notices from its own traffic, agrees on another "
+        "plan while all-reduces run, and returns to the even one afterwards."),
+        tiles(figures), drawing.neighbour(site.riffle, contention["series"]),
+        table(rows) if len(rows) > 1 else ""]
 
 
 def method(site, buckets):
@@ -162,30 +139,31 @@ def method(site, buckets):
     emulated = ("Emulated: every node is a network namespace of one machine, joined by virtual "
                 "links whose rates the Linux kernel limits (tc); processes share nothing but these "
                 "links. " if site.emulated else "Processes on loopback, without rates. ")
-    words = (
-        f"{emulated}The machine has {machine['processors']} processors ({machine['model']}, Linux "
-        f"{machine['kernel']}), which all nodes share and which were at most {100 * busiest:.0f} % "
-        "busy on average while a library ran; over 80 % is marked with “!”. Every bucket was summed once per library, after a "
-        "warm-up; a time is that of the slowest node. NCCL’s ring means its ring pattern, run over "
-        "the same plugin’s network transport by a stand-in for NCCL’s host side; Gloo and Open MPI "
-        "are Debian’s packages over TCP, Gloo with its fastest algorithm here.")
+    words = [
+        f"{emulated}The machine has {counted(machine['processors'], 'processor')} "
+        f"({machine['model']}, Linux {machine['kernel']}), which all nodes share and which were at "
+        f"most {100 * busiest:.0f} % busy on average while a library ran; over 80 % is marked with "
+        "“!”.",
+        "Every bucket was summed once per library, after a warm-up; a time is that of the slowest "
+        "node. NCCL’s ring means its ring pattern, run over the same plugin’s network transport by "
+        "a stand-in for NCCL’s host side; in perfect order the ranks of a rack are neighbours in "
+        "the ring. Gloo and Open MPI are Debian’s packages over TCP, Gloo with its fastest "
+        "algorithm here."]
     if buckets["bounds_s"]:
-        words += (" The bound is what no exact all-reduce can beat; it counts what an ideal TCP "
-                  "flow carries as payload (1448 of 1514 bytes).")
+        words.append("The bound is what no exact all-reduce can beat; it counts what an ideal TCP "
+                     "flow carries as payload (1448 of 1514 bytes).")
     again = f"riffle bench --profile {site.profile} --peers nccl-ring,gloo,openmpi --sizes 16M,32M"
-    return ["<h2>How it was measured</h2>", paragraph(words),
+    return ["<h2>How it was measured</h2>", *map(paragraph, words),
             f"<p>{machine['date']}. More sizes and repetitions: <code>{escape(again)}</code></p>"]
 
 
 def html(site, trained, buckets, contention):
-    title = headline(site, buckets)
     parts = ["<!doctype html>", '<html lang="en"><head><meta charset="utf-8">',
              '<meta name="viewport" content="width=device-width, initial-scale=1">',
-             f"<title>Riffle demo</title><style>{STYLE}</style></head><body>",
-             f"<h1>{escape(title)}</h1>", *meaning(site, buckets)]
+             f"<title>Riffle demo</title><style>{drawing.ask(site.riffle, 'style')}</style></head>",
+             "<body>", *result(site, buckets), *comparison(buckets)]
     if site.emulated:
-        parts += [*network(site), *plan(site)]
-    parts += [*comparison(buckets), *training(site, trained), *neighbour(contention),
-              *method(site, buckets),
+        parts += plan(site)
+    parts += [*training(site, trained), *neighbour(site, contention), *method(site, buckets),
               "</body></html>"]
     return "\n".join(parts) + "\n"

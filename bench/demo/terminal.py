@@ -4,6 +4,7 @@ import sys
 import textwrap
 
 import measure
+from units import counted, mib
 
 
 def title(text):
@@ -49,13 +50,13 @@ def show_progress(text):
 
 def show_buckets(buckets):
     sizes, bounds = buckets["bytes"], buckets["bounds_s"]
-    columns = [f"{b / 1e6:.1f} MB" for b in sizes] + ["together"]
-    print("\n" + f"{'seconds':14}" + "".join(f"{c:>10}" for c in columns) +
+    columns = [mib(b) for b in sizes] + ["together"]
+    print("\n" + f"{'seconds':32}" + "".join(f"{c:>10}" for c in columns) +
           ("   x bound" if bounds else ""))
     if bounds:
-        print(f"{'bound':14}" + "".join(f"{t:10.2f}" for t in bounds + [sum(bounds)]))
+        print(f"{'bound':32}" + "".join(f"{t:10.2f}" for t in bounds + [sum(bounds)]))
     for library in buckets["libraries"]:
-        line = f"{library['name']:14}" + "".join(
+        line = f"{library['name']:32}" + "".join(
             f"{t:10.2f}" for t in library["times_s"] + [library["total_s"]])
         if bounds:
             line += f"{library['total_s'] / sum(bounds):10.2f}"
@@ -69,16 +70,16 @@ def show_buckets(buckets):
     sys.stdout.flush()
 
 
-def show_contention(series):
-    if not series:
+def show_contention(contention):
+    if not contention:
         print("  (needs an emulated network)")
         return
-    for one in series:
+    for one in contention["series"]:
         with_flow = [m for m in one["series"] if m["neighbour"]][-5:]
         print(f"{one['peer']:14}" + "last all-reduces beside the foreign flow: " +
               " ".join(f"{m['time_us'] / 1e6:.2f}" for m in with_flow) + " s, bound " +
               f"{with_flow[-1]['bound_us'] / 1e6:.2f}")
-        for moment in one["series"]:
-            for change in moment["changes"]:
-                print(f"  {change}")
+    for change in contention["changes"]:
+        print(f"  after {counted(change['after'], 'all-reduce')}: {change['cause']}; "
+              f"plan {change['plan']}")
     sys.stdout.flush()

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <set>
 
-#include "test/host/launcher.h"
-#include "test/host/plugin_library.h"
+#include "lab/nccl_host/launcher.h"
+#include "lab/nccl_host/tables/plugin_library.h"
 
 namespace riffle::bench {
 namespace {

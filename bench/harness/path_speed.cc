@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "lab/cluster/network.h"
+#include "plugin/entry/options.h"
 #include "plugin/transport/reactor/congestion.h"
 #include "plugin/transport/tcp/stream_set.h"
 
@@ -33,7 +34,7 @@ std::string quoted(const std::string& text) {
 // What NET's flows run under, so that iperf3 runs under the same.
 std::string congestion_control() {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  choose_congestion_control(fd);
+  choose_congestion_control(fd, options_from(config()).transport.congestion);
   std::array<char, 16> name{};
   socklen_t size = name.size() - 1;
   const bool known = ::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), &size) == 0;
@@ -43,7 +44,8 @@ std::string congestion_control() {
 
 std::string iperf(const cluster::Cluster& cluster) {
   const std::string control = congestion_control();
-  const std::string flows = std::to_string(streams_to_each_of(1));
+  const std::string flows =
+      std::to_string(streams_to_each_of(1, options_from(config()).transport.streams));
   std::thread server([&] {
     (void)cluster.run(1, {"iperf3", "--server", "--one-off", "--idle-timeout", "10"}, 20000);
   });

@@ -9,7 +9,7 @@
 
 namespace riffle::bench {
 
-// Lines for people. Needs a cluster; a program that is missing is said to be.
+// Human-readable lines. Needs a cluster; a program that is missing is said to be.
 std::string path_speed(const Site& site);
 
 }  // namespace riffle::bench

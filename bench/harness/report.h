@@ -1,4 +1,4 @@
-// The bench's rows for people (nccl-tests' columns) and for programs (JSON).
+// The bench's human-readable rows (nccl-tests' columns) and for programs (JSON).
 #pragma once
 
 #include <string>

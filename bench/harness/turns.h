@@ -42,7 +42,7 @@ struct TurnsRow {
 // All trials as one row: median and mean time, the sum of wrong elements.
 Row over_all(const TurnsRow& row);
 
-// One more round, appended to the rows of all contenders, whose sessions' peers run. Who begins
+// One more round, appended to the rows of all contenders, whose sessions' peers run. The order
 // changes with every round and every trial.
 Status measure_round(const std::vector<std::unique_ptr<Session>>& sessions,
                      const Question& question, std::vector<TurnsRow>& rows);

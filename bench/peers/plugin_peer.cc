@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kDayMs = 24 * 3600 * 1000;  // the bench has its own deadlines
 // NCCL's proxy spins, which small sums are the faster for. All nodes share this machine, so it does
-// so for as long as those take; large ones leave the processors to whoever has something to do.
+// so for as long as those take; large ones leave the processors to other work.
 constexpr int kSpinUs = 5000;
 
 class PluginReducer final : public AllReducer {
@@ -51,7 +51,7 @@ void set_environment(const Site& site) {
   if (!site.fabric.empty()) setenv("RIFFLE_FABRIC", site.fabric.c_str(), 0);
   if (!site.cluster) {
     setenv("RIFFLE_SOCKET_IFNAME", "=lo", 0);
-    setenv("RIFFLE_COLLNET", "on", 0);  // auto would rightly step aside on one machine
+    setenv("RIFFLE_COLLNET", "on", 0);  // auto would rightly fall back to NCCL on one machine
   }
   // The plan's changes are log lines.
   if (site.cluster && site.cluster->profile().neighbour.node >= 0) setenv("NCCL_DEBUG", "INFO", 0);

@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "bench/sparse/sums.h"
-#include "plugin/transport/tcp/stream_set.h"
+#include "plugin/entry/options.h"
+#include "plugin/transport/factory.h"
 
 namespace riffle::bench {
 namespace {
@@ -14,13 +15,31 @@ constexpr std::size_t kFrameBytes = 256 << 10;  // a long message takes all stre
 constexpr std::size_t kMostBytes = std::size_t{1} << 31;
 constexpr std::uint32_t kMostLanes = 1 << 16;
 constexpr std::uint64_t kMostAhead = 1 << 16;  // messages of a peer that we are not yet up to
-constexpr std::uint16_t kAsksForConfirmation = 1, kConfirmation = 2;
 constexpr auto kDeadline = std::chrono::seconds(100);
+
+// Part of a message of a lane.
+struct LaneFrame {
+  static constexpr FrameType kType = FrameType::kData;
+  enum Asks : std::uint16_t { kNothing, kForConfirmation, kIsConfirmation };
+  std::uint64_t number = 0;  // of the message
+  std::uint64_t offset = 0;  // of this part
+  std::uint64_t total = 0;   // bytes of the message
+  std::uint32_t lane = 0;
+  std::uint16_t asks = kNothing;
+
+  FrameBody encode() const { return pack(number, offset, total, lane, asks); }
+  static LaneFrame decode(const FrameBody& body) {
+    LaneFrame f;
+    unpack(body, f.number, f.offset, f.total, f.lane, f.asks);
+    return f;
+  }
+};
 
 }  // namespace
 
 MeshRun::MeshRun(host::Bootstrap& bootstrap)
-    : reactor_(Reactor::acquire()), peers_(static_cast<std::size_t>(bootstrap.size())) {}
+    : reactor_(Reactor::acquire(options_from(config()).transport)),
+      peers_(static_cast<std::size_t>(bootstrap.size())) {}
 
 Result<std::unique_ptr<MeshRun>> MeshRun::connect(host::Bootstrap& bootstrap) {
   std::unique_ptr<MeshRun> self(new MeshRun(bootstrap));
@@ -29,7 +48,9 @@ Result<std::unique_ptr<MeshRun>> MeshRun::connect(host::Bootstrap& bootstrap) {
 }
 
 Status MeshRun::open(host::Bootstrap& bootstrap) {
-  auto listener = TcpListener::open(0, 0);
+  const auto transport = make_transport(options_from(config()).transport);
+  if (!transport) return transport.status();
+  auto listener = (*transport)->listen(0, 0);
   if (!listener) return listener.status();
   const Handle mine = (*listener)->handle();
   std::vector<Handle> all(peers_.size());
@@ -40,11 +61,10 @@ Status MeshRun::open(host::Bootstrap& bootstrap) {
     if (!content) return content.status();
     handles.push_back(*content);
   }
-  TcpMeshOptions options;
-  options.streams = streams_to_each_of(bootstrap.size() - 1);
   reactor_->run_and_wait([&] {
-    mesh_ = make_tcp_mesh(*reactor_, std::move(*listener), std::move(handles), bootstrap.rank(),
-                          options, this);
+    mesh_ = (*transport)
+                ->make_mesh(*reactor_, std::move(*listener), std::move(handles), bootstrap.rank(),
+                            {}, this);
     for (int peer = 0; peer < bootstrap.size(); ++peer) {
       if (peer != bootstrap.rank()) mesh_->open(peer);
     }
@@ -129,22 +149,22 @@ void MeshRun::send_round(std::size_t lane_number) {
   for (std::size_t i = 0; i < logged.round.to.size(); ++i) {
     const Bytes& bytes = logged.messages[i];
     const int to = logged.round.to[i];
-    FrameHeader header;
-    header.key = static_cast<std::uint32_t>(lane_number);
-    header.seq = wire(to, lane_number).next_out++;
-    header.total = bytes.size();
+    LaneFrame frame;
+    frame.lane = static_cast<std::uint32_t>(lane_number);
+    frame.number = wire(to, lane_number).next_out++;
+    frame.total = bytes.size();
     if (logged.round.waits_for_delivery) {
-      header.flags = kAsksForConfirmation;
+      frame.asks = LaneFrame::kForConfirmation;
       ++lane.unconfirmed;
     }
     std::size_t at = 0;
     do {
       const std::size_t length = std::min(kFrameBytes, bytes.size() - at);
-      header.offset = at;
-      header.length = static_cast<std::uint32_t>(length);
+      frame.offset = at;
       ++unsent_;
       // Of what waits for one peer, lower lanes go first.
-      mesh_->send(to, header, std::as_bytes(std::span(bytes).subspan(at, length)), 0, lane_number);
+      mesh_->send(to, header_of(frame, length), std::as_bytes(std::span(bytes).subspan(at, length)),
+                  0, lane_number);
       at += length;
     } while (at < bytes.size());
   }
@@ -214,51 +234,53 @@ void MeshRun::opened(int) {
   changed_.notify_all();
 }
 
-Result<std::byte*> MeshRun::place(int peer_rank, const FrameHeader& header) {
+Result<std::byte*> MeshRun::get_receive_buffer(int peer_rank, const FrameHeader& header) {
   static std::byte nothing;
-  if ((header.flags & kConfirmation) != 0) return &nothing;
-  if (header.key >= kMostLanes) return remote_error("a frame of no lane");
-  Wire& from = wire(peer_rank, header.key);
-  if (header.seq < from.first_in || header.seq - from.first_in > kMostAhead ||
-      header.total > kMostBytes || header.offset > header.total ||
-      header.length > header.total - header.offset) {
+  const auto frame = frame_of<LaneFrame>(header);
+  if (frame.asks == LaneFrame::kIsConfirmation) return &nothing;
+  if (frame.lane >= kMostLanes) return remote_error("a frame of no lane");
+  Wire& from = wire(peer_rank, frame.lane);
+  if (frame.number < from.first_in || frame.number - from.first_in > kMostAhead ||
+      frame.total > kMostBytes || frame.offset > frame.total ||
+      header.length > frame.total - frame.offset) {
     return remote_error("a frame that belongs to no message");
   }
-  const auto index = static_cast<std::size_t>(header.seq - from.first_in);
+  const auto index = static_cast<std::size_t>(frame.number - from.first_in);
   while (from.in.size() <= index) from.in.emplace_back();
   Incoming& in = from.in[index];
-  if (in.received == 0 && in.bytes.empty() && header.total > 0) {
+  if (in.received == 0 && in.bytes.empty() && frame.total > 0) {
     auto& spare = peers_[static_cast<std::size_t>(peer_rank)].spare;
     if (!spare.empty()) {
       in.bytes = std::move(spare.back());
       spare.pop_back();
     }
-    in.bytes.resize(header.total);
+    in.bytes.resize(frame.total);
   }
-  if (in.bytes.size() != header.total) return remote_error("frames of one message disagree");
+  if (in.bytes.size() != frame.total) return remote_error("frames of one message disagree");
   if (header.length == 0) return &nothing;
-  return reinterpret_cast<std::byte*>(in.bytes.data()) + header.offset;
+  return reinterpret_cast<std::byte*>(in.bytes.data()) + frame.offset;
 }
 
 void MeshRun::arrived(int peer_rank, const FrameHeader& header, std::byte*) {
-  const auto lane = static_cast<std::size_t>(header.key);
-  if ((header.flags & kConfirmation) != 0) {
+  const auto frame = frame_of<LaneFrame>(header);
+  const std::size_t lane = frame.lane;
+  if (frame.asks == LaneFrame::kIsConfirmation) {
     if (lane >= count_ || lanes_[lane].unconfirmed == 0) return;
     --lanes_[lane].unconfirmed;
     advance(lane);
     return start_lanes();
   }
   Wire& from = wire(peer_rank, lane);
-  Incoming& in = from.in[static_cast<std::size_t>(header.seq - from.first_in)];
+  Incoming& in = from.in[static_cast<std::size_t>(frame.number - from.first_in)];
   in.received += header.length;
-  in.is_whole = in.received == header.total;
+  in.is_whole = in.received == frame.total;
   if (!in.is_whole) return;
-  if ((header.flags & kAsksForConfirmation) != 0) {
-    FrameHeader confirmation;
-    confirmation.key = header.key;
-    confirmation.flags = kConfirmation;
+  if (frame.asks == LaneFrame::kForConfirmation) {
+    LaneFrame confirmation;
+    confirmation.lane = frame.lane;
+    confirmation.asks = LaneFrame::kIsConfirmation;
     ++unsent_;
-    mesh_->send(peer_rank, confirmation, {}, 0, 0);
+    mesh_->send(peer_rank, header_of(confirmation), {}, 0, 0);
   }
   // Before run() the lanes are another thread's.
   if (!is_running_ || lane >= count_) return;

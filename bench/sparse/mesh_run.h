@@ -22,8 +22,8 @@
 
 #include "bench/sparse/scheme.h"
 #include "lab/nccl_host/bootstrap.h"
+#include "plugin/transport/base/transport.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/tcp/tcp_mesh.h"
 
 namespace riffle::bench {
 
@@ -32,7 +32,7 @@ struct RunTimes {
   double compute_us = 0;                  // processor time that the scheme took meanwhile
 };
 
-class MeshRun final : public MeshSink {
+class MeshRun final : public FrameSink {
  public:
   // Collective. Waits until all links are up.
   static Result<std::unique_ptr<MeshRun>> connect(host::Bootstrap& bootstrap);
@@ -90,14 +90,14 @@ class MeshRun final : public MeshSink {
   void fail(const Status& why);
 
   void opened(int peer) override;
-  Result<std::byte*> place(int peer, const FrameHeader& header) override;
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override;
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
   void sent(int peer, std::uint64_t cookie) override;
   void departed(int peer) override;
   void lost(int peer, const Status& why) override;
 
   std::shared_ptr<Reactor> reactor_;
-  std::unique_ptr<TcpMesh> mesh_;
+  std::unique_ptr<TransportMesh> mesh_;
   std::vector<Peer> peers_;  // by rank
   int links_ = 0;
 

@@ -21,7 +21,7 @@ class MemoryNetwork::Node final : public Mesh {
   void dismiss(int peer) override { network_->dismissed_.insert({rank_, peer}); }
   void abort() override { alive = false; }
 
-  MeshSink* sink = nullptr;
+  FrameSink* sink = nullptr;
   bool alive = true;
 
  private:
@@ -35,7 +35,7 @@ MemoryNetwork::MemoryNetwork(int nodes, std::uint64_t seed) : random_(seed), sen
 MemoryNetwork::~MemoryNetwork() = default;
 
 Mesh& MemoryNetwork::mesh(int rank) { return *nodes_[rank]; }
-void MemoryNetwork::set_sink(int rank, MeshSink* sink) { nodes_[rank]->sink = sink; }
+void MemoryNetwork::set_sink(int rank, FrameSink* sink) { nodes_[rank]->sink = sink; }
 
 bool MemoryNetwork::step() {
   ++clock_ns_;
@@ -65,7 +65,7 @@ void MemoryNetwork::deliver(Frame frame) {
   if (!to.alive || !nodes_[frame.from]->alive || dismissed_.count({frame.to, frame.from}) > 0) {
     return;
   }
-  const Result<std::byte*> place = to.sink->place(frame.from, frame.header);
+  const Result<std::byte*> place = to.sink->get_receive_buffer(frame.from, frame.header);
   if (!place) {
     to.sink->lost(frame.from, place.status());
     return;

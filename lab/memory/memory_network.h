@@ -20,7 +20,7 @@ class MemoryNetwork {
   ~MemoryNetwork();
   // The mesh of one node; its sink must be set before the first step.
   Mesh& mesh(int rank);
-  void set_sink(int rank, MeshSink* sink);
+  void set_sink(int rank, FrameSink* sink);
   // Carries out one randomly chosen event. False if nothing is in flight.
   bool step();
   // The node is gone: its peers hear of it, its frames close_unconfirmed.

@@ -21,7 +21,8 @@ std::string name_of(const Fabric& fabric, int rank) {
 
 // A reader of the record needs it.
 bool has_content(const FrameHeader& header) {
-  if (header.type == FrameType::kProbe) return header.flags != ProbeFlows::kData;
+  if (header.type == FrameType::kProbe)
+    return frame_of<ProbeFrame>(header).step != ProbeFrame::kData;
   return header.type != FrameType::kData;
 }
 
@@ -47,7 +48,7 @@ class Job::Recorder final : public ReplanObserver {
   std::vector<ReplanEvent> events;
 };
 
-class Job::Node final : private MeshSink {
+class Job::Node final : private FrameSink {
  public:
   Node(Job* job, int rank)
       : job_(job),
@@ -98,9 +99,9 @@ class Job::Node final : private MeshSink {
     hooks.basis = [job = job_] { return job->basis_; };
     hooks.replan.count = [job = job_] { return job->collectives_; };
     hooks.replan.observer = rank_ == 0 ? job_->recorder_.get() : nullptr;
-    hooks.connected = [this](Status outcome, const std::string& aside) {
+    hooks.connected = [this](Status outcome, const std::string& fallback_reason) {
       outcome_ = std::move(outcome);
-      if (aside.empty()) return;
+      if (fallback_reason.empty()) return;
       static_cast<void>(session_.end());
       job_->network_.close(rank_);
     };
@@ -109,8 +110,8 @@ class Job::Node final : private MeshSink {
   }
 
   void opened(int peer) override { session_.sink()->opened(peer); }
-  Result<std::byte*> place(int peer, const FrameHeader& header) override {
-    return session_.sink()->place(peer, header);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override {
+    return session_.sink()->get_receive_buffer(peer, header);
   }
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override {
     if (header.type == FrameType::kProbe) job_->saw_probe_frame(peer, rank_, header);
@@ -147,7 +148,7 @@ Job::~Job() = default;
 const std::vector<ReplanEvent>& Job::events() const { return recorder_->events; }
 
 void Job::saw_probe_frame(int from, int to, const FrameHeader& header) {
-  if (header.flags == ProbeFlows::kData) {
+  if (frame_of<ProbeFrame>(header).step == ProbeFrame::kData) {
     traffic_.flow_bytes += header.length;
     const std::size_t pair = static_cast<std::size_t>(from) * nodes_.size() + to;
     if (!met_[pair]) ++traffic_.pairs;
@@ -163,8 +164,8 @@ void Job::saw_probe_frame(int from, int to, const FrameHeader& header) {
 Verdict Job::decide(const std::vector<NodeReport>& reports) {
   Verdict verdict;
   for (const NodeReport& r : reports) verdict.hosts.push_back(r.host);
-  verdict.aside = options_.aside;
-  if (!verdict.aside.empty()) return verdict;
+  verdict.fallback_reason = options_.fallback_reason;
+  if (!verdict.fallback_reason.empty()) return verdict;
   Result<Fabric> known = link_rates(fabric_);
   if (options_.probes) known = probe::to_fabric(probed_.findings, verdict.hosts, kSimMtu);
   if (!known) {

@@ -24,7 +24,8 @@ struct JobOptions {
   SessionOptions session;  // its replanning intervals: how often; background is the job's own
   bool probes = false;     // else the network's rates are known, as from a file
   std::vector<int> racks;  // with probes: who stands where, if that is known; empty: to be found
-  std::string aside;  // not empty: why the verdict is to leave the work to NCCL; nodes then close
+  std::string
+      fallback_reason;  // not empty: why the verdict is to leave the work to NCCL; nodes then close
   std::uint64_t call_bytes = 1 << 20;
   int outstanding = 8;
   std::uint64_t planning_ns = 20'000'000;  // planning, and preparing a plan, take so long

@@ -119,12 +119,13 @@ void Member::failed(const std::string& why) {
 
 void Member::went_on(const std::string& what) {
   say("goes on: " + what);
-  sides_.push_back(session_->membership()->nodes);
+  sides_.push_back(session_->membership().nodes);
   later(0, &Member::poll);  // calls may be over by then
 }
 
 void Member::arrived(int peer, const FrameHeader& header, std::byte* payload) {
-  if (header.type == FrameType::kControl && header.key == PlanSwitch::kPlanKinds && switching_) {
+  if (header.type == FrameType::kControl &&
+      frame_of<ControlFrame>(header).kind == PlanSwitch::kPlanKinds && switching_) {
     switching_();
   }
   sink().arrived(peer, header, payload);

@@ -15,9 +15,9 @@
 
 namespace riffle::sim {
 
-class Member final : private MeshSink, private ReplanObserver {
+class Member final : private FrameSink, private ReplanObserver {
  public:
-  // Broken promises of the session, in words; and what happens, for people, if it is not empty.
+  // Broken promises of the session, in words; and what happens, human-readable, if it is not empty.
   using Say = std::function<void(const std::string&)>;
   // `switching`: this node hears of a change of the plan; may be empty.
   Member(SimNetwork* network, int rank, const Scenario& scenario, Workload* workload, Say broken,
@@ -47,8 +47,8 @@ class Member final : private MeshSink, private ReplanObserver {
     Operation operation;
   };
   void opened(int peer) override { sink().opened(peer); }
-  Result<std::byte*> place(int peer, const FrameHeader& header) override {
-    return sink().place(peer, header);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override {
+    return sink().get_receive_buffer(peer, header);
   }
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
   void sent(int peer, std::uint64_t cookie) override;
@@ -58,7 +58,7 @@ class Member final : private MeshSink, private ReplanObserver {
 
   SessionHooks hooks();
   SessionOptions session_options();
-  MeshSink& sink() { return *session_->sink(); }
+  FrameSink& sink() { return *session_->sink(); }
   Verdict decide(const std::vector<NodeReport>& reports) const;
   void say(const std::string& what) const;
   void start();

@@ -30,7 +30,8 @@ class Play {
           r == 1 ? [this] { plan_switch_begins(); } : std::function<void()>()));
     }
     network_.carry_only([](const FrameHeader& header) {  // probes send zeros that go nowhere
-      return header.type != FrameType::kProbe || header.flags != ProbeFlows::kData;
+      return header.type != FrameType::kProbe ||
+             frame_of<ProbeFrame>(header).step != ProbeFrame::kData;
     });
     for (const Fault& fault : s_.faults) {
       if (fault.is_in_switch) {

@@ -74,7 +74,7 @@ Scenario draw_loss_scenario(std::uint64_t seed);
 // room for 8 operations, and so many calls of `count` float32 elements, every other one in place.
 Scenario surviving_job(const Fabric& fabric, std::uint64_t seed, int calls, std::size_t count);
 
-// A few lines for people.
+// A few human-readable lines.
 std::string describe(const Scenario& scenario);
 std::string describe(const Fault& fault);
 

@@ -9,7 +9,7 @@
 namespace riffle::sim {
 namespace {
 
-class DryNode final : private MeshSink {
+class DryNode final : private FrameSink {
  public:
   DryNode(SimNetwork* network, int rank, std::uint64_t bytes, const SimulateOptions& options)
       : bytes_(bytes),
@@ -39,8 +39,8 @@ class DryNode final : private MeshSink {
   }
 
   void opened(int) override {}
-  Result<std::byte*> place(int peer, const FrameHeader& header) override {
-    return engine_.place(peer, header);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override {
+    return engine_.get_receive_buffer(peer, header);
   }
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override {
     engine_.arrived(peer, header, payload);

@@ -5,21 +5,22 @@
 #include <utility>
 
 #include "plugin/collective/communicator.h"
+#include "plugin/transport/factory.h"
 #include "topology/base/check.h"
 
 namespace riffle::coll {
 
 class Listener {
  public:
-  int device;
+  std::shared_ptr<const Transport> transport;
   std::uint64_t comm_id;
-  std::unique_ptr<TcpListener> tcp;
+  std::unique_ptr<TransportListener> open;  // until connect
   Handle handle;
 };
 
 namespace {
 
-// Everything but the scratch bytes at the end, which belong to whoever received the blob.
+// Everything but the scratch bytes at the end, which belong to the receiver of the blob.
 bool is_same(const Handle& a, const Handle& b) {
   return std::memcmp(a.bytes.data(), b.bytes.data(), kHandleBytes - sizeof(void*)) == 0;
 }
@@ -56,14 +57,17 @@ Status check_window(const Communicator& c, std::size_t per_rank, std::size_t off
 
 }  // namespace
 
-Result<Listener*> listen(int device, std::uint64_t comm_id, Handle* handle) {
-  Result<std::unique_ptr<TcpListener>> tcp = TcpListener::open(device, comm_id);
-  if (!tcp) return tcp.status();
+Result<Listener*> listen(const TransportOptions& options, int device, std::uint64_t comm_id,
+                         Handle* handle) {
+  auto transport = make_transport(options);
+  if (!transport) return transport.status();
+  auto open = (*transport)->listen(device, comm_id);
+  if (!open) return open.status();
   auto listener = std::make_unique<Listener>();
-  listener->device = device;
+  listener->transport = std::move(*transport);
   listener->comm_id = comm_id;
-  listener->tcp = std::move(*tcp);
-  listener->handle = listener->tcp->handle();
+  listener->open = std::move(*open);
+  listener->handle = listener->open->handle();
   *handle = listener->handle;
   return listener.release();
 }
@@ -71,8 +75,8 @@ Result<Listener*> listen(int device, std::uint64_t comm_id, Handle* handle) {
 void close(Listener* listener) { delete listener; }
 
 Result<Communicator*> connect(std::span<const Handle* const> handles, int /*rank*/,
-                              Listener* listener) {
-  if (listener == nullptr || !listener->tcp) {
+                              Listener* listener, const CollectiveOptions& options) {
+  if (listener == nullptr || !listener->open) {
     return invalid_argument("connect: the listen object was used already");
   }
   std::vector<HandleContent> contents;
@@ -87,8 +91,9 @@ Result<Communicator*> connect(std::span<const Handle* const> handles, int /*rank
     contents.push_back(std::move(*content));
   }
   if (rank < 0) return invalid_argument("connect: our own handle is not among the nodes' handles");
-  Result<std::unique_ptr<Communicator>> c = Communicator::connect(
-      std::move(contents), rank, listener->device, listener->comm_id, std::move(listener->tcp));
+  Result<std::unique_ptr<Communicator>> c =
+      Communicator::connect(listener->transport, std::move(contents), rank, listener->comm_id,
+                            std::move(listener->open), options);
   if (!c) return c.status();
   return c->release();
 }

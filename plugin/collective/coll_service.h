@@ -12,18 +12,22 @@
 #include <span>
 
 #include "plugin/kernels/types.h"
-#include "plugin/transport/device/handle.h"
+#include "plugin/transport/base/handle.h"
+#include "plugin/transport/base/options.h"
 #include "topology/base/status.h"
 
-namespace riffle::coll {
+namespace riffle {
+struct CollectiveOptions;  // options.h
+}
 
-inline constexpr int kMaxRequests = 64;  // in flight per communicator
+namespace riffle::coll {
 
 class Listener;
 class Communicator;
 class Request;
 
-Result<Listener*> listen(int device, std::uint64_t comm_id, Handle* handle);
+Result<Listener*> listen(const TransportOptions& options, int device, std::uint64_t comm_id,
+                         Handle* handle);
 void close(Listener* listener);
 
 // Collective: every node calls it with the same handles; returns on every node the same outcome
@@ -32,7 +36,8 @@ void close(Listener* listener);
 // an error names the node and the knob. Null: nothing is wrong, but the nodes agreed to leave
 // all-reduces to NCCL (RIFFLE_COLLNET=off, or auto where NCCL's ring would win); one INFO line on
 // node 0 says why.
-Result<Communicator*> connect(std::span<const Handle* const> handles, int rank, Listener* listener);
+Result<Communicator*> connect(std::span<const Handle* const> handles, int rank, Listener* listener,
+                              const CollectiveOptions& options);
 void close(Communicator* communicator);
 
 bool reduce_support(int nccl_type, int nccl_op);

@@ -6,8 +6,11 @@
 #include <utility>
 
 #include "plugin/collective/base/agreement.h"
+#include "plugin/collective/base/collective_count.h"
+#include "plugin/collective/base/node_lock.h"
 #include "plugin/collective/connect/decision.h"
-#include "plugin/config/config.h"
+#include "plugin/collective/connect/live_network.h"
+#include "plugin/collective/sparse/sparse_choice.h"
 #include "plugin/config/fault_log.h"
 #include "plugin/config/log.h"
 #include "plugin/identity/identity.h"
@@ -20,48 +23,65 @@ struct Communicator::Outcome {
   std::mutex mutex;
   std::condition_variable changed;
   bool is_known = false;
-  bool steps_aside = false;
+  bool falls_back = false;
   Status status;
 };
 
 namespace {
 
-std::uint64_t connect_timeout_ns() {
-  return static_cast<std::uint64_t>(std::min(config().connect_timeout_s, config().peer_timeout_s)) *
-         kSecond;
-}
-
 bool overlaps(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) {
   return a < b + b_bytes && b < a + a_bytes;
+}
+
+// What is wanted, as far as it is possible among so many nodes.
+SyncSettings sync_among(SyncSettings sync, int size, bool says) {
+  for (const std::string& line : {sync.refusal, sync.note}) {
+    if (!line.empty() && says) log_warn(line);
+  }
+  if (sync.mode == SyncMode::kSparse && sync.sparse.teams > 0 &&
+      size % static_cast<int>(sync.sparse.teams) != 0) {
+    if (says) {
+      log_warn(
+          "RIFFLE_SPARSE_TEAMS={} does not divide the {} nodes: accepted are its divisors, "
+          "or 0; sums are exact",
+          sync.sparse.teams, size);
+    }
+    sync.mode = SyncMode::kExact;
+  }
+  return sync;
 }
 
 }  // namespace
 
 // ------------------------------------------------------------------------------- service thread
 
-Communicator::Communicator(int rank, int size)
-    : rank_(rank),
+Communicator::Communicator(std::shared_ptr<const Transport> transport, int rank, int size,
+                           CollectiveOptions options)
+    : transport_(std::move(transport)),
+      rank_(rank),
       size_(size),
-      reactor_(Reactor::acquire()),
+      options_(std::move(options)),
+      reactor_(Reactor::acquire(transport_->options())),
       outcome_(std::make_shared<Outcome>()) {
   for (Request& r : requests_) r.owner = this;
 }
 
-Result<std::unique_ptr<Communicator>> Communicator::connect(std::vector<HandleContent> handles,
-                                                            int rank, int device,
-                                                            std::uint64_t comm_id,
-                                                            std::unique_ptr<TcpListener> listener) {
-  std::unique_ptr<Communicator> c(new Communicator(rank, static_cast<int>(handles.size())));
-  NodeReport report = own_report(rank, device, agreement::job_key(comm_id));
-  const std::uint64_t timeout_ns = connect_timeout_ns();
-  if (config().on_loss == "continue") {
-    auto kept = KeptInputs::make(static_cast<std::size_t>(config().keep_bytes));
+Result<std::unique_ptr<Communicator>> Communicator::connect(
+    std::shared_ptr<const Transport> transport, std::vector<HandleContent> handles, int rank,
+    std::uint64_t comm_id, std::unique_ptr<TransportListener> listener, CollectiveOptions options) {
+  const std::uint64_t timeout_ns = options.session.connect_timeout_ns;
+  const int size = static_cast<int>(handles.size());
+  NodeReport report =
+      own_report(options.connect, rank, listener->device(), agreement::job_key(comm_id));
+  std::unique_ptr<Communicator> c(
+      new Communicator(std::move(transport), rank, size, std::move(options)));
+  if (c->options_.keep_bytes > 0) {
+    auto kept = KeptInputs::make(c->options_.keep_bytes);
     if (!kept) return kept.status();
     c->kept_ = std::move(*kept);
   }
-  c->reactor_->run_and_wait([&] {
-    c->start(std::move(handles), std::move(report), std::move(listener), device, timeout_ns);
-  });
+  c->reactor_->run_and_wait(
+      [&] { c->start(std::move(handles), std::move(report), std::move(listener)); });
   // The reactor always reports an outcome; the margin is for a machine that was suspended.
   std::unique_lock lock(c->outcome_->mutex);
   const bool known =
@@ -69,19 +89,19 @@ Result<std::unique_ptr<Communicator>> Communicator::connect(std::vector<HandleCo
                                     [&] { return c->outcome_->is_known; });
   if (!known) return timeout_error("connect: the progress thread does not answer");
   if (!c->outcome_->status) return c->outcome_->status;
-  if (c->outcome_->steps_aside) return std::unique_ptr<Communicator>();
+  if (c->outcome_->falls_back) return std::unique_ptr<Communicator>();
   if (c->knows_lengths_) c->told_ = known_lengths::of(comm_id);
   if (c->told_) c->told_->store(c->size_, std::memory_order_release);
   return c;
 }
 
 void Communicator::close(std::unique_ptr<Communicator> communicator) {
-  // What is said when it begins to linger leaves in the reactor's next turn, and the process may be
-  // about to end.
+  // What is said when its close is deferred leaves in the reactor's next turn, and the process may
+  // be about to end.
   const std::shared_ptr<Reactor> reactor = communicator->reactor_;
   std::shared_ptr<Recording> recording;
   reactor->run_and_wait([&] {
-    if (!communicator->linger()) return;
+    if (!communicator->defer_close()) return;
     recording = communicator->recording_;
     static_cast<void>(communicator.release());
   });
@@ -95,7 +115,7 @@ Communicator::~Communicator() {
     if (r.is_large) reactor_->keep_thread(-1);  // NCCL aborts
   }
   reactor_->run_and_wait([this] { stop(); });
-  if (recording_ && !lingers_) recording_->flush();
+  if (recording_ && !is_close_deferred_) recording_->flush();
 }
 
 void Communicator::fence(const void* base, std::size_t size) {
@@ -113,7 +133,7 @@ void Communicator::fence(const void* base, std::size_t size) {
           !overlaps(begin, size, r.recv_begin, r.recv_bytes)) {
         continue;
       }
-      // NCCL takes memory away under a running operation: it aborts. Nobody may touch it any more.
+      // NCCL takes memory away under a running operation: it aborts. From now on it is not touched.
       if (relaxed_) relaxed_->fence();
       session_->abort("it aborted while a collective was running",
                       "memory was deregistered while a collective was using it (NCCL aborts)");
@@ -143,9 +163,10 @@ bool Communicator::keep_input(Request* request, std::size_t bytes) {
   if (!overlaps(o.send, bytes, o.recv, bytes)) return true;
   if (bytes > kept_->capacity()) {
     if (!std::exchange(said_too_large_, true)) {
-      log_warn("an all-reduce in place of " + std::to_string(bytes) +
-               " bytes cannot be repeated if a node is lost while it runs: RIFFLE_KEEP_BYTES is " +
-               std::to_string(kept_->capacity()));
+      log_warn(
+          "an all-reduce in place of {} bytes cannot be repeated if a node is lost while "
+          "it runs: RIFFLE_KEEP_BYTES is {}",
+          bytes, kept_->capacity());
     }
     return true;
   }
@@ -159,18 +180,18 @@ void Communicator::give_back_kept(Request* request) {
 }
 
 void Communicator::post(Request* request) {
-  runs(request, request->bytes > Reactor::kPolledBytes);
+  mark_running(request, request->bytes > Reactor::kPolledBytes);
   post(&request->operation);
   if (!request->is_large) reactor_->poll();
 }
 
-void Communicator::runs(Request* request, bool is_large) {
+void Communicator::mark_running(Request* request, bool is_large) {
   request->operation.state.store(Operation::State::kRunning, std::memory_order_relaxed);
   request->is_large = is_large;
   if (is_large) reactor_->keep_thread(1);
 }
 
-void Communicator::is_over(Request* request) {
+void Communicator::free_request(Request* request) {
   if (std::exchange(request->is_large, false)) reactor_->keep_thread(-1);
   give_back_kept(request);
   request->operation.state.store(Operation::State::kFree, std::memory_order_relaxed);
@@ -198,7 +219,7 @@ bool Communicator::post_all_reduce(Request* request, const CallShape& shape) {
   if (answer == RelaxedCalls::Answer::kBusy) give_back_kept(request);
   request->is_staged = answer == RelaxedCalls::Answer::kStaged;
   if (request->is_staged) {
-    runs(request, true);
+    mark_running(request, true);
   } else if (answer == RelaxedCalls::Answer::kExact) {
     if (!request->staged.input.empty()) request->operation.send = request->staged.input.data();
     post_exact(request);
@@ -228,7 +249,7 @@ Result<bool> Communicator::test(Request* request, int* bytes) {
     state = o.state.load(std::memory_order_acquire);
   }
   if (state == Operation::State::kRunning) return false;
-  is_over(request);
+  free_request(request);
   if (state == Operation::State::kFailed) {
     const std::lock_guard lock(error_mutex_);
     return remote_error(error_);
@@ -240,16 +261,128 @@ Result<bool> Communicator::test(Request* request, int* bytes) {
 
 // --------------------------------------------------------------------------------- reactor thread
 
-void Communicator::connect_is_over(Status outcome, const std::string& aside) {
-  if (recording_ && aside.empty()) recording_->connected(outcome, mesh_.get());
-  if (recording_ && !aside.empty()) recording_->failed("all-reduces stay with NCCL: " + aside);
-  if (!aside.empty() && rank_ == 0) {
-    log_info("all-reduces of " + std::to_string(size_) + " nodes stay with NCCL: " + aside);
+void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
+                         std::unique_ptr<TransportListener> listener) {
+  const std::uint64_t number = handles.front().communicator;
+  const SyncSettings sync = sync_among(options_.connect.sync, size_, rank_ == 0);
+  recording_ = Recording::begin(options_.record, reactor_.get(), number, rank_, size_,
+                                options_.connect.sync.shadow);
+  SessionOptions options = session_options(sync);
+  if (sync.mode != SyncMode::kExact) {
+    relaxed_ = std::make_unique<RelaxedCalls>(
+        RelaxedOptions{.settings = sync,
+                       .rank = rank_,
+                       .size = size_,
+                       .chunk_bytes = options.engine.chunk_bytes},
+        RelaxedCalls::Hooks{.identify = [this](const CallShape& shape) { return identify(shape); },
+                            .post = [this](Operation* operation) { post(operation); }});
+    if (recording_) recording_->watch([this] { return relaxed_->counts().totals(); });
+    if (sync.mode == SyncMode::kSparse) {
+      options.sparse = SparseRunner::Options{
+          .most_elements = SparseRun::most_elements(options.engine.chunk_bytes / sizeof(float)),
+          .counters = options.engine.counters,
+          .work = relaxed_->sparse_work()};
+    }
+  }
+  background_ = std::make_unique<BackgroundThread>(reactor_);
+  decision_ = std::make_unique<NetworkDecision>(options_.connect, listener->device());
+  options.background = background_.get();
+  session_ = std::make_unique<Session>(rank_, size_, options, reactor_.get(),
+                                       session_hooks(sync, options, report, number));
+
+  mesh_ = transport_->make_mesh(*reactor_, std::move(listener), std::move(handles), rank_,
+                                {.peer_timeout_ns = options.peer_timeout_ns,
+                                 .connect_timeout_ns = options.connect_timeout_ns},
+                                session_->sink());
+  session_->start(mesh_.get(), std::move(report));
+}
+
+SessionOptions Communicator::session_options(const SyncSettings& sync) {
+  SessionOptions options = options_.session;
+  if (recording_) options.engine.counters = recording_->counters();
+  options.engine.max_operations =
+      sync.mode == SyncMode::kExact ? kMaxRequests : static_cast<int>(kMaxOperations);
+  if (options.replan.least_kbps > 0 && rank_ == 0 &&
+      (!options.survivors.is_on || options.replan.collectives == 0)) {
+    log_warn(
+        "RIFFLE_MIN_RATE has no effect without RIFFLE_ON_LOSS=continue and replanning intervals "
+        "(RIFFLE_EPOCH above 0, RIFFLE_DETERMINISTIC=0)");
+  }
+  options.replan.mode = sync.mode;
+  return options;
+}
+
+SessionHooks Communicator::session_hooks(const SyncSettings& sync, const SessionOptions& options,
+                                         const NodeReport& report, std::uint64_t number) {
+  SessionHooks hooks;
+  hooks.wants_probe = [this](const std::vector<NodeReport>& reports, std::vector<int>* racks) {
+    return decision_->look_up(reports, racks);
+  };
+  hooks.probe_turn = [number] { return try_node_lock(number); };
+  hooks.knows_network = [this](const std::vector<NodeReport>& reports) {
+    return decision_->knows_network(reports);
+  };
+  hooks.probed = [this](const std::vector<NodeReport>& reports, const ProbeOutcome& outcome) {
+    decision_->probed(reports, outcome);
+  };
+  hooks.decide = [this](const std::vector<NodeReport>& reports) {
+    return decision_->decide(reports);
+  };
+  hooks.basis = [this] { return decision_->basis(); };
+  hooks.replan = replan_hooks(sync, options, report);
+  hooks.planned = [this](const Verdict& verdict) {
+    knows_lengths_ = verdict.knows_lengths;
+    remember_network(verdict.network);
+    if (recording_) recording_->planned(verdict, rank_ == 0 ? &decision_->basis().fabric : nullptr);
+    if (rank_ == 0) log_info("plan for {} nodes: {}", size_, verdict.reason);
+  };
+  hooks.connected = [this](Status outcome, const std::string& fallback_reason) {
+    finish_connect(std::move(outcome), fallback_reason);
+  };
+  hooks.failed = [this](const std::string& why) { failed(why); };
+  hooks.went_on = [this](const LossRecord& loss, const std::string& what) {
+    if (recording_) recording_->survived(loss);
+    log_warn("rank {} of {}: {}", rank_, size_, what);
+  };
+  return hooks;
+}
+
+ReplanHooks Communicator::replan_hooks(const SyncSettings& sync, const SessionOptions& options,
+                                       const NodeReport& report) {
+  ReplanHooks hooks;
+  // Without the tuner plugin collectives are not counted, but operations are there to count.
+  hooks.count = [this] {
+    const std::uint64_t collectives = counted_collectives();
+    return collectives > 0 ? collectives : operations_;
+  };
+  hooks.observer = recording_.get();
+  if (relaxed_) hooks.participant = relaxed_->participant();
+  hooks.relaxed_plans = [sync](const Fabric& fabric) { return relaxed_plans(fabric, sync); };
+  // (After losses any node may be the lowest that is left.)
+  if (sync.mode == SyncMode::kSparse && (rank_ == 0 || options.survivors.is_on)) {
+    hooks.sparse_order = [this, sync, speed = report.speed,
+                          chunk = options.engine.chunk_bytes / sizeof(float),
+                          mbps = sparse::measure_exchange_mbps()](
+                             const Fabric& fabric, const PlanSet& exact) -> Result<SparseOrder> {
+      const std::shared_ptr<const KnownCalls> known = relaxed_->known();
+      if (known == nullptr) return invalid_argument("the calls do not repeat");
+      return choose_sparse(fabric, exact, known->pieces, sync, chunk, {speed, mbps});
+    };
+  }
+  return hooks;
+}
+
+void Communicator::finish_connect(Status outcome, const std::string& fallback_reason) {
+  if (recording_ && fallback_reason.empty()) recording_->connected(outcome, mesh_.get());
+  if (recording_ && !fallback_reason.empty())
+    recording_->failed("all-reduces stay with NCCL: " + fallback_reason);
+  if (!fallback_reason.empty() && rank_ == 0) {
+    log_info("all-reduces of {} nodes stay with NCCL: {}", size_, fallback_reason);
   }
   const std::lock_guard lock(outcome_->mutex);
   outcome_->is_known = true;
   outcome_->status = std::move(outcome);
-  outcome_->steps_aside = !aside.empty();
+  outcome_->falls_back = !fallback_reason.empty();
   outcome_->changed.notify_all();
 }
 
@@ -261,28 +394,28 @@ void Communicator::failed(const std::string& why) {
     error_ = why;
   }
   log_fault("rank " + std::to_string(rank_) + " of " + std::to_string(size_) + ": " + why,
-            why.starts_with("left behind"));
+            why.starts_with("excluded"));
 }
 
 // True: from now on it belongs to the reactor.
-bool Communicator::linger() {
+bool Communicator::defer_close() {
   if (!relaxed_ || !session_) return false;
   for (const Request& r : requests_) {
     if (r.operation.state.load(std::memory_order_acquire) == Operation::State::kRunning)
       return false;
   }
   on_wake();  // rounds that were begun last
-  if (!session_->retire([this] { end_lingering(); })) return false;
+  if (!session_->retire([this] { end_deferred(); })) return false;
   relaxed_->fence();
   if (recording_) recording_->end();
-  lingers_ = true;
+  is_close_deferred_ = true;
   return true;
 }
 
-void Communicator::end_lingering() {
+void Communicator::end_deferred() {
   if (background_->is_busy()) {
     constexpr std::uint64_t kLookAgainNs = kSecond / 100;
-    reactor_->call_at(Reactor::now_ns() + kLookAgainNs, [this] { end_lingering(); });
+    reactor_->call_at(Reactor::now_ns() + kLookAgainNs, [this] { end_deferred(); });
     return;
   }
   delete this;
@@ -290,10 +423,10 @@ void Communicator::end_lingering() {
 
 void Communicator::stop() {
   reactor_->forget(this);
-  if (recording_ && !lingers_) recording_->end();
+  if (recording_ && !is_close_deferred_) recording_->end();
   if (relaxed_ && rank_ == 0) {
     const std::string work = describe(*relaxed_->sparse_work());
-    if (!work.empty()) log_info("sparse work: " + work);
+    if (!work.empty()) log_info("sparse work: {}", work);
   }
   const bool clean = session_ && session_->end();
   if (background_) background_->stop();

@@ -1,60 +1,45 @@
-// Communicator: what stands behind one NCCL coll object. It puts a session (the protocol) and a TCP
+// Communicator: what stands behind one NCCL coll object. It puts a session (the protocol) and a
 // mesh together on a reactor thread, and hands operations across from NCCL's threads.
 //
 // Threads: post() and test() from NCCL's progress thread; connect(), fence() and the destructor
 // from its service thread; everything marked "reactor" on the reactor thread, which for small
-// requests is whoever posts and tests them (Reactor::poll). Operations cross by their atomic state
-// and a lock-free ring; nothing on that way waits or allocates.
+// requests is the one that posts and tests them (Reactor::poll). Operations cross by their atomic
+// state and a lock-free ring; nothing on that way waits or allocates.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "plugin/collective/base/background_thread.h"
-#include "plugin/collective/coll_service.h"
+#include "plugin/collective/connect/network_decision.h"
 #include "plugin/collective/engine/kept_inputs.h"
+#include "plugin/collective/options.h"
 #include "plugin/collective/recording.h"
 #include "plugin/collective/relaxed/relaxed_calls.h"
+#include "plugin/collective/request.h"
 #include "plugin/collective/session.h"
 #include "plugin/identity/call_identity.h"
 #include "plugin/identity/known_lengths.h"
+#include "plugin/transport/base/transport.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/tcp/tcp_mesh.h"
-#include "topology/fabric/fabric.h"
-#include "topology/fabric/racks_file.h"
 
 namespace riffle::coll {
 
-class Communicator;
-
-class Request {
- public:
-  Operation operation;  // of a staged call only the state
-  StagedCall staged;
-  bool is_staged = false;  // NCCL's progress thread only, as the next
-  bool is_large = false;
-  Communicator* owner = nullptr;
-  std::size_t bytes = 0;
-  const std::byte* send_begin = nullptr;  // what fence() compares
-  std::size_t send_bytes = 0;
-  const std::byte* recv_begin = nullptr;
-  std::size_t recv_bytes = 0;
-};
-
 class Communicator final : private Reactor::WakeHandler {
  public:
-  // Null: all nodes agreed to step aside.
-  static Result<std::unique_ptr<Communicator>> connect(std::vector<HandleContent> handles, int rank,
-                                                       int device, std::uint64_t comm_id,
-                                                       std::unique_ptr<TcpListener> listener);
-  // The job has no further use for it and waits for nothing. It ends at once, or stays behind on
-  // the reactor for as long as others need it (session.h), RIFFLE_PEER_TIMEOUT at the most; the
-  // job's memory is not touched.
+  // Null: all nodes agreed to leave all-reduces to NCCL.
+  static Result<std::unique_ptr<Communicator>> connect(std::shared_ptr<const Transport> transport,
+                                                       std::vector<HandleContent> handles, int rank,
+                                                       std::uint64_t comm_id,
+                                                       std::unique_ptr<TransportListener> listener,
+                                                       CollectiveOptions options);
+  // The job has no further use for it and waits for nothing. It ends at once, or its close is
+  // deferred: it stays on the reactor for as long as other nodes need it (session.h),
+  // RIFFLE_PEER_TIMEOUT at the most; the job's memory is not touched.
   static void close(std::unique_ptr<Communicator> communicator);
   ~Communicator() override;
 
@@ -74,7 +59,8 @@ class Communicator final : private Reactor::WakeHandler {
   void fence(const void* base, std::size_t size);
 
  private:
-  Communicator(int rank, int size);
+  Communicator(std::shared_ptr<const Transport> transport, int rank, int size,
+               CollectiveOptions options);
 
   // Requests, and the segments of the calls of a mode that begins and of one that ends.
   static constexpr std::size_t kMaxOperations = kMaxRequests + 2 * RelaxedRun::kMaxSegments;
@@ -82,41 +68,43 @@ class Communicator final : private Reactor::WakeHandler {
   // NCCL's progress thread.
   const CallIdentity& identify(const CallShape& shape);
   void give_back_kept(Request* request);
-  void runs(Request* request, bool is_large);
-  void is_over(Request* request);
+  void mark_running(Request* request, bool is_large);
+  void free_request(Request* request);
   void post_exact(Request* request);  // the call that was looked up last
 
   // Reactor thread.
   void on_wake() override;
   void post(Operation* operation);
   void start(std::vector<HandleContent> handles, NodeReport report,
-             std::unique_ptr<TcpListener> listener, int device, std::uint64_t timeout_ns);
-  SessionOptions session_options(const SyncSettings& sync, std::uint64_t timeout_ns);
+             std::unique_ptr<TransportListener> listener);
+  SessionOptions session_options(const SyncSettings& sync);
   SessionHooks session_hooks(const SyncSettings& sync, const SessionOptions& options,
-                             const NodeReport& report, int device, std::uint64_t number);
-  void connect_is_over(Status outcome, const std::string& aside);
+                             const NodeReport& report, std::uint64_t number);
+  ReplanHooks replan_hooks(const SyncSettings& sync, const SessionOptions& options,
+                           const NodeReport& report);
+  void finish_connect(Status outcome, const std::string& fallback_reason);
   void failed(const std::string& why);
-  bool linger();
-  void end_lingering();
+  bool defer_close();
+  void end_deferred();
   void stop();
 
+  const std::shared_ptr<const Transport> transport_;
   const int rank_, size_;
+  const CollectiveOptions options_;
   std::shared_ptr<Reactor> reactor_;
 
   // Reactor thread only.
   std::shared_ptr<Recording> recording_;  // null: nothing is recorded
-  // Null: all-reduces are exact, for good. Made by start(); then as its header says.
+  // Null: all-reduces are always exact. Made by start(); then as its header says.
   std::unique_ptr<RelaxedCalls> relaxed_;
   std::unique_ptr<BackgroundThread> background_;
-  PlanBasis basis_;  // node 0: what was planned for
+  std::unique_ptr<NetworkDecision> decision_;  // node 0 asks it
   std::uint64_t operations_ = 0;
-  bool lingers_ = false;  // nobody else holds it: it ends itself
+  bool is_close_deferred_ = false;  // it has no other holder, and ends itself
   bool has_failed_ = false;
   bool knows_lengths_ = false;  // of the verdict; connect() reads it when the outcome is known
   std::unique_ptr<Session> session_;
-  std::optional<Fabric> network_;  // node 0: as probed
-  std::optional<Racks> racks_;     // node 0: from a topology file
-  std::unique_ptr<TcpMesh> mesh_;
+  std::unique_ptr<TransportMesh> mesh_;
 
   std::shared_ptr<known_lengths::Nodes> told_;  // the tuner, if all nodes know lengths
   // Connect's outcome, from the reactor to the waiting service thread.

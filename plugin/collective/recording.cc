@@ -7,15 +7,17 @@
 
 namespace riffle {
 
-std::unique_ptr<Recording> Recording::begin(Reactor* reactor, std::uint64_t comm_id, int rank,
-                                            int size) {
-  auto record = CommRecord::begin(comm_id, rank, size);
+std::unique_ptr<Recording> Recording::begin(const RecordOptions& options, Reactor* reactor,
+                                            std::uint64_t comm_id, int rank, int size,
+                                            const ShadowSettings& shadow) {
+  auto record = CommRecord::begin(options, comm_id, rank, size);
   if (!record) return nullptr;
-  return std::unique_ptr<Recording>(new Recording(reactor, std::move(record), size));
+  return std::unique_ptr<Recording>(
+      new Recording(reactor, std::move(record), describe(shadow, size)));
 }
 
-Recording::Recording(Reactor* reactor, std::unique_ptr<CommRecord> record, int size)
-    : reactor_(reactor), record_(std::move(record)), size_(size) {}
+Recording::Recording(Reactor* reactor, std::unique_ptr<CommRecord> record, std::string shadow_rule)
+    : reactor_(reactor), record_(std::move(record)), shadow_rule_(std::move(shadow_rule)) {}
 
 Recording::~Recording() = default;
 
@@ -28,7 +30,7 @@ void Recording::planned(const Verdict& verdict, const Fabric* fabric) {
   record_->planned(plan);
 }
 
-void Recording::connected(const Status& outcome, TcpMesh* mesh) {
+void Recording::connected(const Status& outcome, TransportMesh* mesh) {
   if (!outcome) return failed(outcome.message());
   mesh_ = mesh;
   schedule();
@@ -39,8 +41,8 @@ void Recording::failed(const std::string& why) { record_->failed(why); }
 void Recording::on_replan(const ReplanEvent& event) {
   if (event.kind == ReplanEvent::Kind::kMode) {
     const bool has_rule = event.mode == name_of(SyncMode::kShadowSync);
-    record_->mode_changed({event.mode, event.first_seq, event.cause,
-                           has_rule ? describe(sync_settings().shadow, size_) : std::string()});
+    record_->mode_changed(
+        {event.mode, event.first_seq, event.cause, has_rule ? shadow_rule_ : std::string()});
   }
   if (event.kind != ReplanEvent::Kind::kPlanChange) return;
   record_->planned({.from_chunk = event.first_seq,
@@ -71,8 +73,8 @@ void Recording::sample() {
   std::vector<LinkSample> links;
   for (int peer = 0; peer < mesh_->size(); ++peer) {
     if (peer == mesh_->rank()) continue;
-    const TcpMesh::LinkCounters counters = mesh_->counters(peer);
-    const TcpAccount account = mesh_->account(peer);
+    const LinkCounters counters = mesh_->counters(peer);
+    const WireAccount account = mesh_->wire_account(peer).value_or(WireAccount{});
     links.push_back({.peer = peer,
                      .bytes_out = counters.bytes_sent,
                      .bytes_in = counters.bytes_received,

@@ -12,18 +12,20 @@
 #include <utility>
 
 #include "plugin/collective/adapt/replan_event.h"
+#include "plugin/collective/base/shadow_settings.h"
 #include "plugin/collective/connect/messages.h"
 #include "plugin/telemetry/comm_record.h"
+#include "plugin/transport/base/transport.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/tcp/tcp_mesh.h"
 
 namespace riffle {
 
 class Recording final : public ReplanObserver {
  public:
   // Null where nothing is recorded. `comm_id` is the same on all nodes.
-  static std::unique_ptr<Recording> begin(Reactor* reactor, std::uint64_t comm_id, int rank,
-                                          int size);
+  static std::unique_ptr<Recording> begin(const RecordOptions& options, Reactor* reactor,
+                                          std::uint64_t comm_id, int rank, int size,
+                                          const ShadowSettings& shadow);
   ~Recording() override;
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -38,7 +40,7 @@ class Recording final : public ReplanObserver {
   void planned(const Verdict& verdict, const Fabric* fabric);
   // Connect is over; if it went well the links are sampled from now on. The mesh must live until
   // end().
-  void connected(const Status& outcome, TcpMesh* mesh);
+  void connected(const Status& outcome, TransportMesh* mesh);
   void failed(const std::string& why);
   void survived(const LossRecord& loss) { record_->survived(loss); }
   // Node 0: changes of the plan.
@@ -48,15 +50,15 @@ class Recording final : public ReplanObserver {
   void flush() { record_->flush(); }
 
  private:
-  Recording(Reactor* reactor, std::unique_ptr<CommRecord> record, int size);
+  Recording(Reactor* reactor, std::unique_ptr<CommRecord> record, std::string shadow_rule);
   void sample();
   void schedule();
 
   Reactor* const reactor_;
   const std::unique_ptr<CommRecord> record_;
-  const int size_;
+  const std::string shadow_rule_;  // in words
   std::function<RelaxedTotals()> relaxed_;
-  TcpMesh* mesh_ = nullptr;
+  TransportMesh* mesh_ = nullptr;
   std::uint64_t timer_ = 0;
   bool has_timer_ = false;
 };

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "plugin/collective/elastic/fixed_members.h"
+#include "plugin/collective/elastic/survivors.h"
 #include "topology/base/time.h"
 
 namespace riffle {
 namespace {
 
-// For what the tree has to say of a loss, to those who see only what follows from it.
+// For what the tree has to say of a loss, to nodes that see only what follows from it.
 constexpr std::uint64_t kGraceNs = kSecond / 2;
 // Neighbours have so long for a sign of life, at the end of connect; less if it is a short one.
 constexpr std::uint64_t kRollCallNs = 5 * kSecond;
@@ -38,31 +40,32 @@ void Session::start(Mesh* mesh, NodeReport report) {
       mesh_, [this](int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
         received(peer, kind, message);
       });
-  if (options_.survivors.is_on) {
-    survivors_ = make_survivors();
-  } else {
-    engine_ = std::make_unique<Engine>(mesh_, options_.engine,
-                                       [this](int peer, const Status& why) { lost(peer, why); });
-    replanner_ = std::make_unique<Replanner>(mesh_, control_.get(), engine_.get(), timers_,
-                                             options_.background, options_.replan, hooks_.replan);
-    if (options_.sparse) {
-      sparse_ = std::make_unique<SparseRunner>(
-          mesh_, *options_.sparse, [this](int peer, const Status& why) { lost(peer, why); });
-    }
-  }
+  members_ = make_members();
   ProbeTurns turns{hooks_.probe_turn, {}};
   if (hooks_.knows_network) {
     turns.is_needless = [this] { return hooks_.knows_network(reports_); };
   }
   prober_ = std::make_unique<Prober>(mesh_, timers_, std::move(turns));
+  for (const auto& [type, handler] : {
+           std::pair<FrameType, FrameHandler*>{FrameType::kControl, control_.get()},
+           {FrameType::kFault, control_.get()},
+           {FrameType::kProbe, prober_.get()},
+           {FrameType::kData, members_.get()},
+           {FrameType::kCredit, members_.get()},
+           {FrameType::kLength, members_.get()},
+           {FrameType::kSparse, members_.get()},
+           {FrameType::kDone, members_.get()},
+       }) {
+    handlers_[static_cast<std::size_t>(type)] = handler;
+  }
   BootstrapSteps steps;
   steps.prepare = [this](const std::vector<NodeReport>& reports, std::function<void()> go_on) {
     prepare(reports, std::move(go_on));
   };
   steps.decide = hooks_.decide;
   steps.install = [this](const PlanSet& plans, const Verdict& v) { return install(plans, v); };
-  steps.finished = [this](Status outcome, const std::string& aside) {
-    connect_is_over(std::move(outcome), aside);
+  steps.finished = [this](Status outcome, const std::string& fallback_reason) {
+    finish_connect(std::move(outcome), fallback_reason);
   };
   bootstrap_ = std::make_unique<Bootstrap>(mesh_, std::move(report), std::move(steps));
   bootstrap_->set_channel(control_.get());
@@ -79,16 +82,16 @@ void Session::connect_at(std::uint64_t when_ns, void (Bootstrap::*step)()) {
       timers_->call_at(when_ns, [this, step] { (bootstrap_.get()->*step)(); }));
 }
 
-// Something is wrong with a peer in the middle of connect. Whoever is lost has neighbours in the
-// tree; what others see may as well be somebody who has heard of it and left.
+// Something is wrong with a peer in the middle of connect. A lost node has neighbours in the tree;
+// what others see may as well be a node that has heard of it and left.
 void Session::connect_lost(int peer, const std::string& sentence) {
   if (bootstrap_->is_neighbour(peer)) return bootstrap_->fail(sentence);
   connect_timers_.push_back(timers_->call_at(mesh_->now_ns() + kGraceNs,
                                              [this, sentence] { bootstrap_->fail(sentence); }));
 }
 
-std::unique_ptr<Survivors> Session::make_survivors() {
-  Survivors::Hooks hooks;
+std::unique_ptr<Members> Session::make_members() {
+  MemberHooks hooks;
   hooks.send = [this](int peer, std::uint32_t kind, std::vector<std::uint8_t> message) {
     control_->send(peer, FrameType::kControl, kind, std::move(message));
   };
@@ -96,37 +99,41 @@ std::unique_ptr<Survivors> Session::make_survivors() {
   hooks.replan = hooks_.replan;
   hooks.name_of = [this](int node) { return name_of(node); };
   hooks.went_on = hooks_.went_on;
-  hooks.violation = [this](int peer, const Status& why) {
-    const std::string sentence = name_of(peer) + ": " + why.message();
-    if (!bootstrap_->is_over()) {
-      after_connect_.push_back([this, sentence] { spread(sentence, sentence); });
-      return bootstrap_->fail(sentence);
-    }
-    spread(sentence, sentence);
-  };
+  hooks.lost = [this](int peer, const Status& why) { lost(peer, why); };
+  hooks.violation = [this](int peer, const Status& why) { violated(peer, why); };
+  hooks.spread = [this](const std::string& fault) { spread(fault, fault); };
+  hooks.tell = [this](const std::string& fault) { tell_all(fault); };
+  hooks.fail = [this](const std::string& why) { fail(why); };
   hooks.ended = [this](const std::string& why) {
     if (is_retired()) return no_longer_needed();
-    if (!has_fault_timer_ && !has_failed()) fail_soon(why);
+    if (!fault_timer_ && !has_failed()) fail_soon(why);
   };
-  return std::make_unique<Survivors>(
-      mesh_, timers_, options_.background,
-      Survivors::Options{options_.survivors, options_.engine, options_.replan,
-                         options_.peer_timeout_ns, options_.sparse},
-      std::move(hooks));
+  const MemberWork::Options work{options_.engine, options_.replan, options_.sparse};
+  if (options_.survivors.is_on) {
+    return std::make_unique<Survivors>(
+        mesh_, timers_, options_.background,
+        Survivors::Options{options_.survivors, work, options_.peer_timeout_ns}, std::move(hooks));
+  }
+  return std::make_unique<FixedMembers>(mesh_, control_.get(), timers_, options_.background, work,
+                                        options_.peer_timeout_ns, std::move(hooks));
+}
+
+void Session::violated(int peer, const Status& why) {
+  const std::string sentence = name_of(peer) + ": " + why.message();
+  if (!bootstrap_->is_over()) {
+    after_connect_.push_back([this, sentence] { spread(sentence, sentence); });
+    return bootstrap_->fail(sentence);
+  }
+  spread(sentence, sentence);
 }
 
 void Session::received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
-  if (survivors_ && Survivors::is_mine(kind)) {
+  if (members_->is_mine(kind)) {
     if (is_connected_) {
-      survivors_->received(peer, kind, message);
+      members_->received(peer, kind, message);
     } else if (!bootstrap_->is_over()) {
       early_.push_back({peer, kind, message});
     }
-    return;
-  }
-  if (replanner_ && replanner_->is_mine(kind)) {
-    if (!bootstrap_->is_over()) return;
-    if (const Status s = replanner_->received(peer, kind, message); !s) lost(peer, s);
     return;
   }
   if (kind != kFaultKind) return bootstrap_->received(peer, kind, message);
@@ -162,81 +169,46 @@ Status Session::install(const PlanSet& plans, const Verdict& verdict) {
     names_[i] += " (" + verdict.hosts[i] + ")";
   }
   if (rank_ == 0) plans_ = plans;
-  if (survivors_) {
-    survivors_->use_lengths(verdict.knows_lengths);
-  } else {
-    engine_->use_lengths(verdict.knows_lengths);
-  }
-  return survivors_ ? survivors_->install(plans) : engine_->install(plans);
+  return members_->install(plans, verdict.knows_lengths);
 }
 
-void Session::connect_is_over(Status outcome, const std::string& aside) {
+void Session::finish_connect(Status outcome, const std::string& fallback_reason) {
   cancel_connect_timers();
-  is_connected_ = outcome.is_ok() && aside.empty();
-  if (bootstrap_->failed_after_agreeing()) tell_everybody(outcome.message());
+  is_connected_ = outcome.is_ok() && fallback_reason.empty();
+  if (bootstrap_->failed_after_agreeing()) tell_all(outcome.message());
   prober_->stop();
-  if (is_connected_ && survivors_) {
-    survivors_->start(std::exchange(plans_, {}));
-  } else if (is_connected_) {
-    const bool adapts = rank_ == 0 && options_.replan.collectives > 0;
-    const PlanBasis basis = adapts ? hooks_.basis() : PlanBasis();
-    replanner_->start(std::exchange(plans_, {}), basis);
-  }
-  hooks_.connected(std::move(outcome), aside);
+  if (is_connected_) members_->start(std::exchange(plans_, {}));
+  hooks_.connected(std::move(outcome), fallback_reason);
   const auto troubles = std::exchange(after_connect_, {});
   if (!is_connected_) return;
-  // What came meanwhile about losses.
-  for (const Early& m : std::exchange(early_, {})) survivors_->received(m.peer, m.kind, m.message);
-  for (int peer = 0; survivors_ && peer < size_; ++peer) {
-    if (departed_[peer]) survivors_->departed(peer);
+  // What came meanwhile.
+  for (const Early& m : std::exchange(early_, {})) members_->received(m.peer, m.kind, m.message);
+  for (int peer = 0; peer < size_; ++peer) {
+    if (departed_[peer]) members_->departed(peer);
   }
   for (const auto& trouble : troubles) trouble();
 }
 
-void Session::submit(Operation* operation) {
-  if (survivors_) return survivors_->submit(operation);
-  // A call of no elements needs nobody, and one within groups perhaps not the node that left.
-  if (!left_.empty() && operation->count > 0) {
-    if (operation->step == Operation::kExact) {
-      fail(left_ + " closed its communicator; a further collective cannot end");
-    } else if (!has_timer_ && !has_failed()) {
-      watch_departed();
-    }
-  }
-  if (operation->sparse != nullptr) {
-    sparse_->submit(operation->sparse);
-  } else {
-    engine_->submit(operation);
-  }
-  replanner_->operation_posted();
-}
+void Session::submit(Operation* operation) { members_->submit(operation); }
 
 void Session::abort(const std::string& fault, const std::string& why) {
-  if (survivors_) {
-    survivors_->leave(fault);
-  } else {
-    tell_everybody(fault);
-  }
+  members_->leave(fault);
   fail(why);
 }
 
 bool Session::retire(std::function<void()> over) {
-  if (mesh_ == nullptr || !is_connected_ || has_failed() || has_fault_timer_) return false;
-  if (survivors_ ? !survivors_->retire() : is_idle()) return false;
+  if (mesh_ == nullptr || !is_connected_ || has_failed() || fault_timer_) return false;
+  if (!members_->retire()) return false;
   over_ = std::move(over);
   call_over_at(mesh_->now_ns() + options_.peer_timeout_ns);
   return true;
 }
 
-bool Session::is_needed() const {
-  return survivors_ ? survivors_->is_needed() : !is_useless_ && !has_failed() && !is_idle();
+void Session::end_if_not_needed() {
+  if (is_retired() && !members_->is_needed()) no_longer_needed();
 }
 
-void Session::look_whether_needed() {
-  if (is_retired() && !is_needed()) no_longer_needed();
-}
-
-// In a turn of its own: whoever calls us may not be destroyed meanwhile.
+// In a turn of its own: the caller may not be destroyed meanwhile.
 void Session::no_longer_needed() {
   if (std::exchange(is_useless_, true)) return;
   call_over_at(mesh_->now_ns());
@@ -255,16 +227,9 @@ bool Session::end() {
   cancel_timers();
   if (mesh_ == nullptr) return false;
   prober_->stop();
-  if (survivors_) {
-    const bool unconnected = !is_connected_ && bootstrap_->is_over();
-    return survivors_->end() || unconnected;
-  }
-  replanner_->stop();
-  // A clean end says goodbye and drains; so does a failed connect, whose last messages say why.
-  const bool clean = is_idle() && !engine_->has_failed() && bootstrap_->is_over();
-  engine_->fail();
-  if (sparse_) sparse_->fail();
-  return clean;
+  // A failed connect drains too: its last messages say why.
+  const bool has_no_part = !is_connected_ && bootstrap_->is_over();
+  return members_->end() || has_no_part;
 }
 
 void Session::cancel_connect_timers() {
@@ -273,10 +238,8 @@ void Session::cancel_connect_timers() {
 
 void Session::cancel_timers() {
   cancel_connect_timers();
-  if (has_timer_) timers_->cancel(timer_);
-  has_timer_ = false;
-  if (has_fault_timer_) timers_->cancel(fault_timer_);
-  has_fault_timer_ = false;
+  if (fault_timer_) timers_->cancel(*fault_timer_);
+  fault_timer_.reset();
   if (over_timer_) timers_->cancel(*over_timer_);
   over_timer_.reset();
 }
@@ -288,62 +251,34 @@ void Session::opened(int peer) {
   bootstrap_->opened(peer);
 }
 
-Result<std::byte*> Session::place(int peer, const FrameHeader& header) {
-  if (is_of_survivors(header)) return survivors_->place(peer, header);
-  switch (header.type) {
-    case FrameType::kData:
-    case FrameType::kCredit:
-    case FrameType::kLength:
-      if (engine_) return engine_->place(peer, header);
-      return remote_error("a frame of no term, where nodes may be lost");
-    case FrameType::kSparse:
-      if (sparse_ && bootstrap_->is_over()) return sparse_->place(peer, header);
-      return remote_error("a sparse message, where no sparse mode is wanted");
-    case FrameType::kControl:
-    case FrameType::kFault:
-      return control_->place(peer, header);
-    case FrameType::kProbe:
-      return prober_->place(peer, header);
-    default:
-      return remote_error("a frame of type " + std::to_string(static_cast<int>(header.type)) +
-                          " has no business here");
-  }
+Result<std::byte*> Session::get_receive_buffer(int peer, const FrameHeader& header) {
+  if (FrameHandler* const handler = handler_of(header))
+    return handler->get_receive_buffer(peer, header);
+  return remote_error("a frame of type " + std::to_string(static_cast<int>(header.type)) +
+                      " has no business here");
 }
 
 void Session::arrived(int peer, const FrameHeader& header, std::byte* payload) {
-  if (is_of_survivors(header)) {
-    survivors_->arrived(peer, header, payload);
-  } else if (header.type == FrameType::kData || header.type == FrameType::kCredit ||
-             header.type == FrameType::kLength) {
-    engine_->arrived(peer, header, payload);
-  } else if (header.type == FrameType::kSparse) {
-    sparse_->arrived(peer, header, payload);
-  } else if (header.type == FrameType::kProbe) {
-    prober_->arrived(peer, header, payload);
-  } else {
-    control_->arrived(peer, header);
-  }
-  look_whether_needed();
-}
-
-bool Session::is_of_survivors(const FrameHeader& header) const {
-  return survivors_ && header.type != FrameType::kProbe && mark_of(header) != 0;
+  handler_of(header)->arrived(peer, header, payload);
+  end_if_not_needed();
 }
 
 void Session::sent(int peer, std::uint64_t cookie) {
   if (cookie == kNoCookie) return;
-  if (survivors_ && (cookie & kTermCookie) != 0) {
-    survivors_->sent(peer, cookie);
-  } else if ((cookie & kControlCookie) != 0) {
-    control_->sent(cookie);
-  } else if ((cookie & kProbeCookie) != 0) {
-    prober_->sent(cookie);
-  } else if ((cookie & kSparseCookie) != 0) {
-    if (sparse_) sparse_->sent(cookie);
-  } else {
-    engine_->sent(cookie);
-  }
-  look_whether_needed();
+  handler_of(cookie).sent(peer, cookie);
+  end_if_not_needed();
+}
+
+FrameHandler* Session::handler_of(const FrameHeader& header) const {
+  FrameHandler* const handler = handlers_[static_cast<std::size_t>(header.type)];
+  return handler == control_.get() && members_->owns_message(header) ? members_.get() : handler;
+}
+
+FrameHandler& Session::handler_of(std::uint64_t cookie) const {
+  const bool is_of_term = (cookie & kTermCookie) != 0;
+  if (!is_of_term && (cookie & kControlCookie) != 0) return *control_;
+  if (!is_of_term && (cookie & kProbeCookie) != 0) return *prober_;
+  return *members_;
 }
 
 void Session::departed(int peer) {
@@ -353,23 +288,8 @@ void Session::departed(int peer) {
   }
   departed_[peer] = true;
   bootstrap_->gone(peer);
-  if (survivors_) {
-    if (is_connected_) survivors_->departed(peer);
-    return look_whether_needed();
-  }
-  replanner_->departed(peer);
-  if (left_.empty()) left_ = name_of(peer);
-  if (is_retired()) return;
-  // It has sent us all it ever will. What is running now should end by itself; if not, say so.
-  if (is_connected_ && !is_idle() && !has_timer_) watch_departed();
-}
-
-void Session::watch_departed() {
-  has_timer_ = true;
-  timer_ = timers_->call_at(mesh_->now_ns() + options_.peer_timeout_ns, [this] {
-    has_timer_ = false;
-    if (!is_idle()) fail(left_ + " closed its communicator during a collective");
-  });
+  if (is_connected_) members_->departed(peer);
+  end_if_not_needed();
 }
 
 void Session::lost(int peer, const Status& why) {
@@ -380,31 +300,27 @@ void Session::lost(int peer, const Status& why) {
     bootstrap_->gone(peer);
     return connect_lost(peer, sentence);
   }
-  if (survivors_) {
-    // What follows from a fault that is being told is no loss.
-    if (is_connected_ && !has_fault_timer_) survivors_->lost(peer, why.message());
-    return look_whether_needed();
-  }
-  spread(sentence, sentence);
+  // What follows from a fault that is being told is no loss.
+  if (is_connected_ && !fault_timer_) members_->lost(peer, why.message());
+  end_if_not_needed();
 }
 
 // --------------------------------------------------------------------------------------- failure
 
-// Everybody who learns of a fault passes it on and only then fails: a process that ends because of
-// it must not look like the cause to those who have not heard yet.
+// Each node that learns of a fault passes it on and only then fails: a process that ends because of
+// it must not look like the cause to nodes that have not heard yet.
 void Session::spread(const std::string& fault, const std::string& why) {
   if (is_retired()) return no_longer_needed();
-  if (!is_connected_ || has_fault_timer_ || has_failed()) return;
-  tell_everybody(fault);
+  if (!is_connected_ || fault_timer_ || has_failed()) return;
+  tell_all(fault);
   fail_soon(why);
 }
 
 // What was told has to leave before the process ends because of it.
 void Session::fail_soon(const std::string& why) {
   cause_ = why;
-  has_fault_timer_ = true;
   fault_timer_ = timers_->call_at(mesh_->now_ns() + kTellNs, [this] {
-    has_fault_timer_ = false;
+    fault_timer_.reset();
     fail(cause_);
   });
 }
@@ -414,15 +330,12 @@ void Session::fail(const std::string& why) {
   if (has_failed()) return;
   // What follows from a fault before its time is up is not the cause.
   hooks_.failed(cause_.empty() ? why : cause_);
-  // Calls that wait for an agreement would wait for good.
-  if (hooks_.replan.party != nullptr) hooks_.replan.party->drop();
-  if (survivors_) return survivors_->fail();
-  replanner_->stop();
-  engine_->fail();
-  if (sparse_) sparse_->fail();
+  // Calls that wait for an agreement would wait for ever.
+  if (hooks_.replan.participant != nullptr) hooks_.replan.participant->drop();
+  members_->fail();
 }
 
-void Session::tell_everybody(const std::string& why) {
+void Session::tell_all(const std::string& why) {
   if (has_failed()) return;
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_ || departed_[peer]) continue;

@@ -5,16 +5,18 @@
 //
 // Failure: the first problem (a lost peer, a frame that does not fit, a node that left while we
 // need it) fails every operation, is reported once and told to all peers, so that every survivor
-// hears of it. With SessionOptions::survivors the others go on where nodes are lost (survivors.h);
-// what breaks the protocol is still everybody's failure, and so is a loss during connect.
+// hears of it. With SessionOptions::survivors the others go on where nodes are lost (members.h);
+// what breaks the protocol is still a failure of all nodes, and so is a loss during connect.
 //
-// End: a node whose operations are over says goodbye and goes. If some are under way that nobody
-// waits for (rounds of shadow_sync, which slower nodes have yet to begin) it lingers until they are
-// over, for the peer timeout at the most; from then on nothing that goes wrong is reported here.
+// End: a node whose operations are over says goodbye and closes. If some are under way that the job
+// does not wait for (rounds of shadow_sync, which slower nodes have yet to begin) its close is
+// deferred until they are over, for the peer timeout at the most; from then on nothing that goes
+// wrong is reported here.
 //
 // Threads: one, the mesh's owner.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,9 +26,8 @@
 #include "plugin/collective/adapt/replanner.h"
 #include "plugin/collective/connect/bootstrap.h"
 #include "plugin/collective/connect/prober.h"
+#include "plugin/collective/elastic/members.h"
 #include "plugin/collective/elastic/survivors.h"
-#include "plugin/collective/engine/engine.h"
-#include "plugin/collective/sparse/sparse_runner.h"
 #include "plugin/transport/base/timer_service.h"
 
 namespace riffle {
@@ -45,7 +46,7 @@ struct SessionHooks {
   // Node 0, before `decide`: shall the network be probed first? `racks`: by rank, where they are
   // known and need not be found. Null: never.
   std::function<bool(const std::vector<NodeReport>&, std::vector<int>* racks)> wants_probe;
-  // Every node: its machine's turn to probe (prober.h). Null: nobody takes turns.
+  // Every node: its machine's turn to probe (prober.h). Null: there are no turns.
   std::function<std::shared_ptr<void>()> probe_turn;
   // Node 0, after it waited for its turn: is the network known meanwhile? Null: it is not.
   std::function<bool(const std::vector<NodeReport>&)> knows_network;
@@ -59,14 +60,14 @@ struct SessionHooks {
   std::function<PlanBasis()> basis;
   ReplanHooks replan;
   // Every node, once: connect's outcome, the same everywhere. As BootstrapSteps::finished.
-  std::function<void(Status, const std::string& aside)> connected;
-  // At most once, before the operations fail: what went wrong, for people.
+  std::function<void(Status, const std::string& fallback_reason)> connected;
+  // At most once, before the operations fail: what went wrong, human-readable.
   std::function<void(const std::string& why)> failed;
-  // Nodes were lost and the others go on; who, why and how many, for people.
+  // Nodes were lost and the others go on; which, why and how many, human-readable.
   std::function<void(const LossRecord& loss, const std::string& what)> went_on;
 };
 
-class Session final : private MeshSink {
+class Session final : private FrameSink {
  public:
   Session(int rank, int size, SessionOptions options, TimerService* timers, SessionHooks hooks);
   ~Session() override;
@@ -74,7 +75,7 @@ class Session final : private MeshSink {
   Session& operator=(const Session&) = delete;
 
   // Where the mesh delivers; it must be there from before the mesh until after it.
-  MeshSink* sink() { return this; }
+  FrameSink* sink() { return this; }
   // Connects. `mesh` must outlive its use here, which ends with end(). Once.
   void start(Mesh* mesh, NodeReport report);
   // Queues an operation (engine.h, or sparse_runner.h where it says so). After a failure it fails
@@ -82,47 +83,44 @@ class Session final : private MeshSink {
   void submit(Operation* operation);
   // Ends everything now: the peers hear `fault`, our own operations fail because of `why`.
   void abort(const std::string& fault, const std::string& why);
-  // The job is through with this communicator, and waits for none of the operations that are under
-  // way. True: it lingers, and `over` is called, once, when it is time for end(). Within `over` the
-  // session may be destroyed. False: it is time now.
+  // The job has no more use for this communicator, and waits for none of the operations that are
+  // under way. True: its close is deferred, and `over` is called, once, when it is time for end().
+  // Within `over` the session may be destroyed. False: it is time now.
   bool retire(std::function<void()> over);
   // The last call: no timer runs any more, operations still running fail. True if the mesh may say
   // goodbye, false if it ends in the middle of something and must abort.
   bool end();
 
-  bool has_failed() const {
-    return survivors_ ? survivors_->has_failed() : engine_ && engine_->has_failed();
-  }
-  // The nodes that work together, where nodes may be lost; else null.
-  const Membership* membership() const { return survivors_ ? &survivors_->membership() : nullptr; }
+  bool has_failed() const { return members_ && members_->has_failed(); }
+  // The nodes that work together. From start() on.
+  const Membership& membership() const { return members_->membership(); }
 
  private:
   void opened(int peer) override;
-  Result<std::byte*> place(int peer, const FrameHeader& header) override;
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override;
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
   void sent(int peer, std::uint64_t cookie) override;
   void departed(int peer) override;
   void lost(int peer, const Status& why) override;
 
-  bool is_of_survivors(const FrameHeader& header) const;
+  FrameHandler* handler_of(const FrameHeader& header) const;
+  FrameHandler& handler_of(std::uint64_t cookie) const;
   void received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message);
-  std::unique_ptr<Survivors> make_survivors();
+  std::unique_ptr<Members> make_members();
+  void violated(int peer, const Status& why);
   void connect_at(std::uint64_t when_ns, void (Bootstrap::*step)());
   void connect_lost(int peer, const std::string& sentence);
   void prepare(const std::vector<NodeReport>& reports, std::function<void()> go_on);
   Status install(const PlanSet& plans, const Verdict& verdict);
-  void connect_is_over(Status outcome, const std::string& aside);
+  void finish_connect(Status outcome, const std::string& fallback_reason);
   void fail(const std::string& why);
   void fail_soon(const std::string& why);
-  void tell_everybody(const std::string& why);
+  void tell_all(const std::string& why);
   void spread(const std::string& fault, const std::string& why);
-  void watch_departed();
   bool is_retired() const { return static_cast<bool>(over_); }
-  bool is_needed() const;
-  void look_whether_needed();
+  void end_if_not_needed();
   void no_longer_needed();
   void call_over_at(std::uint64_t when_ns);
-  bool is_idle() const { return engine_->is_idle() && (!sparse_ || sparse_->is_idle()); }
   const std::string& name_of(int peer) const { return names_[peer]; }
   void cancel_connect_timers();
   void cancel_timers();
@@ -138,31 +136,24 @@ class Session final : private MeshSink {
   std::unique_ptr<Bootstrap> bootstrap_;
   std::unique_ptr<Prober> prober_;
   std::vector<NodeReport> reports_;  // node 0, while it probes
-  // Either survivors_, or engine_ and replanner_.
-  std::unique_ptr<Survivors> survivors_;
-  std::unique_ptr<Engine> engine_;
-  std::unique_ptr<Replanner> replanner_;
-  std::unique_ptr<SparseRunner> sparse_;  // beside engine_; null unless SessionOptions::sparse
+  std::unique_ptr<Members> members_;
+  std::array<FrameHandler*, kFrameTypes> handlers_{};  // by frame type; null: refused
   struct Early {
     int peer;
     std::uint32_t kind;
     std::vector<std::uint8_t> message;
   };
-  std::vector<Early> early_;  // about losses, before connect was over here
+  std::vector<Early> early_;  // to members_, before connect was over here
   // What went wrong before connect was over here, should it end well.
   std::vector<std::function<void()>> after_connect_;
   std::vector<std::uint64_t> connect_timers_;
   PlanSet plans_;  // node 0, until connect is over
   std::vector<bool> departed_;
-  std::string left_;   // who said goodbye first
   std::string cause_;  // the fault we heard of, while we pass it on
-  std::uint64_t timer_ = 0;
-  bool has_timer_ = false;
   bool is_connected_ = false;
-  std::uint64_t fault_timer_ = 0;
-  bool has_fault_timer_ = false;
-  std::function<void()> over_;  // while it lingers
-  bool is_useless_ = false;     // without survivors_: others are gone, or have failed
+  std::optional<std::uint64_t> fault_timer_;
+  std::function<void()> over_;  // while its close is deferred
+  bool is_useless_ = false;     // ... and the other nodes no longer need it
   std::optional<std::uint64_t> over_timer_;
 };
 

@@ -105,13 +105,13 @@ std::vector<KnobInfo> knobs() {
   return infos;
 }
 
-std::string decision_knobs() {
+std::string decision_knobs(const Config& config) {
   std::string lines;
-  for (const KnobInfo& knob : knobs()) {
+  for (const Knob& knob : knob_table()) {
     if (!knob.in_digest) continue;
     lines += knob.name;
     lines += '=';
-    lines += knob.value;
+    lines += value_text(knob, config);
     lines += '\n';
   }
   return lines;

@@ -40,7 +40,7 @@ struct KnobInfo {
 std::vector<KnobInfo> knobs();
 
 // The knobs that all nodes must agree on, "NAME=value" lines in table order.
-std::string decision_knobs();
+std::string decision_knobs(const Config& config);
 
 // For tests: reads the sources again. Not thread safe.
 void reload_config();

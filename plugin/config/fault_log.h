@@ -2,8 +2,8 @@
 // and those of its neighbours after that; the first line says all there is to know. So only the
 // first fault of an incident is a warning; the others, up to 10 s after the last one, are lines at
 // INFO. An incident belongs to the process: one clear line per rank. A verdict on this node itself
-// is always a warning: whoever is left behind sees the others' connections break first, and that is
-// not why its job ends. Any thread.
+// is always a warning: a node that is excluded sees the others' connections break first, and that
+// is not why its job ends. Any thread.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 namespace riffle {
 namespace {
 
-std::string host_name() {
+std::string record_host() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "unknown-host";
   return name.data();
@@ -49,7 +49,7 @@ Result<std::string> file_of_process(const std::string& knob, const std::string& 
     const char letter = ++i < full.size() ? full[i] : '\0';
     switch (letter) {
       case 'h':
-        path += host_name();
+        path += record_host();
         break;
       case 'p':
         path += std::to_string(getpid());

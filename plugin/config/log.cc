@@ -4,10 +4,6 @@
 // while the process exits finds it half made or gone.
 #include "plugin/config/log.h"
 
-#define SPDLOG_HEADER_ONLY
-#define SPDLOG_FMT_EXTERNAL
-#define SPDLOG_PREVENT_CHILD_FD
-#define SPDLOG_NO_TLS
 #include <spdlog/logger.h>
 #include <unistd.h>
 
@@ -22,35 +18,35 @@
 namespace riffle {
 namespace {
 
-using Level = spdlog::level::level_enum;
+using SpdlogLevel = spdlog::level::level_enum;
 
 std::atomic<NcclLogger> nccl_logger{nullptr};
 
 // NCCL's numbers (docs/nccl-contract.md).
 constexpr unsigned long kSubsystemInit = 1;
 constexpr unsigned long kSubsystemNet = 16;
-int nccl_level(Level level) {
-  if (level >= Level::warn) return 2;
-  return level == Level::info ? 3 : 5;
+int nccl_level(SpdlogLevel level) {
+  if (level >= SpdlogLevel::warn) return 2;
+  return level == SpdlogLevel::info ? 3 : 5;
 }
 
-Level spdlog_level(LogLevel level) {
-  if (level == LogLevel::kWarn) return Level::warn;
-  return level == LogLevel::kInfo ? Level::info : Level::trace;
+SpdlogLevel spdlog_level(LogLevel level) {
+  if (level == LogLevel::kWarn) return SpdlogLevel::warn;
+  return level == LogLevel::kInfo ? SpdlogLevel::info : SpdlogLevel::trace;
 }
 
-const char* prefix(Level level) {
-  if (level >= Level::warn) return "riffle WARN ";
-  return level == Level::info ? "riffle INFO " : "riffle TRACE ";
+const char* prefix(SpdlogLevel level) {
+  if (level >= SpdlogLevel::warn) return "riffle WARN ";
+  return level == SpdlogLevel::info ? "riffle INFO " : "riffle TRACE ";
 }
 
-void write_to_stderr(Level level, const std::string& line) {
+void write_to_stderr(SpdlogLevel level, const std::string& line) {
   const std::string text = prefix(level) + line + "\n";
   // A full or closed stderr loses the line: logging must not stop a training job.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
-void write_to_nccl(Level level, const std::string& line, const char* file, int source_line) {
+void write_to_nccl(SpdlogLevel level, const std::string& line, const char* file, int source_line) {
   const NcclLogger logger = nccl_logger.load(std::memory_order_acquire);
   if (logger == nullptr) return write_to_stderr(level, line);
   logger(nccl_level(level), kSubsystemInit | kSubsystemNet, file, source_line, "Riffle: %s",
@@ -72,7 +68,8 @@ class FileSink final : public spdlog::sinks::sink {
  public:
   void log(const spdlog::details::log_msg& m) override {
     if (const Status s = LogFile::instance().write(m); !s) {
-      write_to_nccl(Level::warn, "RIFFLE_LOG_FILE ends here: " + s.message(), __FILE__, __LINE__);
+      write_to_nccl(SpdlogLevel::warn, "RIFFLE_LOG_FILE ends here: " + s.message(), __FILE__,
+                    __LINE__);
     }
   }
   void flush() override {}
@@ -84,7 +81,7 @@ spdlog::logger& make_logger() {
   LogFile::instance();  // registers with fork
   const auto logger =
       new spdlog::logger("riffle", {std::make_shared<NcclSink>(), std::make_shared<FileSink>()});
-  logger->set_level(Level::trace);
+  logger->set_level(SpdlogLevel::trace);
   return *logger;
 }
 spdlog::logger& logger = make_logger();

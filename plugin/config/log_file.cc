@@ -1,13 +1,5 @@
 #include "plugin/config/log_file.h"
 
-// The file is not for the job's other children, and no thread-local outlives the threads that log.
-#define SPDLOG_HEADER_ONLY
-#define SPDLOG_FMT_EXTERNAL
-#define SPDLOG_PREVENT_CHILD_FD
-#define SPDLOG_NO_TLS
-#ifndef FMT_HEADER_ONLY
-#define FMT_HEADER_ONLY
-#endif
 #include <pthread.h>
 #include <spdlog/sinks/rotating_file_sink.h>
 

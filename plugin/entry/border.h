@@ -25,7 +25,7 @@ abi::ResultCode nccl_code(Code code);
 
 // Logs what failed in `function` and returns the code for NCCL. Never throws.
 abi::ResultCode refuse(const char* function, const Status& status) noexcept;
-// The same for calls on a connection that broke before: whoever noticed has warned already
+// The same for calls on a connection that broke before: the thread that noticed has warned already
 // (config/fault_log.h), so that a call which only hears of it is worth a line at INFO.
 abi::ResultCode refuse_transfer(const char* function, const Status& status) noexcept;
 abi::ResultCode refuse(const char* function, Code code, const char* reason) noexcept;

@@ -11,6 +11,7 @@
 #include "plugin/collective/coll_service.h"
 #include "plugin/entry/arguments.h"
 #include "plugin/entry/border.h"
+#include "plugin/entry/options.h"
 #include "plugin/entry/properties.h"
 #include "plugin/entry/regions.h"
 #include "plugin/identity/identity.h"
@@ -84,7 +85,7 @@ abi::NcclResult finalize(void* context) {
 abi::NcclResult devices(int* count) {
   *count = 0;
   return guard("COLLNET devices", [&] {
-    *count = static_cast<int>(riffle::devices().size());
+    *count = static_cast<int>(riffle::devices(options().transport.devices).size());
     return Status::ok();
   });
 }
@@ -108,7 +109,7 @@ abi::NcclResult listen_as(std::uint64_t comm_id, int device, void* handle, void*
   *listener = nullptr;
   return guard("COLLNET listen", [&]() -> Status {
     if (Status status = check_device(device); !status) return status;
-    auto made = coll::listen(device, comm_id, static_cast<Handle*>(handle));
+    auto made = coll::listen(options().transport, device, comm_id, static_cast<Handle*>(handle));
     if (!made) return made.status();
     *listener = *made;
     return Status::ok();
@@ -136,8 +137,8 @@ struct CloseForgotten {
   }
 };
 
-// A null communicator without an error says that all nodes agreed to step aside; NCCL then carries
-// on without COLLNET, as after an error, but nothing is wrong.
+// A null communicator without an error says that all nodes agreed to fall back to NCCL, which then
+// carries on without COLLNET, as after an error, but nothing is wrong.
 abi::NcclResult connect(void** handles, int count, int rank, void* listener, void** coll) {
   *coll = nullptr;
   return guard("COLLNET connect", [&]() -> Status {
@@ -145,11 +146,12 @@ abi::NcclResult connect(void** handles, int count, int rank, void* listener, voi
     if (count < 1) return invalid_argument("connect with " + std::to_string(count) + " nodes");
     const std::span blobs(reinterpret_cast<const Handle* const*>(handles),
                           static_cast<std::size_t>(count));
-    auto made = coll::connect(blobs, rank, own.get());
+    auto made = coll::connect(blobs, rank, own.get(), options().collective);
     if (!made) return made.status();
     if (*made != nullptr) {
       try {
-        std::unique_ptr<Collective> object(new Collective{*made, {}, identity::is_looked_up()});
+        std::unique_ptr<Collective> object(
+            new Collective{*made, {}, identity::is_looked_up(options().identity)});
         if (object->has_identity) identity::begin_coll(id_of(object.get()), count);
         *coll = object.release();
       } catch (...) {
@@ -165,7 +167,7 @@ abi::NcclResult connect(void** handles, int count, int rank, void* listener, voi
 abi::NcclResult close_coll(void* coll) {
   return guard("COLLNET closeColl", [&] {
     const std::unique_ptr<Collective> closed(&collective(coll));
-    if (closed->has_identity) identity::end_coll(id_of(coll));
+    if (closed->has_identity) identity::end_coll(id_of(coll), options().identity);
     coll::close(closed->service);
     return Status::ok();
   });

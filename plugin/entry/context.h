@@ -3,11 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "plugin/abi/common.h"
+#include "plugin/collective/base/agreement.h"
 #include "topology/base/status.h"
 
 namespace riffle::entry {
+
+// Publishes the knobs of this process for its neighbours on its node.
+std::shared_ptr<agreement::Publication> publish_knobs(std::uint64_t comm_id);
 
 // NET up to v10, once per process: takes the logger, finds the devices and publishes the knobs of
 // this process for its neighbours on the node (collective/base/agreement.h).

@@ -16,6 +16,7 @@
 #include "plugin/entry/arguments.h"
 #include "plugin/entry/border.h"
 #include "plugin/entry/context.h"
+#include "plugin/entry/options.h"
 #include "plugin/entry/properties.h"
 #include "plugin/entry/regions.h"
 #include "plugin/net/net_service.h"
@@ -69,7 +70,7 @@ abi::NcclResult finalize(void* context) {
 abi::NcclResult devices(int* count) {
   *count = 0;
   return guard("NET devices", [&] {
-    *count = static_cast<int>(riffle::devices().size());
+    *count = static_cast<int>(riffle::devices(options().transport.devices).size());
     return Status::ok();
   });
 }
@@ -85,7 +86,7 @@ abi::NcclResult listen_as(std::uint64_t comm_id, int device, void* handle, void*
   *listener = nullptr;
   return guard("NET listen", [&]() -> Status {
     if (Status status = check_device(device); !status) return status;
-    auto made = net::listen(device, comm_id, static_cast<Handle*>(handle));
+    auto made = net::listen(options().transport, device, comm_id, static_cast<Handle*>(handle));
     if (!made) return made.status();
     *listener = *made;
     return Status::ok();
@@ -104,8 +105,9 @@ abi::NcclResult connect(int device, void* handle, void** comm, abi::NetDevHandle
   *comm = nullptr;
   return guard("NET connect", [&]() -> Status {
     if (Status status = check_device(device); !status) return status;
-    return publish_connection(net::connect(device, static_cast<Handle*>(handle)), comm,
-                              device_handle);
+    return publish_connection(
+        net::connect(options().transport, options().net, device, static_cast<Handle*>(handle)),
+        comm, device_handle);
   });
 }
 

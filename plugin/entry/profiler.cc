@@ -1,5 +1,5 @@
-// PROFILER: tells identities (identity/identity.h) what NCCL announces. Where nobody needs them no
-// event is asked for (mask 0), which costs nothing.
+// PROFILER: tells identities (identity/identity.h) what NCCL announces. Where they are not needed
+// no event is asked for (mask 0), which costs nothing.
 //
 // Events of CollNet's ProxyOps exist from NCCL 2.27 on, which takes table v4 or later; older tables
 // ask for nothing. Handles are numbers (identity_book.h) and ProxyOps get none: NCCL 2.30 stops
@@ -13,6 +13,7 @@
 #include "plugin/abi/constants.h"
 #include "plugin/config/log.h"
 #include "plugin/entry/border.h"
+#include "plugin/entry/options.h"
 #include "plugin/identity/identity.h"
 
 namespace riffle::entry::profiler {
@@ -33,7 +34,7 @@ abi::NcclResult start(void** context, int* activation_mask,
                       const identity::CommEvents::About& about) {
   nothing(context, activation_mask);
   return guard("PROFILER init", [&] {
-    if (context == nullptr || activation_mask == nullptr || !identity::is_wanted()) {
+    if (context == nullptr || activation_mask == nullptr || !options().identity.is_wanted) {
       return Status::ok();
     }
     *context = identity::book().begin_communicator(about, activation_mask);
@@ -46,7 +47,7 @@ abi::NcclResult init(void** context, int* activation_mask) {
   nothing(context, activation_mask);
   return guard("PROFILER init", [&] {
     static std::atomic<bool> was_said{false};
-    if (identity::is_wanted() && !was_said.exchange(true)) {
+    if (options().identity.is_wanted && !was_said.exchange(true)) {
       log_info(
           "profiler: this NCCL has no events of CollNet's operations (2.27 and later do), so it "
           "stays unknown which buffers all-reduce calls belong to");

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "plugin/abi/constants.h"
+#include "plugin/entry/options.h"
 #include "plugin/net/net_service.h"
 #include "plugin/transport/device/device.h"
 #include "topology/base/status.h"
@@ -14,7 +15,7 @@
 namespace riffle::entry {
 
 inline Status check_device(int device) {
-  const int count = static_cast<int>(devices().size());
+  const int count = static_cast<int>(devices(options().transport.devices).size());
   if (device >= 0 && device < count) return Status::ok();
   return invalid_argument("device " + std::to_string(device) + " does not exist, there are 0.." +
                           std::to_string(count - 1));
@@ -23,7 +24,7 @@ inline Status check_device(int device) {
 template <class Properties>
 Status fill_properties(int index, Properties* out) {
   if (Status status = check_device(index); !status) return status;
-  const Device& device = devices()[static_cast<std::size_t>(index)];
+  const Device& device = devices(options().transport.devices)[static_cast<std::size_t>(index)];
   Properties p{};
   // devices() never changes, so NCCL may keep pointers into it; it does not write through them.
   p.name = const_cast<char*>(device.name.c_str());

@@ -10,9 +10,10 @@
 #include <memory>
 
 #include "plugin/abi/constants.h"
-#include "plugin/collective/base/agreement.h"
 #include "plugin/collective/base/collective_count.h"
 #include "plugin/entry/border.h"
+#include "plugin/entry/context.h"
+#include "plugin/entry/options.h"
 #include "plugin/identity/known_lengths.h"
 #include "plugin/tuner/tuner.h"
 
@@ -40,11 +41,11 @@ void start(void** context, std::uint64_t comm_id, std::size_t ranks, std::size_t
   (void)guard("TUNER init", [&] {
     start_log(log);
     auto made = std::make_unique<Context>();
-    made->settings = tuner_settings();
+    made->settings = options().tuner;
     made->nodes = nodes;
     if (made->settings.falls && ranks == nodes) made->lengths = known_lengths::of(comm_id);
     // Also done by NET's init, but communicators that share another's resources have only this one.
-    made->publication = agreement::publish(agreement::job_key(comm_id));
+    made->publication = publish_knobs(comm_id);
     *context = made.release();
     return Status::ok();
   });
@@ -85,7 +86,7 @@ abi::NcclResult get_coll_info(abi::NcclFunc function, std::size_t bytes, int col
                               int, int* algorithm, int* protocol, int*) {
   (void)guard("TUNER getCollInfo", [&] {
     constexpr std::size_t kSeveralNodes = 2;
-    name_algorithm(tuner_settings(), kSeveralNodes, function, bytes, collnet_support, algorithm,
+    name_algorithm(options().tuner, kSeveralNodes, function, bytes, collnet_support, algorithm,
                    protocol);
     return Status::ok();
   });

@@ -23,13 +23,18 @@
 
 namespace riffle::identity {
 
-// Whether this process asks NCCL for events: RIFFLE_IDENTITY=on, or a mode or RIFFLE_VALID_LENGTH
-// that needs identities. Where it is false nothing below needs to be called.
-bool is_wanted();
-// ... and NCCL tells of some communicator that lives.
+struct Options {
+  // Without identities something that was asked for is missing: a mode, or they themselves.
+  bool is_needed = false;
+  // This process asks NCCL for events. Where it is false nothing below needs to be called.
+  bool is_wanted = false;
+  bool says_totals = false;  // RIFFLE_IDENTITY=on: one line (INFO) at the end of a coll object
+};
+
+// NCCL tells of some communicator that lives.
 bool is_told();
-// Whether calls are to be looked up: wanted, and told or missed.
-bool is_looked_up();
+// Whether calls are to be looked up: told, or missed.
+bool is_looked_up(const Options& options);
 
 // The first half: for the profiler's tables.
 IdentityBook& book();
@@ -41,7 +46,7 @@ CallQueue& this_thread();  // ends with the thread
 void begin_coll(std::uint64_t coll, int nodes);
 void add_region(std::uint64_t coll, const void* base, std::size_t bytes);
 void drop_region(std::uint64_t coll, const void* base);
-void end_coll(std::uint64_t coll);
+void end_coll(std::uint64_t coll, const Options& options);
 
 // Once per accepted call, in order, on the thread that makes the calls. A call that is refused
 // (null request) must not come here: see first whether there is room, or look(). The first unsure

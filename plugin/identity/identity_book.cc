@@ -150,7 +150,7 @@ void IdentityBook::note_doubt(bool before, const CallQueue& queue) {
   write_masks();
 }
 
-// Sleep events only while somebody waits for one: they come often.
+// Sleep events only while one is waited for: they come often.
 void IdentityBook::write_masks() {
   const int wanted = abi::kProfileProxyOp | (in_doubt_ > 0 ? abi::kProfileProxyCtrl : 0);
   for (const Mask& m : masks_)

@@ -2,7 +2,7 @@
 // its ProxyOp events ask for it.
 //
 // Coll events come on the application's threads, ProxyOps on the progress thread. On ranks that do
-// not talk to the network (the second GPU of a node) nobody ever asks, so only the newest
+// not talk to the network (the second GPU of a node) no call ever asks, so only the newest
 // announcements are kept. Nothing is believed that does not follow on: NCCL numbers the all-reduces
 // of a communicator, and ProxyOps come in the order of announcement; where a number is missing or
 // an announced collective is passed over, the next one says so.

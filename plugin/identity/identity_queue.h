@@ -8,7 +8,7 @@
 //
 // A call must fit in every respect: datatype, operator, count, its place in the staging region
 // (slot k mod 8), the coll object that the communicator's other calls came on. The first one that
-// does not, or that nobody announced, puts the thread in doubt: every call is unsure until rest()
+// does not, or that was not announced, puts the thread in doubt: every call is unsure until rest()
 // says that the thread was seen without work. Then nothing announced before can still come.
 //
 // Communicators that share resources share the thread; their collectives come in the order of

@@ -19,7 +19,7 @@ namespace riffle::known_lengths {
 // How many nodes there are that all know; 0: not known of all, or not connected yet.
 using Nodes = std::atomic<int>;
 
-// The one of this communicator, shared by all who ask for it while anybody holds it; null for id 0,
+// The one of this communicator, shared by all that ask for it while it has a holder; null for id 0,
 // which is no id.
 std::shared_ptr<Nodes> of(std::uint64_t comm_id);
 

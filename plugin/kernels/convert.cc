@@ -10,7 +10,7 @@ namespace riffle::rules {
 namespace {
 
 // Vectors of 16 bytes, which every 64-bit processor has.
-struct Portable {
+struct PortableConversion {
   static constexpr std::size_t kBytes = 16;
   static constexpr int kLanes = 4;
   using Floats = Vector<float, kBytes>;
@@ -28,25 +28,25 @@ struct Portable {
     __builtin_memcpy(to, narrow, sizeof narrow);
   }
   static Floats load_half(const char* from) {
-    return NarrowFloat<Portable, HalfLayout>::decode(widen16(from));
+    return NarrowFloat<PortableConversion, HalfLayout>::decode(widen16(from));
   }
   static void store_half(char* to, Floats v) {
-    narrow16(to, NarrowFloat<Portable, HalfLayout>::encode(v));
+    narrow16(to, NarrowFloat<PortableConversion, HalfLayout>::encode(v));
   }
 };
 
 const ConvertKernels& kernels() {
   static const ConvertKernels best = [] {
-    const ConvertKernels avx2 = avx2_converters();
-    const bool is_usable = best_isa() != Isa::kPortable && avx2.widen_half != nullptr;
-    return is_usable ? avx2 : portable_converters();
+    const ConvertKernels special = best_isa() == Isa::kNeon ? neon_converters() : avx2_converters();
+    const bool is_usable = best_isa() != Isa::kPortable && special.widen_half != nullptr;
+    return is_usable ? special : portable_converters();
   }();
   return best;
 }
 
 }  // namespace
 
-ConvertKernels portable_converters() { return converters_of<Portable>(); }
+ConvertKernels portable_converters() { return converters_of<PortableConversion>(); }
 
 bool supports(DataType type) {
   return type == DataType::kFloat32 || type == DataType::kFloat16 || type == DataType::kBfloat16;

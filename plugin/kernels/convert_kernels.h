@@ -16,7 +16,9 @@ struct ConvertKernels {
 };
 
 ConvertKernels portable_converters();
-ConvertKernels avx2_converters();  // null pointers where the compiler's target has none
+// Null pointers where the compiler's target has none.
+ConvertKernels avx2_converters();
+ConvertKernels neon_converters();
 
 // `Isa` as in reduce_loop.h: a type of an anonymous namespace.
 template <class Format>

@@ -1,7 +1,8 @@
 // Round to nearest, subnormal numbers kept, no traps: for the life of this object, in this thread.
 //
-// Threads inherit these modes from whoever created them, and frameworks change them (flushing
-// subnormals is a common switch); without this, two nodes could disagree about the same sum.
+// Threads inherit these modes from the thread that created them, and frameworks change them
+// (flushing subnormals is a common switch); without this, two nodes could disagree about the same
+// sum.
 #pragma once
 
 #if defined(__SSE2__)

@@ -1,8 +1,8 @@
 #include "plugin/kernels/reduce.h"
 
+#include <atomic>
 #include <string>
 
-#include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/kernels/float_environment.h"
 #include "plugin/kernels/reduce_kernels.h"
@@ -19,34 +19,40 @@ ReduceKernel kernel_of(Isa isa, DataType type, ReduceOp op) {
       return avx2_kernel(type, op);
     case Isa::kAvx512:
       return avx512_kernel(type, op);
+    case Isa::kNeon:
+      return neon_kernel(type, op);
   }
   return nullptr;
 }
 
-Isa choose() {
-  const std::string& wanted = config().isa;
-  for (const Isa isa : {Isa::kAvx512, Isa::kAvx2}) {
+Isa choose(const std::string& wanted) {
+  for (const Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kNeon}) {
     const bool allowed = wanted == "best" || wanted == name_of(isa) ||
                          (isa == Isa::kAvx2 && wanted == name_of(Isa::kAvx512));
     if (!allowed || !is_available(isa)) continue;
     if (wanted != "best" && wanted != name_of(isa)) {
-      log_warn("RIFFLE_ISA=" + wanted + ": this processor has no " + wanted + "; using " +
-               name_of(isa));
+      log_warn("RIFFLE_ISA={}: this processor has no {}; using {}", wanted, wanted, name_of(isa));
     }
     return isa;
   }
   if (wanted != "best" && wanted != name_of(Isa::kPortable)) {
-    log_warn("RIFFLE_ISA=" + wanted + ": this processor has no " + wanted + "; using portable");
+    log_warn("RIFFLE_ISA={}: this processor has no {}; using portable", wanted, wanted);
   }
   return Isa::kPortable;
 }
 
+std::atomic<Isa>& isa_in_use() {
+  static std::atomic<Isa> isa{choose("best")};
+  return isa;
+}
+
 }  // namespace
 
-Isa best_isa() {
-  static const Isa best = choose();
-  return best;
+void limit_isa(const std::string& wanted) {
+  isa_in_use().store(choose(wanted), std::memory_order_relaxed);
 }
+
+Isa best_isa() { return isa_in_use().load(std::memory_order_relaxed); }
 
 bool is_available(Isa isa) {
   return processor_has(isa) && kernel_of(isa, DataType::kInt8, ReduceOp::kSum) != nullptr;

@@ -14,13 +14,17 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 
 #include "plugin/kernels/types.h"
 #include "topology/base/isa.h"
 
 namespace riffle {
 
-Isa best_isa();  // of this machine, RIFFLE_ISA may lower it
+// The process's instruction set: the best that this machine has, which RIFFLE_ISA's text ("best",
+// "portable", "avx2", "avx512") may lower. To be called before the first reduction.
+void limit_isa(const std::string& wanted);
+Isa best_isa();
 bool is_available(Isa isa);
 
 void reduce(void* dst, std::span<const void* const> sources, std::size_t count, DataType type,

@@ -16,5 +16,6 @@ ReduceKernel portable_kernel(DataType type, ReduceOp op);
 // Null where the compiler's target has no such instructions.
 ReduceKernel avx2_kernel(DataType type, ReduceOp op);
 ReduceKernel avx512_kernel(DataType type, ReduceOp op);
+ReduceKernel neon_kernel(DataType type, ReduceOp op);
 
 }  // namespace riffle

@@ -132,7 +132,7 @@ struct Max {
   static Vec apply(Vec a, Vec b) {
     if constexpr (kIsFloat<typename Format::Element>) {
       using Bits = decltype(a == b);
-      const Vec larger = (a > b) | (a != a) ? a : b;
+      const Vec larger = ((a > b) | (a != a)) ? a : b;
       return a == b ? (Vec)((Bits)a & (Bits)b) : larger;
     } else {
       return a > b ? a : b;
@@ -146,7 +146,7 @@ struct Min {
   static Vec apply(Vec a, Vec b) {
     if constexpr (kIsFloat<typename Format::Element>) {
       using Bits = decltype(a == b);
-      const Vec smaller = (a < b) | (a != a) ? a : b;
+      const Vec smaller = ((a < b) | (a != a)) ? a : b;
       return a == b ? (Vec)((Bits)a | (Bits)b) : smaller;
     } else {
       return a < b ? a : b;

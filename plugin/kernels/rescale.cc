@@ -10,10 +10,10 @@
 namespace riffle {
 namespace {
 
-struct Portable {
+struct PortableRescale {
   static constexpr std::size_t kBytes = 16;
 };
-constexpr std::size_t kLanes = Portable::kBytes / sizeof(float);
+constexpr std::size_t kLanes = PortableRescale::kBytes / sizeof(float);
 
 // Values may lie at any address.
 template <class T>
@@ -27,9 +27,9 @@ void rescale_wide(void* values, std::size_t count, T factor) {
   }
 }
 
-struct Bfloat16 {
-  using Ints = Vector<std::int32_t, Portable::kBytes>;
-  using Floats = Vector<float, Portable::kBytes>;
+struct Bfloat16Rescale {
+  using Ints = Vector<std::int32_t, PortableRescale::kBytes>;
+  using Floats = Vector<float, PortableRescale::kBytes>;
   static Floats decode(Ints bits) { return (Floats)(bits << 16); }
   static Ints encode(Floats value) {
     const Ints bits = (Ints)value;
@@ -41,7 +41,7 @@ struct Bfloat16 {
 
 template <class Format, class Stored>
 void rescale_narrow(void* values, std::size_t count, float factor) {
-  using Ints = Vector<std::int32_t, Portable::kBytes>;
+  using Ints = Vector<std::int32_t, PortableRescale::kBytes>;
   auto* at = static_cast<char*>(values);
   for (std::size_t i = 0; i < count; i += kLanes, at += kLanes * sizeof(Stored)) {
     const std::size_t n = count - i < kLanes ? count - i : kLanes;
@@ -80,14 +80,16 @@ void rescale(void* values, std::size_t count, DataType type, double factor) {
     case DataType::kFloat64:
       return rescale_wide<double>(values, count, factor);
     case DataType::kFloat16:
-      return rescale_narrow<NarrowFloat<Portable, HalfLayout>, std::uint16_t>(values, count,
-                                                                              single);
+      return rescale_narrow<NarrowFloat<PortableRescale, HalfLayout>, std::uint16_t>(values, count,
+                                                                                     single);
     case DataType::kBfloat16:
-      return rescale_narrow<Bfloat16, std::uint16_t>(values, count, single);
+      return rescale_narrow<Bfloat16Rescale, std::uint16_t>(values, count, single);
     case DataType::kFloat8E4m3:
-      return rescale_narrow<NarrowFloat<Portable, E4m3Layout>, std::uint8_t>(values, count, single);
+      return rescale_narrow<NarrowFloat<PortableRescale, E4m3Layout>, std::uint8_t>(values, count,
+                                                                                    single);
     case DataType::kFloat8E5m2:
-      return rescale_narrow<NarrowFloat<Portable, E5m2Layout>, std::uint8_t>(values, count, single);
+      return rescale_narrow<NarrowFloat<PortableRescale, E5m2Layout>, std::uint8_t>(values, count,
+                                                                                    single);
     default:
       RIFFLE_CHECK(false, "only floating-point sums are rescaled");
   }

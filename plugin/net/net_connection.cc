@@ -21,9 +21,10 @@ Connection::Connection(Reactor& reactor, Way way)
   }
 }
 
-void Connection::attach(std::vector<Fd> sockets, LinkOptions options) {
-  peer_ = options.peer;
-  link_ = Link::create(*reactor_, std::move(sockets), std::move(options), this);
+void Connection::attach(std::shared_ptr<Link> link) {
+  link_ = std::move(link);
+  peer_ = link_->peer();
+  link_->set_sink(this);
 }
 
 bool Connection::is_of_this_process() const { return generation_ == fork_registry::generation(); }
@@ -35,7 +36,7 @@ Status Connection::failure() const {
 
 // ---- the caller's thread ----
 
-// A peer that closed while nothing was running is no fault until somebody wants more of it.
+// A peer that closed while nothing was running is no fault until a call wants more of it.
 Status Connection::failure_of_a_call() {
   Status why = failure();
   if (left_quietly_.exchange(false, std::memory_order_relaxed)) log_fault(why.message());
@@ -67,7 +68,7 @@ bool Connection::is_large(const Request& request) const {
   return (way_ == Way::kSends ? bytes : std::min(bytes, last_bytes_)) > Reactor::kPolledBytes;
 }
 
-void Connection::is_over(Request* request) {
+void Connection::stop_counting(Request* request) {
   if (std::exchange(request->is_large, false)) reactor_->keep_thread(-1);
 }
 
@@ -95,14 +96,14 @@ Result<bool> Connection::test(Request* request, int* sizes) {
       }
       return false;
     case State::kFailed:
-      is_over(request);
+      stop_counting(request);
       return failure_of_a_call();
     case State::kFree:
       return internal_error("test of a request that is not in use");
     case State::kDone:
       break;
   }
-  is_over(request);
+  stop_counting(request);
   last_bytes_ = 0;
   for (int i = 0; i < request->count; ++i) {
     const std::size_t bytes = request->messages[static_cast<std::size_t>(i)].done;
@@ -130,7 +131,7 @@ void Connection::close(Connection* connection) {
     }
     connection->reactor_->forget(connection);
   });
-  for (Request& r : connection->requests_) connection->is_over(&r);
+  for (Request& r : connection->requests_) connection->stop_counting(&r);
   delete connection;
 }
 
@@ -220,7 +221,7 @@ bool Connection::has_running() const {
 
 // All that the peer ever sent is here, so what is still running can never end. Without anything
 // running it is the usual end of a communicator and nothing to talk about.
-void Connection::departed() {
+void Connection::departed(int /*peer*/) {
   const Status why = remote_error(peer_ + " closed the connection");
   if (has_running()) {
     fail(remote_error(why.message() + " while transfers were running: its log may say why"));
@@ -230,7 +231,7 @@ void Connection::departed() {
   }
 }
 
-Result<std::byte*> Connection::place(const FrameHeader& header) {
+Result<std::byte*> Connection::get_receive_buffer(int /*peer*/, const FrameHeader& header) {
   if (header.type != FrameType::kFault) {
     return remote_error("frame type " + std::to_string(static_cast<int>(header.type)) +
                         " is out of place on a NET connection");
@@ -240,7 +241,7 @@ Result<std::byte*> Connection::place(const FrameHeader& header) {
   return reinterpret_cast<std::byte*>(fault_text_.data());
 }
 
-void Connection::arrived(const FrameHeader& header, std::byte*) {
+void Connection::arrived(int /*peer*/, const FrameHeader& header, std::byte*) {
   const Status why = remote_error(peer_ + " failed: " + fault_text_.substr(0, header.length));
   std::exchange(link_, nullptr)->close();
   fail(why);

@@ -1,8 +1,8 @@
 // What both ends of a NET connection share: the table of requests, the way from the caller's thread
 // to the reactor and back, failure and the end.
 //
-// Threads: claim, submit and test on the caller's; the virtual functions and everything of LinkSink
-// on the reactor's.
+// Threads: claim, submit and test on the caller's; the virtual functions and everything of
+// FrameSink on the reactor's.
 #pragma once
 
 #include <atomic>
@@ -12,18 +12,19 @@
 #include <vector>
 
 #include "plugin/net/net_request.h"
-#include "plugin/transport/tcp/link.h"
+#include "plugin/transport/base/link.h"
+#include "plugin/transport/reactor/reactor.h"
 
 namespace riffle::net {
 
-class Connection : protected LinkSink, private Reactor::WakeHandler {
+class Connection : protected FrameSink, private Reactor::WakeHandler {
  public:
   enum class Way { kSends, kReceives };
   Connection(Reactor& reactor, Way way);
   ~Connection() override = default;
 
   // Reactor thread, once, right after the constructor.
-  void attach(std::vector<Fd> sockets, LinkOptions options);
+  void attach(std::shared_ptr<Link> link);
 
   // Null if all requests are in use. The caller fills in the messages and submits.
   Result<Request*> claim(int count);
@@ -48,14 +49,14 @@ class Connection : protected LinkSink, private Reactor::WakeHandler {
   // As fail, and the peer learns why.
   void fail_both(const Status& why);
 
-  // LinkSink: what is alike for both ends.
-  void lost(const Status& why) override {
+  // FrameSink: what is alike for both ends.
+  void lost(int /*peer*/, const Status& why) override {
     fail(Status(why.code(), "lost " + peer_ + ": " + why.message()));
   }
-  void departed() override;
-  void sent(std::uint64_t) override {}
-  Result<std::byte*> place(const FrameHeader& header) override;
-  void arrived(const FrameHeader& header, std::byte* payload) override;
+  void departed(int peer) override;
+  void sent(int /*peer*/, std::uint64_t) override {}
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override;
+  void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
 
  private:
   void on_wake() override;
@@ -66,7 +67,7 @@ class Connection : protected LinkSink, private Reactor::WakeHandler {
   bool touches(const Request& request, const std::byte* base, std::size_t size) const;
   bool is_of_this_process() const;
   bool is_large(const Request& request) const;
-  void is_over(Request* request);
+  void stop_counting(Request* request);  // as large work
   Status failure() const;
   Status failure_of_a_call();
 

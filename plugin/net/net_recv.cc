@@ -1,5 +1,6 @@
 #include "plugin/net/net_recv.h"
 
+#include "plugin/net/net_frames.h"
 #include "plugin/net/net_limits.h"
 
 namespace riffle::net {
@@ -32,11 +33,11 @@ void RecvConnection::run() {
       Message& m = request.messages[static_cast<std::size_t>(next_message_)];
       m.id = next_id_++;
       slot = {.request = &request, .message = next_message_, .id = m.id};
-      link().send({.type = FrameType::kPosted,
-                   .seq = m.id,
-                   .total = m.size,
-                   .key = static_cast<std::uint32_t>(m.tag)},
-                  {}, 0, 0);
+      PostedFrame frame;
+      frame.receive = m.id;
+      frame.capacity = m.size;
+      frame.tag = static_cast<std::uint32_t>(m.tag);
+      link().send(header_of(frame), {}, 0, 0);
     }
     next_message_ = 0;
     unannounced_.erase(unannounced_.begin());
@@ -48,34 +49,36 @@ RecvConnection::Posted* RecvConnection::find(std::uint64_t id) {
   return slot.request != nullptr && slot.id == id ? &slot : nullptr;
 }
 
-Result<std::byte*> RecvConnection::place(const FrameHeader& header) {
-  if (header.type != FrameType::kData) return Connection::place(header);
-  Posted* const posted = find(header.seq);
+Result<std::byte*> RecvConnection::get_receive_buffer(int peer, const FrameHeader& header) {
+  if (header.type != FrameType::kMessage) return Connection::get_receive_buffer(peer, header);
+  const auto frame = frame_of<MessageFrame>(header);
+  Posted* const posted = find(frame.receive);
   if (posted == nullptr) {
-    return remote_error("it sent data for receive " + std::to_string(header.seq) +
+    return remote_error("it sent data for receive " + std::to_string(frame.receive) +
                         ", which is not open");
   }
   Message& m = posted->request->messages[static_cast<std::size_t>(posted->message)];
-  if (header.total > m.size) {
-    return remote_error("it sent a message of " + std::to_string(header.total) + " bytes where " +
+  if (frame.total > m.size) {
+    return remote_error("it sent a message of " + std::to_string(frame.total) + " bytes where " +
                         std::to_string(m.size) + " bytes were posted to receive");
   }
-  if (m.has_begun && header.total != m.total) return remote_error("it changed a message's size");
-  if (header.offset > header.total || header.length > header.total - header.offset ||
-      (header.length == 0 && header.total != 0)) {
+  if (m.has_begun && frame.total != m.total) return remote_error("it changed a message's size");
+  if (frame.offset > frame.total || header.length > frame.total - frame.offset ||
+      (header.length == 0 && frame.total != 0)) {
     return remote_error("it sent " + std::to_string(header.length) + " bytes at offset " +
-                        std::to_string(header.offset) + " of a message of " +
-                        std::to_string(header.total));
+                        std::to_string(frame.offset) + " of a message of " +
+                        std::to_string(frame.total));
   }
   m.has_begun = true;
-  m.total = header.total;
-  return header.length == 0 ? &nowhere : m.data + header.offset;
+  m.total = frame.total;
+  return header.length == 0 ? &nowhere : m.data + frame.offset;
 }
 
-void RecvConnection::arrived(const FrameHeader& header, std::byte* payload) {
-  if (header.type != FrameType::kData) return Connection::arrived(header, payload);
+void RecvConnection::arrived(int peer, const FrameHeader& header, std::byte* payload) {
+  if (header.type != FrameType::kMessage) return Connection::arrived(peer, header, payload);
   // Of several frames on their way into one receive, a surplus one finds it closed meanwhile.
-  Posted* const posted = find(header.seq);
+  const auto frame = frame_of<MessageFrame>(header);
+  Posted* const posted = find(frame.receive);
   if (posted == nullptr) return fail(remote_error("a message arrived twice"));
   Request& request = *posted->request;
   Message& m = request.messages[static_cast<std::size_t>(posted->message)];

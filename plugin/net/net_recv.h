@@ -22,8 +22,8 @@ class RecvConnection final : public Connection {
   void start(Request& request) override;
   void run() override;
   void stop() override;
-  Result<std::byte*> place(const FrameHeader& header) override;
-  void arrived(const FrameHeader& header, std::byte* payload) override;
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override;
+  void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
 
   Posted* find(std::uint64_t id);
 

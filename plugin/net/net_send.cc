@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plugin/config/config.h"
+#include "plugin/net/net_frames.h"
 #include "plugin/net/net_limits.h"
 
 namespace riffle::net {
@@ -12,10 +12,11 @@ std::byte no_payload;  // the place of frames without payload
 
 }  // namespace
 
-SendConnection::SendConnection(Reactor& reactor, int streams)
+SendConnection::SendConnection(Reactor& reactor, std::size_t streams, std::size_t piece_bytes)
     : Connection(reactor, Way::kSends),
-      max_frames_in_link_(static_cast<std::size_t>(streams) * 2 + 16),
-      streams_(static_cast<std::size_t>(streams)),
+      max_frames_in_link_(streams * 2 + 16),
+      streams_(streams),
+      piece_bytes_(piece_bytes),
       early_(kMaxPosted) {
   waiting_.reserve(kMaxRequests);
   flowing_.reserve(kMaxRequests);
@@ -74,24 +75,21 @@ void SendConnection::send_piece(Request& request) {
   Message& m = request.messages[0];
   // Enough pieces that every stream gets its share of a large message.
   const std::size_t piece =
-      std::clamp(m.size / (2 * streams_), static_cast<std::size_t>(config().piece_bytes),
-                 std::max(kMaxPieceBytes, static_cast<std::size_t>(config().piece_bytes)));
+      std::clamp(m.size / (2 * streams_), piece_bytes_, std::max(kMaxPieceBytes, piece_bytes_));
   const std::size_t length = std::min(piece, m.size - m.taken);
-  const FrameHeader header = {.type = FrameType::kData,
-                              .seq = m.id,
-                              .offset = m.taken,
-                              .total = m.size,
-                              .key = static_cast<std::uint32_t>(m.tag),
-                              .length = static_cast<std::uint32_t>(length)};
+  MessageFrame frame;
+  frame.receive = m.id;
+  frame.offset = m.taken;
+  frame.total = m.size;
   const std::span<const std::byte> payload(m.data + m.taken, length);
   m.taken += length;
   ++frames_in_link_;
   const auto cookie =
       static_cast<std::uint64_t>(length) << 8 | static_cast<std::uint64_t>(request.index);
-  link().send(header, payload, cookie, request.order);
+  link().send(header_of(frame, length), payload, cookie, request.order);
 }
 
-void SendConnection::sent(std::uint64_t cookie) {
+void SendConnection::sent(int /*peer*/, std::uint64_t cookie) {
   Request& request = request_at(static_cast<int>(cookie & 255));
   Message& m = request.messages[0];
   m.done += cookie >> 8;
@@ -100,22 +98,24 @@ void SendConnection::sent(std::uint64_t cookie) {
   feed();
 }
 
-Result<std::byte*> SendConnection::place(const FrameHeader& header) {
-  if (header.type != FrameType::kPosted) return Connection::place(header);
+Result<std::byte*> SendConnection::get_receive_buffer(int peer, const FrameHeader& header) {
+  if (header.type != FrameType::kPosted) return Connection::get_receive_buffer(peer, header);
   if (header.length != 0) return remote_error("an announced receive with a payload");
-  if (header.seq - next_id_ >= kMaxPosted || posted_.size() >= kMaxPosted ||
-      early_[header.seq % kMaxPosted].is_here) {
-    return remote_error("it announced receive " + std::to_string(header.seq) + " out of turn");
+  const std::uint64_t receive = frame_of<PostedFrame>(header).receive;
+  if (receive - next_id_ >= kMaxPosted || posted_.size() >= kMaxPosted ||
+      early_[receive % kMaxPosted].is_here) {
+    return remote_error("it announced receive " + std::to_string(receive) + " out of turn");
   }
   return &no_payload;
 }
 
-void SendConnection::arrived(const FrameHeader& header, std::byte* payload) {
-  if (header.type != FrameType::kPosted) return Connection::arrived(header, payload);
-  early_[header.seq % kMaxPosted] = {.id = header.seq,
-                                     .tag = static_cast<int>(header.key),
-                                     .capacity = header.total,
-                                     .is_here = true};
+void SendConnection::arrived(int peer, const FrameHeader& header, std::byte* payload) {
+  if (header.type != FrameType::kPosted) return Connection::arrived(peer, header, payload);
+  const auto frame = frame_of<PostedFrame>(header);
+  early_[frame.receive % kMaxPosted] = {.id = frame.receive,
+                                        .tag = static_cast<int>(frame.tag),
+                                        .capacity = frame.capacity,
+                                        .is_here = true};
   while (early_[next_id_ % kMaxPosted].is_here && posted_.size() < kMaxPosted) {
     Posting& next = early_[next_id_++ % kMaxPosted];
     next.is_here = false;

@@ -11,7 +11,7 @@ namespace riffle::net {
 
 class SendConnection final : public Connection {
  public:
-  SendConnection(Reactor& reactor, int streams);
+  SendConnection(Reactor& reactor, std::size_t streams, std::size_t piece_bytes);
 
  private:
   struct Posting {
@@ -24,9 +24,9 @@ class SendConnection final : public Connection {
   void start(Request& request) override;
   void run() override;
   void stop() override;
-  Result<std::byte*> place(const FrameHeader& header) override;
-  void arrived(const FrameHeader& header, std::byte* payload) override;
-  void sent(std::uint64_t cookie) override;
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override;
+  void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
+  void sent(int peer, std::uint64_t cookie) override;
 
   bool match(Request& request);
   void feed();
@@ -34,6 +34,7 @@ class SendConnection final : public Connection {
 
   const std::size_t max_frames_in_link_;
   const std::size_t streams_;
+  const std::size_t piece_bytes_;
   std::size_t frames_in_link_ = 0;
   std::vector<Request*> waiting_;  // for a receive, in order
   std::vector<Request*> flowing_;  // matched, with bytes to hand out, in order

@@ -9,12 +9,14 @@
 
 namespace riffle::net {
 
-Result<Listener*> listen(int device, std::uint64_t comm_id, Handle* handle) {
-  return Listener::open(device, comm_id, handle);
+Result<Listener*> listen(const TransportOptions& transport, int device, std::uint64_t comm_id,
+                         Handle* handle) {
+  return Listener::open(transport, device, comm_id, handle);
 }
 
-Result<SendConnection*> connect(int device, Handle* handle) {
-  return Connecting::poll(device, handle);
+Result<SendConnection*> connect(const TransportOptions& transport, const NetOptions& options,
+                                int device, Handle* handle) {
+  return Connecting::poll(transport, options, device, handle);
 }
 
 Result<RecvConnection*> accept(Listener* listener) { return listener->accept(); }

@@ -15,8 +15,9 @@
 #include <cstdint>
 #include <span>
 
-#include "plugin/transport/device/device.h"
-#include "plugin/transport/device/handle.h"
+#include "plugin/net/net_options.h"
+#include "plugin/transport/base/handle.h"
+#include "plugin/transport/base/options.h"
 #include "topology/base/status.h"
 
 namespace riffle::net {
@@ -30,9 +31,11 @@ class RecvConnection;
 class Request;
 
 // `comm_id` is NCCL's communicator hash, 0 if the table version does not tell.
-Result<Listener*> listen(int device, std::uint64_t comm_id, Handle* handle);
+Result<Listener*> listen(const TransportOptions& transport, int device, std::uint64_t comm_id,
+                         Handle* handle);
 // Null value: not connected yet, call again with the same handle (state is kept inside it).
-Result<SendConnection*> connect(int device, Handle* handle);
+Result<SendConnection*> connect(const TransportOptions& transport, const NetOptions& options,
+                                int device, Handle* handle);
 Result<RecvConnection*> accept(Listener* listener);
 
 // Null request: the queue is full, call again.

@@ -1,6 +1,6 @@
 // What one communicator counts for its record: operations by size and time, the time in which any
-// was running, and whose contribution its groups waited for. Plain integers of the engine's thread;
-// without a record nobody has them and nothing is counted.
+// was running, and the node whose contribution its groups waited for. Plain integers of the
+// engine's thread; without a record they do not exist and nothing is counted.
 #pragma once
 
 #include <array>

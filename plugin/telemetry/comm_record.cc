@@ -89,8 +89,9 @@ class CommRecord::Line : public JsonLine {
   }
 };
 
-std::unique_ptr<CommRecord> CommRecord::begin(std::uint64_t comm_id, int rank, int size) {
-  std::shared_ptr<Recorder> recorder = Recorder::acquire();
+std::unique_ptr<CommRecord> CommRecord::begin(const RecordOptions& options, std::uint64_t comm_id,
+                                              int rank, int size) {
+  std::shared_ptr<Recorder> recorder = Recorder::acquire(options);
   if (!recorder) return nullptr;
   return std::make_unique<CommRecord>(std::move(recorder), comm_id, rank, size);
 }

@@ -1,12 +1,12 @@
 // The lines that one communicator writes into the record (docs/commands.md, "The record"):
 //
-//   comm     who takes part; stands in front of every file
+//   comm     the nodes that take part; stands in front of every file
 //   plan     the plan in force from a chunk on, why, and on the node that planned the fabric it was
 //            made for; the last one stands in front of every file
 //   mode     the mode of all-reduces from a call on, and why (node 0, where RIFFLE_SYNC asks for
 //            one); shadow_sync's rule
-//   sample    counters since connect: operations by size, every link, whom groups waited for
-//   loss     nodes that were lost while the others went on: who, why, how many are left
+//   sample    counters since connect: operations by size, every link, which node groups waited for
+//   loss     nodes that were lost while the others went on: which, why, how many are left
 //   failed   why connect failed or the communicator broke
 //
 // Threads: the communicator's.
@@ -27,7 +27,7 @@ namespace riffle {
 struct LinkSample {
   int peer = 0;
   std::uint64_t bytes_out = 0, bytes_in = 0;  // all frames, with their headers
-  // The kernel had unacknowledged data of ours to send, on the busiest of the streams.
+  // The kernel had unacknowledged data to send, on the busiest of the streams.
   std::uint64_t busy_us = 0;
   std::uint64_t retransmits = 0;  // segments
   std::uint32_t rtt_us = 0;       // smoothed, smallest of the streams
@@ -64,8 +64,8 @@ struct LossRecord {
 // Calls of relaxed modes so far, where one is wanted (docs/policies.md).
 struct RelaxedTotals {
   std::uint64_t calls = 0, full_calls = 0;
-  // What fell back, by reason: not certain which gradients, a group not of one mind, gradients that
-  // are not finite, modes that ended as the calls changed.
+  // What fell back, by reason: not certain which gradients, digests in a group that do not match,
+  // gradients that are not finite, modes that ended as the calls changed.
   std::uint64_t doubts = 0, mismatches = 0, not_finite = 0, deviations = 0;
   // shadow_sync, counted per call: rounds begun, those that a call had to wait for, those whose
   // correction was added, and the sync gap of these in steps, from the snapshot to the call that
@@ -81,7 +81,8 @@ struct RelaxedTotals {
 class CommRecord {
  public:
   // Null where nothing is recorded.
-  static std::unique_ptr<CommRecord> begin(std::uint64_t comm_id, int rank, int size);
+  static std::unique_ptr<CommRecord> begin(const RecordOptions& options, std::uint64_t comm_id,
+                                           int rank, int size);
   CommRecord(std::shared_ptr<Recorder> recorder, std::uint64_t comm_id, int rank, int size);
   ~CommRecord();
 

@@ -14,7 +14,6 @@
 #include <functional>
 #include <utility>
 
-#include "plugin/config/config.h"
 #include "plugin/config/file_pattern.h"
 #include "plugin/config/log.h"
 #include "plugin/telemetry/json_line.h"
@@ -55,26 +54,26 @@ Shared& shared() {
 
 }  // namespace
 
-std::shared_ptr<Recorder> Recorder::acquire() {
-  if (config().record.empty()) return nullptr;
+std::shared_ptr<Recorder> Recorder::acquire(const RecordOptions& options) {
+  if (options.path.empty()) return nullptr;
   const std::lock_guard lock(shared().mutex);
   if (auto running = shared().recorder.lock(); running && running->process_ == getpid()) {
     return running;
   }
   if (shared().has_failed) return nullptr;
-  Result<std::string> path = file_of_process("RIFFLE_RECORD", config().record, "jsonl");
+  Result<std::string> path = file_of_process("RIFFLE_RECORD", options.path, "jsonl");
   Status status = path.status();
   if (status) {
-    auto made = open(*path, static_cast<std::uint64_t>(config().record_bytes));
+    auto made = open(*path, options.max_bytes);
     status = made.status();
     if (status) {
       shared().recorder = *made;
-      log_info("recording to " + *path);
+      log_info("recording to {}", *path);
       return *made;
     }
   }
   shared().has_failed = true;
-  log_warn(status.message() + "; nothing is recorded");
+  log_warn("{}; nothing is recorded", status.message());
   return nullptr;
 }
 
@@ -196,7 +195,7 @@ void Recorder::start_new_file() {
 }
 
 void Recorder::give_up(const std::string& why) {
-  log_warn("RIFFLE_RECORD: " + path_ + ": " + why + "; recording ends");
+  log_warn("RIFFLE_RECORD: {}: {}; recording ends", path_, why);
   if (file_ >= 0) ::close(file_);
   file_ = -1;
 }

@@ -1,7 +1,7 @@
 // Recorder: the file behind RIFFLE_RECORD. Lines are queued here and written by a thread of its
-// own, at the latest kFlushMs later, so that whoever records never waits for a file system.
+// own, at the latest kFlushMs later, so that a thread that records never waits for a file system.
 //
-// One per process, alive while somebody holds it. The file grows to RIFFLE_RECORD_BYTES, then
+// One per process, alive while it is held. The file grows to RIFFLE_RECORD_BYTES, then
 // becomes FILE.1 (replacing the last FILE.1) and a new one begins with the standing lines. What the
 // file system does not take in time is dropped and counted; a file that cannot be written is
 // reported once and recording ends. Any thread. A forked child records nothing.
@@ -22,13 +22,19 @@
 
 namespace riffle {
 
+struct RecordOptions {
+  std::string path;  // RIFFLE_RECORD, with its %h, %p, ... (config/file_pattern.h); empty: none
+  std::uint64_t max_bytes = 16 << 20;  // of one file
+};
+
 class Recorder {
  public:
   static constexpr int kFlushMs = 500;
   static constexpr std::size_t kMaxQueuedBytes = 4 << 20;
 
-  // The process's recorder; null where RIFFLE_RECORD is not set or its file cannot be opened.
-  static std::shared_ptr<Recorder> acquire();
+  // The process's recorder, by the options of the call that makes it; null where they name no file
+  // or it cannot be opened.
+  static std::shared_ptr<Recorder> acquire(const RecordOptions& options);
   // A recorder of its own, for tests and tools. `max_bytes`: of one file.
   static Result<std::shared_ptr<Recorder>> open(const std::string& path, std::uint64_t max_bytes);
   ~Recorder();  // writes what is queued

@@ -3,8 +3,6 @@
 #include <array>
 
 #include "plugin/abi/constants.h"
-#include "plugin/collective/base/sync_mode.h"
-#include "plugin/config/config.h"
 
 namespace riffle {
 namespace {
@@ -55,19 +53,6 @@ bool avoid_collnet(const CostTable& table) {
 }
 
 }  // namespace
-
-std::size_t collnet_min_bytes() {
-  const std::int64_t bytes = config().collnet_min_bytes;
-  return bytes < 0 ? kSmallCollective : static_cast<std::size_t>(bytes);
-}
-
-TunerSettings tuner_settings() {
-  // Over NET a lost node ends an all-reduce, whatever its size.
-  const bool is_to_survive = config().on_loss == "continue";
-  return {.is_enabled = config().collnet != "off",
-          .min_bytes = is_to_survive ? 0 : collnet_min_bytes(),
-          .falls = config().collnet_min_bytes < 0 && sync_settings().mode == SyncMode::kExact};
-}
 
 Way choose_way(const TunerSettings& settings, std::size_t nodes, int function, std::size_t bytes) {
   if (nodes <= 1 || function != abi::kFuncAllReduce) return Way::kNccl;

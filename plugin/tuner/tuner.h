@@ -21,10 +21,6 @@ struct TunerSettings {
   bool falls = false;
 };
 
-TunerSettings tuner_settings();  // from config()
-// RIFFLE_COLLNET_MIN_BYTES as all but the tuner take it.
-std::size_t collnet_min_bytes();
-
 enum class Way {
   kNccl,       // no opinion: leave everything to NCCL
   kGroupPlan,  // choose a CollNet algorithm

@@ -16,7 +16,7 @@
 
 #include "plugin/collective/base/live_file.h"
 
-namespace riffle::agreement {
+namespace riffle::agreement::agreement_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -231,4 +231,4 @@ TEST(Agreement, KeysTellJobsApart) {
 }
 
 }  // namespace
-}  // namespace riffle::agreement
+}  // namespace riffle::agreement::agreement_test

@@ -10,7 +10,7 @@
 
 #include "test/abi/drive.h"
 
-namespace riffle {
+namespace riffle::border_test {
 namespace {
 
 const std::map<Failure, int> kExpectedCodes = {
@@ -196,4 +196,4 @@ TYPED_TEST(CollNetBorder, TurnsEveryFailureIntoACode) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::border_test

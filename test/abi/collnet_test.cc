@@ -6,7 +6,7 @@
 
 #include "test/abi/drive.h"
 
-namespace riffle {
+namespace riffle::collnet_test {
 namespace {
 
 template <class Table>
@@ -156,4 +156,4 @@ TYPED_TEST(CollNetTable, FlushIsNotNecessary) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::collnet_test

@@ -12,13 +12,13 @@
 #include <string>
 
 #include "plugin/abi/net_properties.h"
-#include "plugin/collective/coll_service.h"
+#include "plugin/collective/request.h"
 #include "plugin/kernels/types.h"
 #include "plugin/net/net_service.h"
-#include "plugin/transport/device/handle.h"
+#include "plugin/transport/base/handle.h"
 #include "test/abi/golden.h"
 
-namespace riffle::abi {
+namespace riffle::abi::constants_test {
 namespace {
 
 const std::map<std::string, long long>& declared() {
@@ -92,4 +92,4 @@ TEST(Constants, ServicesCoverNcclsLimits) {
 }
 
 }  // namespace
-}  // namespace riffle::abi
+}  // namespace riffle::abi::constants_test

@@ -77,7 +77,7 @@ std::string call(const char* name, Numbers... numbers) {
 
 }  // namespace
 
-const std::vector<Device>& devices() {
+const std::vector<Device>& devices(const DeviceChoice&) {
   (void)enter("devices");
   static const std::vector<Device> all = {
       {.name = "riffle0",
@@ -91,11 +91,13 @@ const std::vector<Device>& devices() {
 
 namespace net {
 
-Result<Listener*> listen(int device, std::uint64_t comm_id, Handle* handle) {
+Result<Listener*> listen(const TransportOptions&, int device, std::uint64_t comm_id,
+                         Handle* handle) {
   handle->bytes.fill(0x5a);
   return made<Listener>(call("net::listen", device, comm_id), kFakeNetListener);
 }
-Result<SendConnection*> connect(int device, Handle* handle) {
+Result<SendConnection*> connect(const TransportOptions&, const NetOptions&, int device,
+                                Handle* handle) {
   return made<SendConnection>(call("net::connect", device, handle->bytes[127]), kFakeSend);
 }
 Result<RecvConnection*> accept(Listener*) { return made<RecvConnection>("net::accept", kFakeRecv); }
@@ -135,18 +137,19 @@ void fence(RecvConnection*, const void* base, std::size_t size) {
 
 namespace coll {
 
-Result<Listener*> listen(int device, std::uint64_t comm_id, Handle* handle) {
+Result<Listener*> listen(const TransportOptions&, int device, std::uint64_t comm_id,
+                         Handle* handle) {
   handle->bytes.fill(0x5a);
   return made<Listener>(call("coll::listen", device, comm_id), kFakeCollListener);
 }
 void close(Listener*) { (void)enter("coll::close listener"); }
-Result<Communicator*> connect(std::span<const Handle* const> handles, int rank, Listener*) {
+Result<Communicator*> connect(std::span<const Handle* const> handles, int rank, Listener*,
+                              const CollectiveOptions&) {
   std::string line = call("coll::connect", handles.size(), rank);
   for (const Handle* handle : handles) line += call("", handle->bytes[0]);
   return made<Communicator>(line, kFakeColl);
 }
 void close(Communicator*) { (void)enter("coll::close"); }
-bool identifies_calls(const Communicator*) { return false; }
 bool reduce_support(int type, int op) {
   (void)enter(call("coll::reduce_support", type, op));
   return type >= 0 && type < kDataTypes && op >= 0 && op < kReduceOps;

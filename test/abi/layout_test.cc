@@ -16,7 +16,7 @@
 #include "plugin/abi/tuner.h"
 #include "test/abi/golden.h"
 
-namespace riffle::abi {
+namespace riffle::abi::layout_test {
 namespace {
 
 using Key = std::tuple<std::string, int, std::string, std::string>;  // interface ... member
@@ -140,4 +140,4 @@ TEST(Layout, EveryGoldenRowMatches) {
 }
 
 }  // namespace
-}  // namespace riffle::abi
+}  // namespace riffle::abi::layout_test

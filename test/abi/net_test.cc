@@ -7,7 +7,7 @@
 
 #include "test/abi/drive.h"
 
-namespace riffle {
+namespace riffle::net_test {
 namespace {
 
 template <class Table>
@@ -207,4 +207,4 @@ TYPED_TEST(NetTable, LeavesOutWhatAHostPluginDoesNotHave) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::net_test

@@ -21,6 +21,9 @@ inline constexpr const char* kSymbol<abi::ProfilerV5> = "ncclProfiler_v5";
 template <>
 inline constexpr const char* kSymbol<abi::ProfilerV6> = "ncclProfiler_v6";
 
+}  // namespace riffle
+
+namespace riffle::profiler_test {
 namespace {
 
 constexpr int kRanks = 2;
@@ -235,4 +238,4 @@ TYPED_TEST(ProfilerTable, LateAndForeignHandlesDoNoHarm) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::profiler_test

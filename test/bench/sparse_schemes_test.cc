@@ -13,10 +13,10 @@
 #include "sparse/schedule.h"
 #include "test/bench/scheme_job.h"
 
-namespace riffle::bench {
+namespace riffle::bench::sparse_schemes_test {
 namespace {
 
-class Workers : public testing::TestWithParam<int> {
+class Workers : public ::testing::TestWithParam<int> {
  protected:
   Vectors gradients(std::uint64_t elements = 12000) {
     return random_gradients(random_, GetParam(), elements);
@@ -27,7 +27,7 @@ class Workers : public testing::TestWithParam<int> {
   std::uint64_t log_p() const { return static_cast<std::uint64_t>(sparse::ceil_log2(GetParam())); }
   std::mt19937 random_{7};
 };
-INSTANTIATE_TEST_SUITE_P(Counts, Workers, testing::Values(2, 3, 5, 6, 7, 8, 14, 16, 17));
+INSTANTIATE_TEST_SUITE_P(Counts, Workers, ::testing::Values(2, 3, 5, 6, 7, 8, 14, 16, 17));
 
 TEST_P(Workers, TopkA) {
   Job job("topka", shape());
@@ -293,4 +293,4 @@ TEST(Schemes, AMangledMessageIsRefused) {
 }
 
 }  // namespace
-}  // namespace riffle::bench
+}  // namespace riffle::bench::sparse_schemes_test

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-namespace riffle::bench {
+namespace riffle::bench::turns_test {
 namespace {
 
 using Times = std::vector<std::vector<double>>;  // by round and trial
@@ -104,7 +104,7 @@ TEST(TurnsTable, LinesAndJsonSayWhatWasMeasured) {
   EXPECT_TRUE(ratio.at("low_95").is_null());
 }
 
-class ContendersTest : public testing::Test {
+class ContendersTest : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = (std::filesystem::temp_directory_path() / "contenders-XXXXXX").string();
@@ -166,4 +166,4 @@ TEST_F(ContendersTest, WhatIsNoPluginIsNamedWithTheReason) {
 }
 
 }  // namespace
-}  // namespace riffle::bench
+}  // namespace riffle::bench::turns_test

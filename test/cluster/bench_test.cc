@@ -9,10 +9,10 @@
 #include "lab/cluster/command.h"
 #include "lab/cluster/namespaces.h"
 
-namespace riffle::cluster {
+namespace riffle::cluster::bench_test {
 namespace {
 
-class BenchTest : public testing::Test {
+class BenchTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (Status s = namespaces_allowed(); !s) GTEST_SKIP() << s.message();
@@ -181,4 +181,4 @@ TEST_F(BenchTest, WrongUsageNamesWhatIsAccepted) {
 }
 
 }  // namespace
-}  // namespace riffle::cluster
+}  // namespace riffle::cluster::bench_test

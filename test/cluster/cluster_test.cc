@@ -17,12 +17,12 @@
 
 #include "lab/cluster/network.h"
 
-namespace riffle::cluster {
+namespace riffle::cluster::cluster_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-class ClusterTest : public testing::Test {
+class ClusterTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (Status s = namespaces_allowed(); !s) GTEST_SKIP() << s.message();
@@ -241,4 +241,4 @@ TEST_F(ClusterTest, WorksInAUserNamespace) {
 }
 
 }  // namespace
-}  // namespace riffle::cluster
+}  // namespace riffle::cluster::cluster_test

@@ -16,9 +16,10 @@
 #include "lab/cluster/namespaces.h"
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
+#include "plugin/entry/options.h"
 #include "plugin/net/net_service.h"
 
-namespace riffle::cluster {
+namespace riffle::cluster::joined_nics_test {
 namespace {
 
 constexpr std::size_t kCount = 1 << 20;  // floats
@@ -74,13 +75,15 @@ Counters since(const Counters& before) {
 }
 
 void all_reduce(int node, Shared* shared) {
-  coll::Listener* const listener = checked(coll::listen(0, 0, &shared->coll[node]));
+  coll::Listener* const listener =
+      checked(coll::listen(options_from(config()).transport, 0, 0, &shared->coll[node]));
   ++shared->listening;
   wait_until([&] { return shared->listening == 2; }, "the other node does not listen");
   const Handle* const handles[] = {&shared->coll[0], &shared->coll[1]};
-  coll::Communicator* const c = checked(coll::connect(handles, node, listener));
+  coll::Communicator* const c =
+      checked(coll::connect(handles, node, listener, options_from(config()).collective));
   coll::close(listener);
-  check(c != nullptr, "it stepped aside");
+  check(c != nullptr, "it fell back to NCCL");
   std::vector<float> data(kCount, static_cast<float>(node + 1));
   const Counters before = sent_bytes();
   coll::Request* const request = checked(
@@ -102,7 +105,8 @@ void transfer(int node, Shared* shared) {
   const int tag = 0;
   net::Request* request = nullptr;
   if (node == 1) {
-    net::Listener* const listener = checked(net::listen(0, 0, &shared->net));
+    net::Listener* const listener =
+        checked(net::listen(options_from(config()).transport, 0, 0, &shared->net));
     ++shared->listening;
     net::RecvConnection* c = nullptr;
     wait_until([&] { return (c = checked(net::accept(listener))) != nullptr; }, "no sender");
@@ -116,7 +120,12 @@ void transfer(int node, Shared* shared) {
     wait_until([&] { return shared->listening == 3; }, "no listener");
     Handle handle = shared->net;
     net::SendConnection* c = nullptr;
-    wait_until([&] { return (c = checked(net::connect(0, &handle))) != nullptr; }, "no receiver");
+    wait_until(
+        [&] {
+          return (c = checked(net::connect(options_from(config()).transport,
+                                           options_from(config()).net, 0, &handle))) != nullptr;
+        },
+        "no receiver");
     const Counters before = sent_bytes();
     request = checked(net::isend(c, at, size, tag));
     wait_until([&] { return checked(net::test(request, nullptr)); }, "send did not end");
@@ -126,7 +135,7 @@ void transfer(int node, Shared* shared) {
   }
 }
 
-class NicsTest : public testing::Test {
+class NicsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (Status s = namespaces_allowed(); !s) GTEST_SKIP() << s.message();
@@ -234,4 +243,4 @@ TEST_F(NicsTest, NodesWithDifferentNicsMeetWhereTheyCan) {
 }
 
 }  // namespace
-}  // namespace riffle::cluster
+}  // namespace riffle::cluster::joined_nics_test

@@ -13,11 +13,11 @@
 #include <stdexcept>
 
 #include "lab/cluster/cluster.h"
-#include "plugin/config/config.h"
+#include "plugin/entry/options.h"
+#include "plugin/transport/factory.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/tcp/tcp_mesh.h"
 
-namespace riffle::cluster {
+namespace riffle::cluster::link_shares_test {
 namespace {
 
 constexpr std::size_t kFrame = 256 << 10;
@@ -26,8 +26,8 @@ constexpr useconds_t kWarmUpUs = 700'000, kMeasuredUs = 1'500'000;
 constexpr std::array<int, 3> kWeights = {1, 12, 1};  // of the ways from and to node 0
 
 // A node that answers every frame that left with the next one.
-struct Endless final : MeshSink {
-  std::unique_ptr<TcpMesh> mesh;
+struct Endless final : FrameSink {
+  std::unique_ptr<TransportMesh> mesh;
   std::vector<std::byte> outgoing = std::vector<std::byte>(kFrame);
   std::array<std::vector<std::byte>, 3> incoming;
   std::string error;
@@ -41,7 +41,7 @@ struct Endless final : MeshSink {
     for (int i = 0; peer == 0 && i < kUnderWay; ++i) send(peer);
   }
   // Frames of several streams arrive at once: what they hold is of no interest.
-  Result<std::byte*> place(int peer, const FrameHeader& header) override {
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override {
     auto& room = incoming[static_cast<std::size_t>(peer)];
     room.resize(header.length + 1);
     return room.data();
@@ -97,19 +97,20 @@ void measure(Reactor& reactor, Endless& node, Shared* shared) {
 void be(int rank, Shared* shared) {
   setenv("RIFFLE_LOG", "warn", 1);
   reload_config();
-  auto listener = TcpListener::open(0, 0);
+  TransportOptions options = options_from(config()).transport;
+  options.streams = 1;
+  const auto transport = *make_transport(options);
+  auto listener = transport->listen(0, 0);
   check(listener.status().is_ok(), listener.status().message());
   shared->handles[static_cast<std::size_t>(rank)] = (*listener)->handle();
   ++shared->listening;
   wait_until([&] { return shared->listening == 3; }, "a node does not listen");
   std::vector<HandleContent> handles;
   for (const Handle& h : shared->handles) handles.push_back(*decode(h));
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(options);
   Endless node;
   reactor->run_and_wait([&] {
-    TcpMeshOptions options;
-    options.streams = 1;
-    node.mesh = make_tcp_mesh(*reactor, std::move(*listener), handles, rank, options, &node);
+    node.mesh = transport->make_mesh(*reactor, std::move(*listener), handles, rank, {}, &node);
     for (int peer = 0; peer < 3; ++peer) {
       if (peer != rank && (peer == 0 || rank == 0)) node.mesh->open(peer);
     }
@@ -161,4 +162,4 @@ TEST(LinkShares, GoWithTheWeights) {
 }
 
 }  // namespace
-}  // namespace riffle::cluster
+}  // namespace riffle::cluster::link_shares_test

@@ -21,7 +21,7 @@
 #include "plugin/collective/base/node_lock.h"
 #include "topology/fabric/fabric_file.h"
 
-namespace riffle::cluster {
+namespace riffle::cluster::probe_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kNodes = 5;
 constexpr int kSlowNode = 3;
 
-class ProbeTest : public testing::Test {
+class ProbeTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (Status s = namespaces_allowed(); !s) GTEST_SKIP() << s.message();
@@ -353,4 +353,4 @@ TEST_F(ProbeTest, MeetsThroughPmix) {
 }
 
 }  // namespace
-}  // namespace riffle::cluster
+}  // namespace riffle::cluster::probe_test

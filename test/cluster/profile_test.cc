@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace riffle::cluster {
+namespace riffle::cluster::profile_test {
 namespace {
 
 TEST(ProfileTest, EveryShippedProfileIsRightAndPlannable) {
@@ -99,4 +99,4 @@ TEST(ProfileTest, UnknownNameListsTheKnownOnes) {
 }
 
 }  // namespace
-}  // namespace riffle::cluster
+}  // namespace riffle::cluster::profile_test

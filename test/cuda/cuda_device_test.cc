@@ -8,7 +8,7 @@
 #include "sparse/cuda/nvrtc.h"
 #include "test/cuda/select_case.h"
 
-namespace riffle::sparse::cuda {
+namespace riffle::sparse::cuda::cuda_device_test {
 namespace {
 
 int open_things() {
@@ -93,4 +93,4 @@ TEST(CudaCode, NvrtcSaysWhatItDidNotAccept) {
 }
 
 }  // namespace
-}  // namespace riffle::sparse::cuda
+}  // namespace riffle::sparse::cuda::cuda_device_test

@@ -8,7 +8,7 @@
 #include "test/cuda/select_case.h"
 #include "test/sanitized.h"
 
-namespace riffle::sparse::cuda {
+namespace riffle::sparse::cuda::cuda_select_test {
 namespace {
 
 std::vector<float> drawn(const Numbers& numbers, std::size_t count, std::mt19937& random) {
@@ -191,4 +191,4 @@ TEST(CudaSelect, PlantedMistakesAreSeen) {
 }
 
 }  // namespace
-}  // namespace riffle::sparse::cuda
+}  // namespace riffle::sparse::cuda::cuda_select_test

@@ -8,7 +8,7 @@
 #include "test/cuda/numbers_of_tests.h"
 #include "test/sanitized.h"
 
-namespace riffle::sparse::cuda {
+namespace riffle::sparse::cuda::cuda_sums_test {
 namespace {
 
 constexpr Element kAllElements[] = {Element::kFloat32, Element::kFloat16, Element::kBfloat16};
@@ -123,4 +123,4 @@ TEST(CudaSums, SaysWhatItCannotDo) {
 }
 
 }  // namespace
-}  // namespace riffle::sparse::cuda
+}  // namespace riffle::sparse::cuda::cuda_sums_test

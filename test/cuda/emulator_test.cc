@@ -8,7 +8,7 @@
 
 #include "test/cuda/emulated_kernels.h"
 
-namespace riffle::emulator {
+namespace riffle::emulator::emulator_test {
 namespace {
 
 char nothing_shared[1];
@@ -94,4 +94,4 @@ TEST(CudaEmulator, SharedMemoryIsGarbageWhenABlockBegins) {
 }
 
 }  // namespace
-}  // namespace riffle::emulator
+}  // namespace riffle::emulator::emulator_test

@@ -1,7 +1,7 @@
 // Connection handles as NCCL's bootstrap delivers them: decoded to something encodable, or refused.
 #include <algorithm>
 
-#include "plugin/transport/device/handle.h"
+#include "plugin/transport/base/handle.h"
 #include "plugin/version.h"
 #include "test/fuzz/target.h"
 

@@ -34,7 +34,7 @@ void try_input(std::span<const std::uint8_t> input) {
     operands.emplace_back(part.begin(), part.end());
   }
   const Bytes expected = reference::reduce(type, op, operands);
-  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kIsas) {
     if (!is_available(isa)) continue;
     std::vector<Bytes> copy = operands;
     std::vector<const void*> sources;

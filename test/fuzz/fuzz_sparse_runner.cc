@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "lab/memory/memory_network.h"
+#include "plugin/collective/sparse/sparse_frame.h"
 #include "plugin/collective/sparse/sparse_runner.h"
 #include "test/fuzz/target.h"
 #include "test/sparse_runner_setup.h"
@@ -27,7 +28,7 @@ enum Op : std::uint8_t { kFrame = 0, kPost = 1, kPayload = 2, kSent = 3, kOps = 
 struct Wire {
   std::uint8_t seq;
   std::uint8_t flags;
-  std::uint16_t credit_class;
+  std::uint16_t round_and_step;
   std::uint32_t key, offset, length;
   std::uint64_t total;
 };
@@ -131,16 +132,18 @@ class Script {
     input = input.subspan(std::min(input.size(), sizeof w));
     Placed p;
     p.peer = (op & kSecondPeer) != 0 ? 2 : 1;
-    p.header.type = FrameType::kSparse;
-    p.header.seq = w.seq < 0x80 ? w.seq : ~std::uint64_t{w.seq};
-    p.header.flags = w.flags;
-    p.header.credit_class = w.credit_class;
-    p.header.key = w.key;
-    p.header.offset = w.offset;
-    p.header.length = static_cast<std::uint32_t>(std::min<std::size_t>(w.length, kMaxFramePayload));
-    p.header.total = w.total;
+    SparseFrame said;
+    said.segment = w.seq < 0x80 ? w.seq : ~std::uint64_t{w.seq};
+    said.is_in_doubt = (w.flags & 1) != 0;
+    said.round = static_cast<std::uint8_t>(w.round_and_step >> 8);
+    said.step = static_cast<std::uint8_t>(w.round_and_step);
+    said.least_digest = w.key;
+    said.largest_digest = static_cast<std::uint32_t>(w.total >> 32);
+    said.total = static_cast<std::uint32_t>(w.total);
+    said.offset = w.offset;
+    p.header = header_of(said, std::min<std::size_t>(w.length, kMaxFramePayload));
     const std::size_t here = std::min<std::size_t>(input.size(), p.header.length);
-    const Result<std::byte*> at = runner_.place(p.peer, p.header);
+    const Result<std::byte*> at = runner_.get_receive_buffer(p.peer, p.header);
     if (!at) {  // the peer is lost, and with it the communicator
       require(!at.status().message().empty(), "refused without a reason");
       is_over_ = true;
@@ -191,11 +194,10 @@ class Script {
       require(calls_->state(call) != Operation::State::kRunning, "a call runs on after the end");
     }
     calls_.reset();  // sanitizers see who touches it now
-    FrameHeader header;
-    header.type = FrameType::kSparse;
-    header.length = 1000;
-    header.total = 1000;
-    const Result<std::byte*> at = runner_.place(1, header);
+    SparseFrame said;
+    said.total = 1000;
+    const FrameHeader header = header_of(said, 1000);
+    const Result<std::byte*> at = runner_.get_receive_buffer(1, header);
     require(at.is_ok() && *at != nullptr, "no place for late frames");
     std::memset(*at, 0x55, header.length);
     runner_.arrived(1, header, *at);
@@ -216,7 +218,7 @@ class Script {
 };
 
 // A node of a true exchange; node 0 writes down what it hears.
-class Node final : public MeshSink {
+class Node final : public FrameSink {
  public:
   Node(Mesh& mesh, int rank, Bytes* script) : calls_(rank), script_(script) {
     runner_ = std::make_unique<SparseRunner>(
@@ -229,18 +231,19 @@ class Node final : public MeshSink {
     calls_.post(*runner_, call);
   }
   void opened(int) override {}
-  Result<std::byte*> place(int peer, const FrameHeader& h) override {
-    return runner_->place(peer, h);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& h) override {
+    return runner_->get_receive_buffer(peer, h);
   }
   void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
     if (script_ != nullptr) {
-      const Wire w = {static_cast<std::uint8_t>(h.seq),
-                      static_cast<std::uint8_t>(h.flags),
-                      h.credit_class,
-                      h.key,
-                      static_cast<std::uint32_t>(h.offset),
+      const auto said = frame_of<SparseFrame>(h);
+      const Wire w = {static_cast<std::uint8_t>(said.segment),
+                      static_cast<std::uint8_t>(said.is_in_doubt),
+                      static_cast<std::uint16_t>(said.round << 8 | said.step),
+                      said.least_digest,
+                      said.offset,
                       h.length,
-                      h.total};
+                      std::uint64_t{said.largest_digest} << 32 | said.total};
       script_->push_back(peer == 2 ? kFrame | kSecondPeer : kFrame);
       const auto* head = reinterpret_cast<const std::uint8_t*>(&w);
       const auto* body = reinterpret_cast<const std::uint8_t*>(payload);

@@ -43,7 +43,7 @@ JobNode::JobNode(int own_rank, const JobSetup& setup, const PlanSet* plans)
     return v;
   };
   hooks.basis = [this] { return PlanBasis{setup_.fabric(), false}; };
-  hooks.replan.party = calls.get();
+  hooks.replan.participant = calls->participant();
 }
 
 void JobNode::make_session(TimerService* timers) {

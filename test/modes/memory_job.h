@@ -37,9 +37,9 @@ class MemoryJob {
   }
 
   void kill(int r) { network_.kill(r); }
-  MeshSink* sink(int r) { return node(r).session->sink(); }
+  FrameSink* sink(int r) { return node(r).session->sink(); }
   const RelaxedCounts& counts(int r) const { return node(r).calls->counts(); }
-  RelaxedTotals totals(int r) const { return node(r).calls->totals(); }
+  RelaxedTotals totals(int r) const { return node(r).calls->counts().totals(); }
   bool owes(int r) const { return node(r).calls->owing() != nullptr; }
   RelaxedRun* relaxed_run(int r) { return node(r).calls->run(); }
   std::uint64_t steps() const { return steps_begun_; }

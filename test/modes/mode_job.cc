@@ -50,21 +50,22 @@ void snapshot(const testing::PostedCall& call, bool is_after, ModePart* part) {
 
 // ------------------------------------------------------------------------------------------ nodes
 
-struct ModeJob::Node final : private MeshSink {
+struct ModeJob::Node final : private FrameSink {
   Node(ModeJob* all_nodes, int rank)
       : all(all_nodes),
         random(all->options_.seed * 100 + static_cast<std::uint64_t>(rank)),
         background(&all->network_, rank, [this] { return random() % 300'000; }),
         job(rank, all->setup(), &all->plans_) {}
 
-  MeshSink* sink() { return this; }
-  MeshSink& below() { return *job.session->sink(); }
+  FrameSink* sink() { return this; }
+  FrameSink& below() { return *job.session->sink(); }
   void opened(int peer) override { below().opened(peer); }
-  Result<std::byte*> place(int peer, const FrameHeader& h) override {
-    return below().place(peer, h);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& h) override {
+    return below().get_receive_buffer(peer, h);
   }
   void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
-    if (h.type == FrameType::kControl && h.key == PlanSwitch::kModeKinds) all->switching(*this);
+    if (h.type == FrameType::kControl && frame_of<ControlFrame>(h).kind == PlanSwitch::kModeKinds)
+      all->switching(*this);
     below().arrived(peer, h, payload);
   }
   void sent(int peer, std::uint64_t cookie) override { below().sent(peer, cookie); }
@@ -73,10 +74,7 @@ struct ModeJob::Node final : private MeshSink {
 
   int rank() const { return job.rank; }
   std::string name() const { return "node " + std::to_string(rank()); }
-  std::uint64_t term() const {
-    const Membership* const members = job.session->membership();
-    return members == nullptr ? 0 : members->term;  // null: a loss is an error
-  }
+  std::uint64_t term() const { return job.session->membership().term; }
   std::uint64_t broken_off() const { return job.calls->counts().broken_off; }
 
   ModeJob* const all;
@@ -145,7 +143,7 @@ void ModeJob::make_node(int r) {
   };
   hooks.failed = [n](const std::string& why) { n->failure = why; };
   hooks.went_on = [this, n](const LossRecord&, const std::string&) {
-    sides_.insert(n->job.session->membership()->nodes);
+    sides_.insert(n->job.session->membership().nodes);
   };
   n->job.make_session(&network_.timers(r));
   network_.set_sink(r, n->sink());
@@ -183,7 +181,7 @@ void ModeJob::arm(const ModeFault& f) {
 // One at a time: the next one waits for the next agreement.
 void ModeJob::switching(const Node& n) {
   if (in_switch_.empty()) return;
-  if (n.rank() != n.job.session->membership()->nodes.back()) return;  // it hears late
+  if (n.rank() != n.job.session->membership().nodes.back()) return;  // it hears late
   arm(in_switch_.front());
   in_switch_.pop_front();
   ++faults_in_switches;

@@ -65,7 +65,7 @@ class ModeJob : public ModeCounts {
     std::vector<std::uint64_t> delay_ns;
     // By node: how long after its last result it closes. Empty: nobody does.
     std::vector<std::uint64_t> close_ns;
-    // Not 0: so long after its close a process ends, whatever lingers in it.
+    // Not 0: so long after its close a process ends, whatever is deferred in it.
     std::uint64_t exit_ns = 0;
   };
 

@@ -35,7 +35,7 @@ class RelaxedJob final : public MemoryJob {
   RelaxedJob();
   explicit RelaxedJob(const Options& options);
 
-  // Other buckets, all of them, in calls of the same shapes: what runs is not of one mind with it.
+  // Other buckets, all of them, in calls of the same shapes: their digests do not match.
   void move_buckets(std::vector<JobCall> calls) {
     change_calls(std::move(calls));
     are_buckets_moved_ = true;

@@ -5,7 +5,7 @@
 #include "lab/nccl_host/work/pattern.h"
 #include "test/nccl_host/plugin_under_test.h"
 
-namespace riffle::host {
+namespace riffle::host::collectives_test {
 namespace {
 
 struct Case {
@@ -187,4 +187,4 @@ TEST(Collectives, BucketsInFlightAndGrouped) {
 }
 
 }  // namespace
-}  // namespace riffle::host
+}  // namespace riffle::host::collectives_test

@@ -20,7 +20,7 @@
 #include "test/nccl_host/plugin_under_test.h"
 #include "test/shared_memory.h"
 
-namespace riffle::host {
+namespace riffle::host::connect_losses_plugin_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -260,4 +260,4 @@ TEST_F(ConnectLosses, WhileTheyProbe) {
 }
 
 }  // namespace
-}  // namespace riffle::host
+}  // namespace riffle::host::connect_losses_plugin_test

@@ -6,7 +6,7 @@
 #include "lab/nccl_host/work/cost_model.h"
 #include "test/nccl_host/trace_file.h"
 
-namespace riffle::host {
+namespace riffle::host::cost_model_test {
 namespace {
 
 TEST(CostModel, GivesNcclsTables) {
@@ -51,4 +51,4 @@ TEST(CostModel, CheapestSkipsWhatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace riffle::host
+}  // namespace riffle::host::cost_model_test

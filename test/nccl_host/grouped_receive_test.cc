@@ -9,7 +9,7 @@
 #include "test/nccl_host/plugin_under_test.h"
 #include "test/nccl_host/replay_mirror.h"
 
-namespace riffle::host {
+namespace riffle::host::grouped_receive_test {
 namespace {
 
 class GroupedReceive : public ::testing::Test {
@@ -169,4 +169,4 @@ TEST_F(GroupedReceive, IsNotDoneBeforeTheLastMessage) {
 }
 
 }  // namespace
-}  // namespace riffle::host
+}  // namespace riffle::host::grouped_receive_test

@@ -8,7 +8,7 @@
 #include "lab/nccl_host/work/pattern.h"
 #include "test/nccl_host/plugin_under_test.h"
 
-namespace riffle::host {
+namespace riffle::host::identity_plugin_test {
 namespace {
 
 constexpr auto kF32 = DataType::kFloat32;
@@ -197,4 +197,4 @@ TEST(IdentityOfPluginWithout, NeedAsksForNothing) {
 }
 
 }  // namespace
-}  // namespace riffle::host
+}  // namespace riffle::host::identity_plugin_test

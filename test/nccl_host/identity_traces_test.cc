@@ -10,7 +10,7 @@
 #include "plugin/identity/identity_book.h"
 #include "test/nccl_host/trace_file.h"
 
-namespace riffle::host {
+namespace riffle::host::identity_traces_test {
 namespace {
 
 using identity::CallQueue;
@@ -230,4 +230,4 @@ INSTANTIATE_TEST_SUITE_P(All, IdentityTraces, ::testing::Values("2.28.9", "2.30.
                          });
 
 }  // namespace
-}  // namespace riffle::host
+}  // namespace riffle::host::identity_traces_test

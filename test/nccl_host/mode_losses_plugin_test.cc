@@ -13,7 +13,7 @@
 #include "test/nccl_host/plugin_under_test.h"
 #include "test/shared_memory.h"
 
-namespace riffle::host {
+namespace riffle::host::mode_losses_plugin_test {
 namespace {
 
 constexpr auto kF32 = DataType::kFloat32;
@@ -130,7 +130,7 @@ class ModeLosses : public ::testing::Test {
         survivors_.push_back(r);
         EXPECT_EQ((*exits)[r].code, 0) << "rank " << r;
       } else if (c.signal_number == SIGSTOP) {
-        EXPECT_TRUE(shared_->has_error[r]) << "rank " << r << " was left behind";
+        EXPECT_TRUE(shared_->has_error[r]) << "rank " << r << " was excluded";
       }
     }
   }
@@ -209,7 +209,7 @@ TEST_F(ModeLosses, ProcessesEndOneAfterTheOtherInShadowSync) {
   EXPECT_GT(relaxed_steps(0, c.steps), 30);
 }
 
-// Where a loss is an error, a process that lives on lingers for the others.
+// Where a loss is an error, the close of a process that lives on is deferred for the others.
 TEST_F(ModeLosses, CommunicatorsAreDestroyedOneAfterTheOtherInShadowSync) {
   RIFFLE_NEEDS_PLUGIN();
   const Case c{.knobs = {{"RIFFLE_SYNC", "shadow_sync"}, {"RIFFLE_SHADOW_STEPS", "4"}},
@@ -247,4 +247,4 @@ TEST_F(ModeLosses, OneIsStoppedInTheSparseMode) {
 }
 
 }  // namespace
-}  // namespace riffle::host
+}  // namespace riffle::host::mode_losses_plugin_test

@@ -12,7 +12,7 @@
 #include "lab/nccl_host/work/small_floats.h"
 #include "lab/nccl_host/work/tree.h"
 
-namespace riffle::host {
+namespace riffle::host::parts_test {
 namespace {
 
 TEST(SmallFloats, EveryHalfSurvivesTheWayThere) {
@@ -153,4 +153,4 @@ TEST(Launcher, EndsRanksThatDoNotEnd) {
 }
 
 }  // namespace
-}  // namespace riffle::host
+}  // namespace riffle::host::parts_test

@@ -8,7 +8,7 @@
 #include "lab/nccl_host/work/pattern.h"
 #include "test/nccl_host/plugin_under_test.h"
 
-namespace riffle::host {
+namespace riffle::host::plugin_contract_test {
 namespace {
 
 constexpr auto kF32 = DataType::kFloat32;
@@ -206,4 +206,4 @@ TEST(SeveralCommunicators, RunSideBySide) {
 }
 
 }  // namespace
-}  // namespace riffle::host
+}  // namespace riffle::host::plugin_contract_test

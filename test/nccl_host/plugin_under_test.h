@@ -22,8 +22,8 @@ inline std::string plugin_path() {
 #endif
 }
 
-// Settings for ranks on one machine: the plugin takes loopback only when told to, and would step
-// aside for the ring there (which it may: the tests want to see CollNet).
+// Settings for ranks on one machine: the plugin takes loopback only when told to, and would fall
+// back to the ring there (which it may: the tests want to see CollNet).
 inline void set_plugin_environment() {
   setenv("RIFFLE_SOCKET_IFNAME", "lo", 0);
   setenv("RIFFLE_COLLNET", "on", 0);

@@ -2,7 +2,7 @@
 #include "test/nccl_host/plugin_under_test.h"
 #include "test/nccl_host/replay.h"
 
-namespace riffle::host {
+namespace riffle::host::trace_replay_test {
 namespace {
 
 struct Recording {
@@ -60,4 +60,4 @@ INSTANTIATE_TEST_SUITE_P(All, TraceReplay, ::testing::ValuesIn(all_runs()), [](c
 });
 
 }  // namespace
-}  // namespace riffle::host
+}  // namespace riffle::host::trace_replay_test

@@ -6,7 +6,7 @@
 #include "test/nccl_host/plugin_under_test.h"
 #include "test/nccl_host/trace_job.h"
 
-namespace riffle::host {
+namespace riffle::host::trace_reproduce_test {
 namespace {
 
 struct Scenario {
@@ -124,4 +124,4 @@ INSTANTIATE_TEST_SUITE_P(All, TraceReproduce, ::testing::ValuesIn(all_scenarios(
                          });
 
 }  // namespace
-}  // namespace riffle::host
+}  // namespace riffle::host::trace_reproduce_test

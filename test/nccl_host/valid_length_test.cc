@@ -9,7 +9,7 @@
 #include "lab/nccl_host/work/pattern.h"
 #include "test/nccl_host/plugin_under_test.h"
 
-namespace riffle::host {
+namespace riffle::host::valid_length_test {
 namespace {
 
 constexpr auto kF32 = DataType::kFloat32;
@@ -136,4 +136,4 @@ TEST_F(ValidLength, AllMoveEverythingWhereOneRankHasNoProfiler) {
 }
 
 }  // namespace
-}  // namespace riffle::host
+}  // namespace riffle::host::valid_length_test

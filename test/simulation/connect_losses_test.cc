@@ -19,7 +19,7 @@
 #include "test/modes/job_plans.h"
 #include "topology/base/time.h"
 
-namespace riffle::sim {
+namespace riffle::sim::connect_losses_test {
 namespace {
 
 constexpr int kNodes = 8;
@@ -63,7 +63,8 @@ class ConnectJob {
         plans_(setup().exact_plans()) {
     plans_.relaxed = testing::half_plans(kNodes);
     network_.carry_only([](const FrameHeader& header) {
-      return header.type != FrameType::kProbe || header.flags != ProbeFlows::kData;
+      return header.type != FrameType::kProbe ||
+             frame_of<ProbeFrame>(header).step != ProbeFrame::kData;
     });
     for (int r = 0; r < kNodes; ++r) make(r);
     for (auto& n : nodes_) n->job.start(&network_.mesh(n->job.rank));
@@ -96,14 +97,14 @@ class ConnectJob {
   bool has_connected() const { return connected_; }
 
  private:
-  struct Node final : MeshSink {
+  struct Node final : FrameSink {
     Node(ConnectJob* job_of, int rank)
         : background(&job_of->network_, rank, [] { return 100'000; }),
           job(rank, job_of->setup(), &job_of->plans_) {}
-    MeshSink& below() { return *job.session->sink(); }
+    FrameSink& below() { return *job.session->sink(); }
     void opened(int peer) override { below().opened(peer); }
-    Result<std::byte*> place(int peer, const FrameHeader& h) override {
-      return below().place(peer, h);
+    Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& h) override {
+      return below().get_receive_buffer(peer, h);
     }
     void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
       below().arrived(peer, h, payload);
@@ -365,4 +366,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ConnectLosses,
                          ::testing::Values(Kind::kKill, Kind::kStop, Kind::kIsolate), name_of);
 
 }  // namespace
-}  // namespace riffle::sim
+}  // namespace riffle::sim::connect_losses_test

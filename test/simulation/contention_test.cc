@@ -5,7 +5,7 @@
 
 #include "lab/simulation/job.h"
 
-namespace riffle::sim {
+namespace riffle::sim::contention_test {
 namespace {
 
 constexpr std::int64_t kRate = 400'000;
@@ -137,4 +137,4 @@ TEST(Contention, NoiseChangesNothing) {
 }
 
 }  // namespace
-}  // namespace riffle::sim
+}  // namespace riffle::sim::contention_test

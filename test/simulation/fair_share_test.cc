@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace riffle::sim {
+namespace riffle::sim::fair_share_test {
 namespace {
 
 TEST(FairShareTest, OneFlowTakesTheTightestOfItsResources) {
@@ -107,4 +107,4 @@ TEST(FairShareTest, EveryFlowHasABottleneckInRandomCases) {
 }
 
 }  // namespace
-}  // namespace riffle::sim
+}  // namespace riffle::sim::fair_share_test

@@ -7,7 +7,7 @@
 
 #include "lab/simulation/play.h"
 
-namespace riffle::sim {
+namespace riffle::sim::losses_test {
 namespace {
 
 constexpr std::uint64_t kSeeds = 1000;
@@ -102,4 +102,4 @@ TEST(LossTest, APlantedBugIsFound) {
 }
 
 }  // namespace
-}  // namespace riffle::sim
+}  // namespace riffle::sim::losses_test

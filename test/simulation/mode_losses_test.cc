@@ -5,7 +5,7 @@
 
 #include "test/modes/mode_job.h"
 
-namespace riffle::sim {
+namespace riffle::sim::mode_losses_test {
 namespace {
 
 struct Totals {
@@ -267,4 +267,4 @@ TEST(ModeLosses, PlantedBugsAreFound) {
 }
 
 }  // namespace
-}  // namespace riffle::sim
+}  // namespace riffle::sim::mode_losses_test

@@ -5,7 +5,9 @@
 
 #include <map>
 
-namespace riffle::sim {
+#include "test/numbered_frame.h"
+
+namespace riffle::sim::network_test {
 namespace {
 
 constexpr std::int64_t kGigabit = 1'000'000;  // kbit/s: 125 bytes per microsecond
@@ -13,16 +15,16 @@ constexpr std::uint64_t kBytes = 1'000'000 - kFrameHeaderBytes;
 constexpr std::uint64_t kAloneNs = 8'000'000;  // one frame of that size alone
 constexpr std::uint64_t kLatencyNs = 50'000;
 
-class Recorder final : public MeshSink {
+class Recorder final : public FrameSink {
  public:
   explicit Recorder(SimNetwork* network, int rank) : network_(network), room_(kMaxFramePayload) {
     network->set_sink(rank, this);
   }
   void opened(int peer) override { opened_ns[peer] = network_->now_ns(); }
-  Result<std::byte*> place(int, const FrameHeader&) override { return room_.data(); }
+  Result<std::byte*> get_receive_buffer(int, const FrameHeader&) override { return room_.data(); }
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override {
-    arrived_ns[{peer, header.seq}] = network_->now_ns();
-    order.push_back(header.seq);
+    arrived_ns[{peer, number_of(header)}] = network_->now_ns();
+    order.push_back(number_of(header));
     if (header.length > 0) last_byte = payload[header.length - 1];
   }
   void sent(int, std::uint64_t cookie) override { sent_ns[cookie] = network_->now_ns(); }
@@ -56,10 +58,7 @@ class SimNetworkTest : public ::testing::Test {
   }
   void send(int from, int to, std::uint64_t seq, std::size_t bytes = kBytes,
             std::uint64_t priority = 1) {
-    FrameHeader header;
-    header.seq = seq;
-    header.length = static_cast<std::uint32_t>(bytes);
-    network_->mesh(from).send(to, header, {data_.data(), bytes}, seq, priority);
+    network_->mesh(from).send(to, numbered(seq, bytes), {data_.data(), bytes}, seq, priority);
   }
   void run() {
     while (network_->step()) {
@@ -234,4 +233,4 @@ TEST_F(SimNetworkTest, TheSameSeedGivesTheSameRun) {
 }
 
 }  // namespace
-}  // namespace riffle::sim
+}  // namespace riffle::sim::network_test

@@ -6,7 +6,7 @@
 
 #include "lab/simulation/job.h"
 
-namespace riffle::sim {
+namespace riffle::sim::probing_test {
 namespace {
 
 constexpr std::int64_t kRate = 400'000;
@@ -166,7 +166,7 @@ TEST(Probing, ThePlanIsAsGoodAsWithAFile) {
 TEST(Probing, SteppingAsideAfterItIsNobodysError) {
   for (const int nodes : {2, 5, 16, 40}) {
     JobOptions options = probing();
-    options.aside = "the ring wins";
+    options.fallback_reason = "the ring wins";
     options.network.jitter_ns = 200'000;
     Job job(even_fabric(nodes, kRate), options);
     const Status outcome = job.connect();
@@ -175,4 +175,4 @@ TEST(Probing, SteppingAsideAfterItIsNobodysError) {
 }
 
 }  // namespace
-}  // namespace riffle::sim
+}  // namespace riffle::sim::probing_test

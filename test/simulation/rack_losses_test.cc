@@ -12,7 +12,7 @@
 #include "lab/simulation/play.h"
 #include "test/modes/mode_job.h"
 
-namespace riffle::sim {
+namespace riffle::sim::rack_losses_test {
 namespace {
 
 using Nodes = std::vector<int>;
@@ -291,4 +291,4 @@ TEST(RackLosses, DsSyncEndsWhereTheLowestNodesRackIsLost) {
 }
 
 }  // namespace
-}  // namespace riffle::sim
+}  // namespace riffle::sim::rack_losses_test

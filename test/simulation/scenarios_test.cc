@@ -5,7 +5,7 @@
 #include "lab/simulation/play.h"
 #include "topology/plan/planner.h"
 
-namespace riffle::sim {
+namespace riffle::sim::scenarios_test {
 namespace {
 
 constexpr std::uint64_t kSeeds = 1000;
@@ -97,4 +97,4 @@ TEST(ScenarioTest, TheSameSeedGivesTheSameRun) {
 }
 
 }  // namespace
-}  // namespace riffle::sim
+}  // namespace riffle::sim::scenarios_test

@@ -5,7 +5,7 @@
 
 #include "topology/plan/planner.h"
 
-namespace riffle::sim {
+namespace riffle::sim::simulate_test {
 namespace {
 
 constexpr std::uint64_t kMegabyte = 1 << 20;
@@ -145,4 +145,4 @@ TEST(SimulateTest, AThousandNodes) {
 }
 
 }  // namespace
-}  // namespace riffle::sim
+}  // namespace riffle::sim::simulate_test

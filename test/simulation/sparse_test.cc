@@ -18,7 +18,7 @@
 #include "plugin/transport/sim/sim_network.h"
 #include "sparse/predict.h"
 
-namespace riffle {
+namespace riffle::sparse_test {
 namespace {
 
 struct Case {
@@ -29,7 +29,7 @@ struct Case {
   double density = 0.03;
 };
 
-class Node final : public MeshSink {
+class Node final : public FrameSink {
  public:
   Node(Mesh& mesh, int rank, const Case& c) : data(c.calls, std::vector<float>(c.elements)) {
     Layout::Piece piece;
@@ -69,8 +69,8 @@ class Node final : public MeshSink {
   bool is_done() const { return next == data.size() && runner->is_idle(); }
 
   void opened(int) override {}
-  Result<std::byte*> place(int peer, const FrameHeader& h) override {
-    return runner->place(peer, h);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& h) override {
+    return runner->get_receive_buffer(peer, h);
   }
   void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
     runner->arrived(peer, h, payload);
@@ -230,4 +230,4 @@ TEST(SparseOnANetwork, TakesAsLongAsPredicted) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::sparse_test

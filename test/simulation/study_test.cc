@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace riffle::sim {
+namespace riffle::sim::study_test {
 namespace {
 
 constexpr std::uint64_t kMegabyte = 1 << 20;
@@ -77,4 +77,4 @@ TEST(StudyTest, OneSlowNodeOf64CostsLittle) {
 }
 
 }  // namespace
-}  // namespace riffle::sim
+}  // namespace riffle::sim::study_test

@@ -11,7 +11,7 @@
 
 #include "test/plugin/collective/sparse/sparse_job.h"
 
-namespace riffle::sparse {
+namespace riffle::sparse::sparse_exchange_test {
 namespace {
 
 using test::conservation_error;
@@ -143,7 +143,7 @@ TEST(SparseExchange, MessagesAndEntriesAreThePredictedOnes) {
 TEST(SparseExchange, EveryInstructionSetGivesTheSameBits) {
   std::vector<float> first;
   for (const Isa isa : kIsas) {
-    if (!is_available(isa)) continue;
+    if (!sparse::is_available(isa)) continue;
     std::mt19937 random(4);
     Job job({6, 2, 50000, 0.01}, {.values = Element::kBfloat16, .isa = isa});
     Vectors results;
@@ -295,4 +295,4 @@ TEST(SparseExchange, BadOptionsAreRefusedByName) {
 }
 
 }  // namespace
-}  // namespace riffle::sparse
+}  // namespace riffle::sparse::sparse_exchange_test

@@ -11,7 +11,7 @@
 #include "test/plugin/collective/sparse/sparse_job.h"
 #include "topology/base/check.h"
 
-namespace riffle::sparse {
+namespace riffle::sparse::sparse_residuals_test {
 namespace {
 
 using test::conservation_error;
@@ -159,4 +159,4 @@ TEST(SparseExchange, Ef21AveragesTheGradientsOfItsWorker) {
 }
 
 }  // namespace
-}  // namespace riffle::sparse
+}  // namespace riffle::sparse::sparse_residuals_test

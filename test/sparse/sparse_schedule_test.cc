@@ -7,7 +7,7 @@
 #include "sparse/h_controller.h"
 #include "topology/base/check.h"
 
-namespace riffle::sparse {
+namespace riffle::sparse::sparse_schedule_test {
 namespace {
 
 Layout layout_of(int workers, int teams, std::uint64_t elements = 12000, double density = 0.01) {
@@ -129,4 +129,4 @@ TEST(SparseController, SpeedsUpWhereItHasFarToGo) {
 }
 
 }  // namespace
-}  // namespace riffle::sparse
+}  // namespace riffle::sparse::sparse_schedule_test

@@ -15,7 +15,7 @@
 #include "test/sanitized.h"
 #include "test/selection_inputs.h"
 
-namespace riffle::sparse {
+namespace riffle::sparse::sparse_select_test {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -24,7 +24,7 @@ using Picked = std::vector<std::pair<std::uint32_t, float>>;
 std::vector<Isa> isas() {
   std::vector<Isa> all;
   for (const Isa isa : kIsas) {
-    if (is_available(isa)) all.push_back(isa);
+    if (sparse::is_available(isa)) all.push_back(isa);
   }
   return all;
 }
@@ -219,4 +219,4 @@ TEST(SparseElement, NarrowFormatsAreWhatTheirDefinitionSays) {
 }
 
 }  // namespace
-}  // namespace riffle::sparse
+}  // namespace riffle::sparse::sparse_select_test

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-namespace riffle::sparse {
+namespace riffle::sparse::sparse_wire_test {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -104,4 +104,4 @@ TEST(SparseWire, WhatIsMalformedIsRefusedWithAReason) {
 }
 
 }  // namespace
-}  // namespace riffle::sparse
+}  // namespace riffle::sparse::sparse_wire_test

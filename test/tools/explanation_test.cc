@@ -10,7 +10,7 @@
 
 #include "plugin/telemetry/comm_record.h"
 
-namespace riffle::tools {
+namespace riffle::tools::explanation_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -19,7 +19,7 @@ constexpr std::uint64_t kSecond = 1'000'000'000;
 // Ten seconds of collectives of eight nodes, one record per node.
 class Job {
  public:
-  Job() : folder_(fs::path(testing::TempDir()) / ("explain" + std::to_string(getpid()))) {
+  Job() : folder_(fs::path(::testing::TempDir()) / ("explain" + std::to_string(getpid()))) {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     for (int n = 0; n < kNodes; ++n) hosts_.push_back("node" + std::to_string(n));
@@ -288,4 +288,4 @@ TEST(Explain, SaysWhereToFindARecord) {
 }
 
 }  // namespace
-}  // namespace riffle::tools
+}  // namespace riffle::tools::explanation_test

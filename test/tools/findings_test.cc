@@ -5,7 +5,7 @@
 
 #include "tools/probe/crew.h"
 
-namespace riffle::tools {
+namespace riffle::tools::findings_test {
 namespace {
 
 ProbeFindings four_nodes() {
@@ -116,4 +116,4 @@ TEST(Crew, SaysWhyAHostIsAbsentAndKeepsTheOthers) {
 }
 
 }  // namespace
-}  // namespace riffle::tools
+}  // namespace riffle::tools::findings_test

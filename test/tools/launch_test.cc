@@ -5,7 +5,7 @@
 
 #include <map>
 
-namespace riffle::tools {
+namespace riffle::tools::launch_test {
 namespace {
 
 Result<std::optional<Launch>> find(std::map<std::string, std::string> variables,
@@ -108,4 +108,4 @@ TEST(Launch, AMeetingPointAsOneWord) {
 }
 
 }  // namespace
-}  // namespace riffle::tools
+}  // namespace riffle::tools::launch_test

@@ -7,7 +7,7 @@
 #include "plugin/version.h"
 #include "tools/probe/peer.h"
 
-namespace riffle::tools {
+namespace riffle::tools::lead_test {
 namespace {
 
 // A peer that says `words` in turn, each after a line came; the first at once.
@@ -33,7 +33,7 @@ std::string found(const std::string& trouble = "") {
   return "found " + to_json(f);
 }
 
-class Lead : public testing::Test {
+class Lead : public ::testing::Test {
  protected:
   void SetUp() override { signal(SIGPIPE, SIG_IGN); }
   Crew crew_;
@@ -147,4 +147,4 @@ TEST(ProbeLines, ThereAndBack) {
 }
 
 }  // namespace
-}  // namespace riffle::tools
+}  // namespace riffle::tools::lead_test

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace riffle::tools {
+namespace riffle::tools::plan_view_test {
 namespace {
 
 Fabric straggler8() {
@@ -57,7 +57,7 @@ TEST(PlanView, LinkTimesAgreeWithTheLimit) {
   }
 }
 
-TEST(PlanView, JsonAndDrawingAreComplete) {
+TEST(PlanView, JsonIsComplete) {
   const Fabric fabric = racks8();
   const auto choice = plan(fabric, 32 << 20, {});
   ASSERT_TRUE(choice.is_ok());
@@ -66,10 +66,6 @@ TEST(PlanView, JsonAndDrawingAreComplete) {
   EXPECT_EQ(json["nodes"].size(), 8u);
   EXPECT_EQ(json["links"].size(), 8u * 2 + 2 * 2);
   EXPECT_EQ(json["candidates"][0]["name"], json["chosen"]);
-  const std::string svg = to_svg(view);
-  EXPECT_TRUE(svg.starts_with("<svg ")) << svg.substr(0, 40);
-  for (const NodeLink& node : fabric.nodes) EXPECT_NE(svg.find(node.name), std::string::npos);
-  EXPECT_NE(svg.find("#c0392b"), std::string::npos) << "the limit is not marked";
 }
 
 TEST(PlanView, ASingleNodeHasNoBound) {
@@ -80,4 +76,4 @@ TEST(PlanView, ASingleNodeHasNoBound) {
 }
 
 }  // namespace
-}  // namespace riffle::tools
+}  // namespace riffle::tools::plan_view_test

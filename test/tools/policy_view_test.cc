@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace riffle::tools {
+namespace riffle::tools::policy_view_test {
 namespace {
 
 Fabric racks8() {
@@ -110,4 +110,4 @@ TEST(PolicyView, JsonIsTheTable) {
 }
 
 }  // namespace
-}  // namespace riffle::tools
+}  // namespace riffle::tools::policy_view_test

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <thread>
 
-namespace riffle::tools {
+namespace riffle::tools::rendezvous_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -95,4 +95,4 @@ TEST(Rendezvous, APortInUseIsNamed) {
 }
 
 }  // namespace
-}  // namespace riffle::tools
+}  // namespace riffle::tools::rendezvous_test

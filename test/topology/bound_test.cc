@@ -6,7 +6,7 @@
 
 #include "topology/plan/planner.h"
 
-namespace riffle {
+namespace riffle::bound_test {
 namespace {
 
 constexpr std::uint64_t kBytes = 1'000'000;
@@ -85,4 +85,4 @@ TEST(Bound, IgnoresRacksWithoutNodesAndSingleNodes) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::bound_test

@@ -9,7 +9,7 @@
 
 #include "topology/plan/schedules/families.h"
 
-namespace riffle {
+namespace riffle::contraction_test {
 namespace {
 
 Fabric racks(int count, int size, std::int64_t uplink_kbps = 0) {
@@ -202,4 +202,4 @@ TEST(Contraction, DeltaRoundsFollowTheirFormula) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::contraction_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace riffle {
+namespace riffle::core_choice_test {
 namespace {
 
 CpuList cpus(const char* text) { return parse_cpu_list(text).value(); }
@@ -103,4 +103,4 @@ TEST(ShareOfThread, OneEachWhereThereAreEnough) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::core_choice_test

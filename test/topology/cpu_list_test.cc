@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace riffle {
+namespace riffle::cpu_list_test {
 namespace {
 
 std::string again(const char* text) {
@@ -49,4 +49,4 @@ TEST(CpuList, Intersections) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::cpu_list_test

@@ -7,7 +7,7 @@
 
 #include "topology/fabric/fabric_file.h"
 
-namespace riffle {
+namespace riffle::fabric_test {
 namespace {
 
 const char kFile[] = R"(latency_us = 20
@@ -147,7 +147,7 @@ TEST(FabricFile, RoundTrip) {
 }
 
 TEST(FabricFile, ReadsFromDiskAndNamesWhatIsNoFile) {
-  const auto dir = std::filesystem::path(testing::TempDir()) / "riffle_fabric_test";
+  const auto dir = std::filesystem::path(::testing::TempDir()) / "riffle_fabric_test";
   std::filesystem::create_directories(dir);
   std::ofstream(dir / "f.toml") << kFile;
   const std::vector<NodeAliases> nodes{{"a"}};
@@ -176,4 +176,4 @@ TEST(Fabric, ValidateNamesTheCulprit) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::fabric_test

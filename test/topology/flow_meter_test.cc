@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace riffle::probe {
+namespace riffle::probe::flow_meter_test {
 namespace {
 
 constexpr std::uint64_t kMs = 1'000'000;
@@ -56,4 +56,4 @@ TEST(FlowWindow, GrowsWhileTheQueueIsShortAndIsBounded) {
 }
 
 }  // namespace
-}  // namespace riffle::probe
+}  // namespace riffle::probe::flow_meter_test

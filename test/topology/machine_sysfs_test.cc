@@ -7,16 +7,16 @@
 
 #include "topology/host/machine_read.h"
 
-namespace riffle {
+namespace riffle::machine_sysfs_test {
 namespace {
 
 namespace fs = std::filesystem;
 
-class SysfsMachine : public testing::Test {
+class SysfsMachine : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    root_ = fs::canonical(testing::TempDir()) / (std::string("riffle_machine_") + info->name());
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    root_ = fs::canonical(::testing::TempDir()) / (std::string("riffle_machine_") + info->name());
     fs::remove_all(root_);
     fs::create_directories(root_ / "class/net");
   }
@@ -132,4 +132,4 @@ TEST(SysfsMachineNowhere, IsAnErrorThatNamesTheTree) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::machine_sysfs_test

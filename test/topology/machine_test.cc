@@ -16,7 +16,7 @@
 #include "topology/host/machine_read.h"
 #include "topology/host/nccl_xml.h"
 
-namespace riffle {
+namespace riffle::machine_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,7 +58,7 @@ std::vector<NcclNet> all_nets(const Machine& machine) {
 // The library itself, not our reading with it: that must not fail unseen.
 bool hwloc_is_missing() { return dlopen("libhwloc.so.15", RTLD_LAZY) == nullptr; }
 
-class Recorded : public testing::TestWithParam<std::string> {};
+class Recorded : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Recorded, ReadsAsExpected) {
   if (hwloc_is_missing()) GTEST_SKIP() << "no hwloc here";
@@ -76,7 +76,7 @@ TEST_P(Recorded, ReadsAsExpected) {
   expect_file(base.string() + ".nccl.xml", to_nccl_xml(*machine, all_nets(*machine)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Machines, Recorded, testing::ValuesIn(recorded()), [](const auto& p) {
+INSTANTIATE_TEST_SUITE_P(Machines, Recorded, ::testing::ValuesIn(recorded()), [](const auto& p) {
   std::string name = p.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
@@ -116,7 +116,7 @@ TEST(ThisMachine, HwlocAndSysfsTellTheSame) {
 TEST(ThisMachine, ARecordReadsBackAsItWas) {
   if (hwloc_is_missing()) GTEST_SKIP() << "no hwloc here";
   const fs::path file =
-      fs::path(testing::TempDir()) / ("riffle_machine_" + std::to_string(getpid()) + ".xml");
+      fs::path(::testing::TempDir()) / ("riffle_machine_" + std::to_string(getpid()) + ".xml");
   const Status written = record_machine(file.string());
   ASSERT_TRUE(written) << written.message();
   const auto again = read_machine_xml(file.string());
@@ -143,4 +143,4 @@ TEST(ThisMachine, AFolderThatCannotBeWritten) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::machine_test

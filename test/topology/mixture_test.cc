@@ -11,7 +11,7 @@
 #include "topology/plan/loads.h"
 #include "topology/plan/planner.h"
 
-namespace riffle {
+namespace riffle::mixture_test {
 namespace {
 
 constexpr std::uint64_t kBytes = 64 << 20;
@@ -104,4 +104,4 @@ TEST(Mixture, LinksAreListedBusiestFirst) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::mixture_test

@@ -11,7 +11,7 @@
 
 #include "topology/base/seeded_random.h"
 
-namespace riffle {
+namespace riffle::moshpit_keys_test {
 namespace {
 
 // Rounds of the key protocol on values, nodes that fail a round keeping what they have.
@@ -88,4 +88,4 @@ TEST(MoshpitKeys, AFailedRoundLeavesKeysAlone) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::moshpit_keys_test

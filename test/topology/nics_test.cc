@@ -6,16 +6,16 @@
 
 #include "topology/host/nics.h"
 
-namespace riffle {
+namespace riffle::nics_test {
 namespace {
 
 namespace fs = std::filesystem;
 
-class Nics : public testing::Test {
+class Nics : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    root_ = fs::canonical(testing::TempDir()) / (std::string("riffle_nics_") + info->name());
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    root_ = fs::canonical(::testing::TempDir()) / (std::string("riffle_nics_") + info->name());
     fs::remove_all(root_);
     fs::create_directories(root_ / "class/net");
   }
@@ -142,4 +142,4 @@ TEST(RealMachine, HasALoopback) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::nics_test

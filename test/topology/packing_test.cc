@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-namespace riffle {
+namespace riffle::packing_test {
 namespace {
 
 double worth(const Packing& p, const std::vector<double>& profits) {
@@ -61,4 +61,4 @@ TEST(Packing, NobodyBeatsThePrices) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::packing_test

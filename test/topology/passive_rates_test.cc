@@ -9,7 +9,7 @@
 #include "topology/probe/live_rates.h"
 #include "topology/probe/passive.h"
 
-namespace riffle::probe {
+namespace riffle::probe::passive_rates_test {
 namespace {
 
 constexpr std::uint64_t kMs = 1'000'000;
@@ -350,4 +350,4 @@ TEST(Hysteresis, ANervousNetworkIsFollowedMoreAndMoreRarely) {
 }
 
 }  // namespace
-}  // namespace riffle::probe
+}  // namespace riffle::probe::passive_rates_test

@@ -10,7 +10,7 @@
 
 #include "topology/plan/patterns/pattern.h"
 
-namespace riffle {
+namespace riffle::patterns_test {
 namespace {
 
 constexpr int kMostMembers = 70;
@@ -139,4 +139,4 @@ TEST(PatternCodes, AreKnownOnlyIfATableLineHasThem) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::patterns_test

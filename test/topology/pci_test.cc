@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace riffle {
+namespace riffle::pci_test {
 namespace {
 
 Place at(const char* path, std::optional<int> numa_node = 0) {
@@ -89,4 +89,4 @@ TEST(PciLink, FromWhatHwlocTells) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::pci_test

@@ -5,7 +5,7 @@
 #include "topology/plan/group_plan.h"
 #include "topology/plan/limits.h"
 
-namespace riffle {
+namespace riffle::plan_test {
 namespace {
 
 constexpr Share kAll = kShareUnits;
@@ -280,4 +280,4 @@ TEST(Text, ShowsGroupsAndEscapesNames) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::plan_test

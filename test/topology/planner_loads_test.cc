@@ -5,7 +5,7 @@
 
 #include "topology/plan/loads.h"
 
-namespace riffle {
+namespace riffle::planner_loads_test {
 namespace {
 
 struct Ledger {
@@ -119,4 +119,4 @@ TEST(Loads, SlowestNamesTheLink) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::planner_loads_test

@@ -9,7 +9,7 @@
 #include "topology/plan/limits.h"
 #include "topology/plan/planner.h"
 
-namespace riffle {
+namespace riffle::planner_test {
 namespace {
 
 constexpr std::uint64_t k64MiB = 64 << 20;
@@ -341,4 +341,4 @@ TEST(Planner, LanesDifferAndAreBalanced) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::planner_test

@@ -10,7 +10,7 @@
 
 #include "topology/fabric/hostlist.h"
 
-namespace riffle {
+namespace riffle::racks_file_test {
 namespace {
 
 const char kTree[] = R"(# two levels
@@ -229,7 +229,7 @@ TEST(RacksFile, ReplacesTheRacksOfAFabric) {
 
 TEST(RacksFile, FindsTheFileOfTheSlurmJob) {
   namespace fs = std::filesystem;
-  const fs::path folder = fs::path(testing::TempDir()) / "slurm_topology_file";
+  const fs::path folder = fs::path(::testing::TempDir()) / "slurm_topology_file";
   fs::create_directories(folder);
   setenv("SLURM_CONF", (folder / "slurm.conf").c_str(), 1);
   EXPECT_EQ(slurm_topology_file(), "");
@@ -242,4 +242,4 @@ TEST(RacksFile, FindsTheFileOfTheSlurmJob) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::racks_file_test

@@ -14,7 +14,7 @@
 #include "topology/plan/schedules/contraction.h"
 #include "topology/plan/schedules/families.h"
 
-namespace riffle {
+namespace riffle::schedules_test {
 namespace {
 
 constexpr std::uint64_t kBytes = 32 << 20;
@@ -331,4 +331,4 @@ TEST(Patterns, BrokenTablesAreRefused) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::schedules_test

@@ -12,7 +12,7 @@
 #include "topology/probe/live_fabric.h"
 #include "topology/probe/pair_rates.h"
 
-namespace riffle {
+namespace riffle::survey_test {
 namespace {
 
 constexpr std::int64_t kRate = 400'000;
@@ -318,4 +318,4 @@ TEST(LiveFabric, SlowNodesAndRacksAreNamed) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::survey_test

@@ -69,7 +69,7 @@ class Loss:
 
     def error(self):
         """The lost worker's own, if it was woken."""
-        warnings = [line for line in self.last_words.splitlines() if "left behind" in line]
+        warnings = [line for line in self.last_words.splitlines() if "excluded" in line]
         return warnings[0].partition("Riffle: ")[2] if warnings else ""
 
 

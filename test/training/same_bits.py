@@ -4,9 +4,10 @@ must have the same bits on every worker after every step.
   same_bits.py --library SO A.so B.so
 
 Eight workers on loopback, PyTorch's DistributedDataParallel over the plugin's tables (ddp_worker.py),
-RIFFLE_DETERMINISTIC=1 and RIFFLE_PLAN. One line for each plan; exit code 0: the same bits, 1: at the first
-difference, of which the line names step and tensor, 2: wrong usage. A plan written ring/direct is ring for
-A.so and direct for B.so: the order of sums then differs, which must be seen."""
+RIFFLE_DETERMINISTIC=1 and RIFFLE_PLAN. One line for each plan. Exit code 0: the same bits; 1: a
+difference, at the first of which it ends, with step and tensor named; 2: wrong usage, or a training
+failed. A plan written ring/direct is ring for A.so and direct for B.so: the order of sums then differs,
+which must be seen."""
 
 import argparse
 import pathlib
@@ -70,9 +71,15 @@ def main(arguments=None):
     settings = dict(setting.split("=", 1) for setting in options.set)
     for plan in options.plans.split(","):
         plans = (plan.split("/") * 2)[:2]
-        first, second = (record(options.library, plugin.resolve(), its_plan, options.steps,
-                                options.task, settings=settings)
-                         for plugin, its_plan in zip(options.plugins, plans))
+        outcomes = []
+        for plugin, its_plan in zip(options.plugins, plans):
+            try:
+                outcomes.append(record(options.library, plugin.resolve(), its_plan, options.steps,
+                                       options.task, settings=settings))
+            except RuntimeError as error:
+                print(f"{plan}: {plugin}: {error}", file=sys.stderr)
+                return 2
+        first, second = outcomes
         difference = first_difference(first, second)
         print(f"{plan}: {difference}" if difference else
               f"{plan}: the same bits after each of {options.steps} steps, {ddp_run.WORKERS} workers, "

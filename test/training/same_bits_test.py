@@ -53,6 +53,13 @@ class SameBits(unittest.TestCase):
         self.assertEqual(ended.exception.code, 2)
         self.assertIn("/nowhere/b.so", errors.getvalue())
 
+    def test_what_is_no_plugin_is_not_a_difference(self):
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors):
+            code, output = compare("ring", __file__)
+        self.assertEqual((code, output), (2, ""))
+        self.assertIn("same_bits_test.py: exit codes of the workers", errors.getvalue())
+
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()

@@ -30,7 +30,7 @@ def run(module, arguments, environment, workers, limit_s, logs=None):
     os.environ["PYTHONPATH"] = str(HERE)  # else the module is not found there
     environment = dict(environment, WORLD_SIZE=str(workers))
     environment.setdefault("RIFFLE_SOCKET_IFNAME", "=lo")
-    environment.setdefault("RIFFLE_COLLNET", "on")  # on one machine auto would rightly step aside
+    environment.setdefault("RIFFLE_COLLNET", "on")  # on one machine auto would rightly fall back to NCCL
     processes = [processes_of.Process(target=_worker, args=(
         module, arguments, dict(environment, RANK=str(rank)), logs and f"{logs}{rank}"))
         for rank in range(workers)]

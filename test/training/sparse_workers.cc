@@ -11,7 +11,7 @@ namespace sparse = riffle::sparse;
 
 namespace {
 
-std::string last_error;
+std::string last_sparse_error;
 
 riffle::Result<sparse::ResidualPolicy> policy_of(const std::string& name) {
   if (name == "global") return sparse::ResidualPolicy::kGlobal;
@@ -83,7 +83,7 @@ riffle_sparse_workers* riffle_sparse_workers_open(int workers, int teams, size_t
   const auto policy = policy_of(residual);
   const riffle::Status valid = policy ? sparse::validate(shape) : policy.status();
   if (!valid) {
-    last_error = valid.message();
+    last_sparse_error = valid.message();
     return nullptr;
   }
   return std::make_unique<riffle_sparse_workers>(shape, *policy).release();
@@ -96,7 +96,7 @@ int riffle_sparse_workers_sum(riffle_sparse_workers* workers, double density,
   riffle::Status status = sparse::validate(shape);
   if (status && density != workers->shape.density) workers->set_density(density);
   if (status) status = workers->sum(gradients, stride, result);
-  if (!status) last_error = status.message();
+  if (!status) last_sparse_error = status.message();
   return status ? 0 : 1;
 }
 
@@ -108,4 +108,4 @@ void riffle_sparse_workers_close(riffle_sparse_workers* workers) {
   const std::unique_ptr<riffle_sparse_workers> owned(workers);
 }
 
-const char* riffle_sparse_workers_error(void) { return last_error.c_str(); }
+const char* riffle_sparse_workers_error(void) { return last_sparse_error.c_str(); }

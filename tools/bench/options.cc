@@ -1,6 +1,6 @@
 #include "tools/bench/options.h"
 
-#include "plugin/collective/base/sync_mode.h"
+#include "plugin/entry/sync_settings.h"
 
 namespace riffle::tools {
 

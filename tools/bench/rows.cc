@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "bench/harness/report.h"
-#include "plugin/collective/base/sync_mode.h"
+#include "plugin/entry/sync_settings.h"
 
 namespace riffle::tools {
 

@@ -1,4 +1,4 @@
-// An explanation for people, and as JSON.
+// An explanation, human-readable and as JSON.
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -145,7 +145,7 @@ std::string modes(const Explanation& e) {
       if (n > 0) text += "  " + std::to_string(n) + " " + why + "\n";
     };
     fell_back(r.doubts, "calls kept out, not certain which gradients they held");
-    fell_back(r.mismatches, "chunks kept, their group was not of one mind");
+    fell_back(r.mismatches, "chunks kept, as digests in their group did not match");
     fell_back(r.not_finite, "chunks with gradients that were not finite");
     fell_back(r.brought, "exact calls took along what a sparse mode had left");
     fell_back(r.deviations, "times the mode ended as the calls changed");

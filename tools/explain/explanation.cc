@@ -1,10 +1,10 @@
 #include "tools/explain/explanation.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <numeric>
 
 #include "tools/explain/limit.h"
+#include "topology/base/printed.h"
 #include "topology/plan/planner.h"
 
 namespace riffle::tools {
@@ -81,10 +81,8 @@ class Analysis {
     e_.resources = std::move(limits.resources);
     e_.headline = std::move(limits.headline);
     if (e_.bound_s && traffic_.active_us > 0) {
-      char text[40];
-      std::snprintf(text, sizeof text, "; %.2f x the bound",
-                    static_cast<double>(traffic_.active_us) / 1e6 / *e_.bound_s);
-      e_.headline += text;
+      e_.x_bound = static_cast<double>(traffic_.active_us) / 1e6 / *e_.bound_s;
+      e_.headline += printed("; %.2f x the bound", *e_.x_bound);
     }
     draw_links();
     return std::move(e_);

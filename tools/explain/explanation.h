@@ -64,6 +64,7 @@ struct Explanation {
   double wall_s = 0, active_s = 0;
   std::uint64_t bytes = 0;        // all-reduced
   std::optional<double> bound_s;  // least time for these bytes
+  std::optional<double> x_bound;  // time in collectives over the bound
   bool since_last_plan = false;   // resources, waits and bound cover this window only
   std::vector<PlanEvent> plans;
   // Of every communicator, as its lowest node that has any recorded them (node 0); by time.

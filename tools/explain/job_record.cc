@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::size_t kMaxLineBytes = 64 << 20;
+constexpr std::size_t kMaxRecordLineBytes = 64 << 20;
 
 Result<std::vector<std::string>> files_of(const std::vector<std::string>& paths) {
   std::vector<std::string> files;
@@ -122,7 +122,7 @@ class Reader {
     std::uint64_t number = 0, bad = 0, first_bad = 0;
     for (std::string line; std::getline(in, line);) {
       ++number;
-      if (line.size() <= kMaxLineBytes && understand(line)) continue;
+      if (line.size() <= kMaxRecordLineBytes && understand(line)) continue;
       if (bad++ == 0) first_bad = number;
     }
     if (bad > 0) {

@@ -165,7 +165,7 @@ class Finder {
     return text;
   }
 
-  // Two or more sets of nodes with waiting links between them only: a path that nobody described.
+  // Two or more sets of nodes with waiting links between them only: a path that no file described.
   std::string slow_path() const {
     const std::size_t n = hosts_.size();
     if (n > kMaxCompared) return "";

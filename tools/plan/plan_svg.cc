@@ -1,150 +1,170 @@
+// A plan as a drawing: what it takes, the network with what limits, the groups of every level.
 #include <algorithm>
-#include <map>
 
+#include "tools/draw/network.h"
+#include "tools/draw/text.h"
 #include "tools/numbers.h"
 #include "tools/plan/plan_view.h"
-#include "tools/svg.h"
 
 namespace riffle::tools {
 namespace {
 
-constexpr std::size_t kMaxGroups = 128;  // drawn per level
-constexpr double kLeft = 40, kNodeGap = 34, kRackGap = 26, kTop = 60, kRow = 18;
-const char* const kLimit = "#c0392b";
-const char* const kPlain = "#2c6fbb";
+constexpr double kWidth = 920, kMargin = 16, kGap = 10, kPitch = 50, kRow = 52, kPad = 8;
+constexpr std::size_t kMaxGroups = 128;   // drawn per level
+constexpr std::size_t kMaxMembers = 256;  // drawn per group
+using Anchor = TextStyle::Anchor;
 
-class Drawing {
+bool owns_equally(const Group& group) {
+  Share least = kShareUnits, most = 0;
+  for (std::size_t m = 0; m < group.members.size(); ++m) {
+    const Share owns = group.cuts[m + 1] - group.cuts[m];
+    least = std::min(least, owns);
+    most = std::max(most, owns);
+  }
+  return most - least <= 1;  // cuts are rounded
+}
+
+// All links that need as long as the slowest are the limit.
+std::set<std::string> limits_of(const PlanView& view) {
+  std::set<std::string> names;
+  for (const LinkTime& link : view.links) {
+    if (link.time_us < 0.999 * view.links.front().time_us) break;
+    names.insert(link.name);
+  }
+  return names;
+}
+
+std::string head_of(const Group& group) {
+  std::string head = std::string(exchange_of(group.pattern).name()) + " on " +
+                     share_text(group.end() - group.begin());
+  if (owns_equally(group)) head += ", each owns " + share_text(group.cuts[1] - group.cuts[0]);
+  return head;
+}
+
+// One group: its members in a row or several, what each owns below where that differs.
+class GroupBox {
  public:
-  explicit Drawing(const PlanView& view) : view_(view), fabric_(*view.fabric) {
-    place_nodes();
-    height_ = kTop + 130;
-    for (const Level& level : levels()) {
-      height_ += 34 + kRow * static_cast<double>(std::min(level.groups.size(), kMaxGroups));
+  GroupBox(const Group& group, const Fabric& fabric, bool has_head)
+      : group_(group), fabric_(fabric), head_(has_head ? head_of(group) : "") {
+    shown_ = std::min(group.members.size(), kMaxMembers);
+    if (shown_ < group.members.size()) {
+      head_ += printed(" %zu more members", group.members.size() - shown_);
     }
+    const auto most = static_cast<std::size_t>((kWidth - 2 * kMargin - 2 * kPad) / kPitch);
+    const std::size_t rows = (shown_ + most - 1) / most;
+    per_row_ = (shown_ + rows - 1) / rows;
+    height_ = head_height() + row_height() * static_cast<double>(rows);
   }
 
-  std::string draw() {
-    Svg svg(std::max(width_, 900.0), height_);
-    svg.text(kLeft, 24, view_.headline(), "start", 14);
-    draw_network(svg);
-    double y = kTop + 140;
-    for (std::size_t l = 0; l < levels().size(); ++l) y = draw_level(svg, l, y);
-    return svg.document();
+  double width() const {
+    return std::max(static_cast<double>(per_row_) * kPitch, text_width(head_, 11)) + 2 * kPad;
+  }
+  double height() const { return height_; }
+
+  void draw(Svg& svg, double x, double y, double height) const {
+    svg.framed(x, y, width(), height, Paint::kArea, Paint::kEdge);
+    svg.text(x + kPad, y + 16, head_, {.size = 11, .ink = Paint::kFaint, .on = Paint::kArea});
+    for (std::size_t m = 0; m < shown_; ++m) {
+      const double at = x + kPad + kPitch * (static_cast<double>(m % per_row_) + 0.5);
+      const double middle =
+          y + head_height() + 14 + row_height() * static_cast<double>(m / per_row_);
+      if (m % per_row_ > 0) {
+        svg.line(at - kPitch + 12, middle, at - 12, middle, Paint::kEdge, {.width = 2});
+      }
+      const int rank = group_.members[m];
+      const std::string owns = share_text(group_.cuts[m + 1] - group_.cuts[m]);
+      draw_node(svg, at, middle, fabric_, rank,
+                fabric_.nodes[static_cast<std::size_t>(rank)].name + " owns " + owns);
+      if (owns_equally(group_)) continue;
+      svg.text(at, middle + 26, owns,
+               {.anchor = Anchor::kMiddle, .size = 10.5, .on = Paint::kArea});
+    }
   }
 
  private:
-  const std::vector<Level>& levels() const { return view_.choice->plans.lanes.front().levels; }
+  double head_height() const { return head_.empty() ? 6 : 24; }
+  double row_height() const { return owns_equally(group_) ? kRow - 18 : kRow; }
 
-  // Rack by rack from left to right.
-  void place_nodes() {
-    std::map<int, std::vector<std::size_t>> racks;
-    for (std::size_t n = 0; n < fabric_.nodes.size(); ++n)
-      racks[fabric_.nodes[n].rack].push_back(n);
-    x_.resize(fabric_.nodes.size());
-    double x = kLeft + kNodeGap / 2;
-    for (const auto& [rack, members] : racks) {
-      rack_begin_[rack] = x - kNodeGap / 2;
-      for (const std::size_t n : members) {
-        x_[n] = x;
-        x += kNodeGap;
-      }
-      rack_end_[rack] = x - kNodeGap / 2;
-      x += kRackGap;
-    }
-    width_ = x + 20;
-    for (const NodeLink& node : fabric_.nodes) {
-      most_kbps_ = std::max({most_kbps_, node.out_kbps, node.in_kbps});
-    }
-  }
-
-  // All links that need as long as the slowest are the limit.
-  std::string colour_of(const std::string& kind, const std::string& name) const {
-    for (const LinkTime& link : view_.links) {
-      if (link.time_us < 0.999 * view_.links.front().time_us) break;
-      if (link.name == kind + name) return kLimit;
-    }
-    return kPlain;
-  }
-
-  // A line is as thick as its rate; sending left, receiving right of each other.
-  double thickness(std::int64_t kbps) const {
-    return std::max(1.0, 7 * static_cast<double>(kbps) / static_cast<double>(most_kbps_));
-  }
-
-  void draw_network(Svg& svg) const {
-    for (const auto& [rack, begin] : rack_begin_) {
-      const RackLink& link = fabric_.racks[static_cast<std::size_t>(rack)];
-      const double middle = (begin + rack_end_.at(rack)) / 2;
-      svg.box(begin, kTop + 20, rack_end_.at(rack) - begin, 8, "#888", "none", "rack " + link.name);
-      svg.text(middle, kTop + 14, link.name, "end", 11);
-      if (link.up_kbps == 0 && link.down_kbps == 0) continue;
-      const auto draw_link = [&](double x, const char* kind, std::int64_t kbps) {
-        svg.line(x, kTop - 16, x, kTop + 20, colour_of(kind, link.name),
-                 std::min(10.0, thickness(kbps)),
-                 kind + link.name + ", " + rate_text(static_cast<double>(kbps) / 1000));
-      };
-      draw_link(middle + 10, "uplink of rack ", link.up_kbps);
-      draw_link(middle + 22, "downlink of rack ", link.down_kbps);
-    }
-    for (std::size_t n = 0; n < x_.size(); ++n) {
-      const NodeLink& node = fabric_.nodes[n];
-      const auto draw_link = [&](double x, const char* kind, std::int64_t kbps) {
-        svg.line(x, kTop + 28, x, kTop + 62, colour_of(kind, node.name), thickness(kbps),
-                 kind + node.name + ", " + rate_text(static_cast<double>(kbps) / 1000));
-      };
-      draw_link(x_[n] - 5, "sending of node ", node.out_kbps);
-      draw_link(x_[n] + 5, "receiving of node ", node.in_kbps);
-      svg.circle(x_[n], kTop + 68, 7, "#222", node.name);
-      svg.text(x_[n] + 4, kTop + 86, node.name, "start", 10, "#222", 40);
-    }
-  }
-
-  double draw_level(Svg& svg, std::size_t l, double y) const {
-    const auto& groups = levels()[l].groups;
-    svg.text(kLeft - 20, y + 12,
-             printed("level %zu of %zu: %zu group%s; a dot is as large as the share its node owns",
-                     l + 1, levels().size(), groups.size(), groups.size() == 1 ? "" : "s"),
-             "start", 12);
-    y += 28;
-    for (std::size_t g = 0; g < groups.size() && g < kMaxGroups; ++g, y += kRow) {
-      draw_group(svg, groups[g], y);
-    }
-    return y + 6;
-  }
-
-  void draw_group(Svg& svg, const Group& group, double y) const {
-    double from = x_[static_cast<std::size_t>(group.members.front())], to = from;
-    for (const int m : group.members) {
-      from = std::min(from, x_[static_cast<std::size_t>(m)]);
-      to = std::max(to, x_[static_cast<std::size_t>(m)]);
-    }
-    const GroupExchange& exchange = exchange_of(group.pattern);
-    const bool meets_all = exchange.depth(static_cast<int>(group.members.size())) == 1;
-    svg.line(from, y, to, y, "#aaa", meets_all ? 3 : 1, exchange.name());
-    Share most = 1;
-    for (std::size_t m = 0; m < group.members.size(); ++m) {
-      most = std::max(most, group.cuts[m + 1] - group.cuts[m]);
-    }
-    for (std::size_t m = 0; m < group.members.size(); ++m) {
-      const Share owns = group.cuts[m + 1] - group.cuts[m];
-      const auto node = static_cast<std::size_t>(group.members[m]);
-      const double share = static_cast<double>(owns) / static_cast<double>(most);
-      svg.circle(x_[node], y, 2.5 + 4 * share, owns == 0 ? "#bbb" : kPlain,
-                 fabric_.nodes[node].name +
-                     printed(" owns %.3g %%", 100.0 * static_cast<double>(owns) / kShareUnits));
-    }
-  }
-
-  const PlanView& view_;
+  const Group& group_;
   const Fabric& fabric_;
-  std::vector<double> x_;
-  std::map<int, double> rack_begin_, rack_end_;
-  std::int64_t most_kbps_ = 1;
-  double width_ = 0, height_ = 0;
+  std::string head_;
+  std::size_t shown_ = 0, per_row_ = 1;
+  double height_ = 0;
 };
+
+double draw_boxes(Svg& svg, const std::vector<GroupBox>& boxes, double y) {
+  for (std::size_t first = 0; first < boxes.size();) {
+    std::size_t last = first;
+    double width = 0, height = 0;
+    while (last < boxes.size() &&
+           (last == first || width + kGap + boxes[last].width() <= kWidth - 2 * kMargin)) {
+      width += boxes[last].width() + (last > first ? kGap : 0);
+      height = std::max(height, boxes[last].height());
+      ++last;
+    }
+    double x = kMargin;
+    for (; first < last; ++first) {
+      boxes[first].draw(svg, x, y, height);
+      x += boxes[first].width() + kGap;
+    }
+    y += height + kGap;
+  }
+  return y;
+}
+
+// `name` is "Level 1 of 2". What holds for all groups stands in the title.
+double draw_level(Svg& svg, const std::string& name, const Level& level, const Fabric& fabric,
+                  double y) {
+  const std::string common = head_of(level.groups.front());
+  const bool is_common = std::all_of(level.groups.begin(), level.groups.end(),
+                                     [&](const Group& g) { return head_of(g) == common; });
+  std::string title = name + ": " + counted(level.groups.size(), "group");
+  if (is_common) title += ", " + common;
+  y = draw_title(svg, title, kMargin, y, {.size = 13, .is_bold = true});
+  std::vector<GroupBox> boxes;
+  for (std::size_t g = 0; g < level.groups.size() && g < kMaxGroups; ++g) {
+    boxes.emplace_back(level.groups[g], fabric, !is_common);
+  }
+  y = draw_boxes(svg, boxes, y);
+  if (boxes.size() == level.groups.size()) return y;
+  svg.text(kMargin, y + 12, printed("and %zu more groups", level.groups.size() - boxes.size()));
+  return y + 22;
+}
+
+// What the plan takes, beside what no other could beat.
+std::string result_text(const PlanView& view) {
+  const PlanChoice& choice = *view.choice;
+  std::string text = choice.plans.name + ": " + us_text(choice.time_us) + " predicted for " +
+                     bytes_text(view.bytes);
+  if (choice.bound_us <= 0) return text;
+  return text + printed(", %.3f × the bound of %s", choice.time_us / choice.bound_us,
+                        us_text(choice.bound_us).c_str());
+}
 
 }  // namespace
 
-std::string to_svg(const PlanView& view) { return Drawing(view).draw(); }
+std::string to_svg(const PlanView& view) {
+  const GroupPlan& plan = view.choice->plans.lanes.front();
+  const NetworkDiagram network{view.fabric, limits_of(view)};
+  Svg svg(kWidth, "riffle plan: " + result_text(view));
+  double y = draw_title(svg, result_text(view), kMargin, kMargin);
+  y = draw_title(svg, view.limit_text(), kMargin, y, {.size = 12.5});
+  y = draw_legend(svg, legend_of(network), kMargin, y) + 4;
+  y = draw_network(svg, network, y) + 6;
+  for (std::size_t l = 0; l < plan.levels.size(); ++l) {
+    y = draw_level(svg, printed("Level %zu of %zu", l + 1, plan.levels.size()), plan.levels[l],
+                   *view.fabric, y) +
+        4;
+  }
+  const std::size_t lanes = view.choice->plans.lanes.size();
+  if (lanes > 1) {
+    draw_title(svg,
+               printed("A share is of the buffer. Shown is lane 1 of %zu; the others differ in the "
+                       "order of nodes.",
+                       lanes),
+               kMargin, y, {.size = 12, .ink = Paint::kFaint});
+  }
+  return svg.document();
+}
 
 }  // namespace riffle::tools

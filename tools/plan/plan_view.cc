@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::size_t kShownLinks = 8;
 
-std::string share_text(Share units) {
-  return printed("%.3g%%", 100.0 * static_cast<double>(units) / kShareUnits);
-}
-
 std::string group_text(const Group& group, const Fabric& fabric) {
   std::string text = printed("%-6s on %s of the buffer: ", exchange_of(group.pattern).name(),
                              share_text(group.end() - group.begin()).c_str());
@@ -88,6 +84,10 @@ std::string links_text(const PlanView& view) {
 
 }  // namespace
 
+std::string share_text(Share units) {
+  return printed("%.3g%%", 100.0 * static_cast<double>(units) / kShareUnits);
+}
+
 PlanView::PlanView(const Fabric& the_fabric, const PlanChoice& the_choice, std::uint64_t the_bytes)
     : fabric(&the_fabric), choice(&the_choice), bytes(the_bytes) {
   const FabricView seen(the_fabric);
@@ -124,19 +124,22 @@ PlanView::PlanView(const Fabric& the_fabric, const PlanChoice& the_choice, std::
                    [](const LinkTime& a, const LinkTime& b) { return a.time_us > b.time_us; });
 }
 
-std::string PlanView::headline() const {
+std::string PlanView::limit_text() const {
   const Candidate& best = choice->candidates.front();
   std::string text = best.limit + " limits";
   const auto link = std::find_if(links.begin(), links.end(),
                                  [&](const LinkTime& l) { return l.name == best.limit; });
-  if (link != links.end()) {
-    text +=
-        printed(": %s at %s take %s", bytes_text(static_cast<std::uint64_t>(link->bytes)).c_str(),
-                rate_text(link->rate_mbps).c_str(), us_text(link->time_us).c_str());
-  }
-  if (choice->bound_us <= 0) return text;
-  return text + printed("; %s predicted, %.3f x the bound", us_text(best.time_us).c_str(),
-                        best.time_us / choice->bound_us);
+  if (link == links.end()) return text;
+  return text + printed(": %s at %s take %s",
+                        bytes_text(static_cast<std::uint64_t>(link->bytes)).c_str(),
+                        rate_text(link->rate_mbps).c_str(), us_text(link->time_us).c_str());
+}
+
+std::string PlanView::headline() const {
+  if (choice->bound_us <= 0) return limit_text();
+  const double time_us = choice->candidates.front().time_us;
+  return limit_text() + printed("; %s predicted, %.3f x the bound", us_text(time_us).c_str(),
+                                time_us / choice->bound_us);
 }
 
 std::string to_text(const PlanView& view, const Colours& colours) {

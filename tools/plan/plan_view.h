@@ -31,12 +31,14 @@ struct PlanView {
   std::vector<LinkTime> links;  // the slowest first
 
   PlanView(const Fabric& the_fabric, const PlanChoice& the_choice, std::uint64_t the_bytes);
-  std::string headline() const;  // what limits, in one line
+  std::string limit_text() const;  // what limits, and why
+  std::string headline() const;    // the same with the predicted time, in one line
 };
 
+std::string share_text(Share units);  // "12.5%"
 std::string to_text(const PlanView& view, const Colours& colours);
 std::string to_json(const PlanView& view);
-// The network with the limit in red, and below it every group of lane 0, level by level.
+// The predicted time and the bound, the network with what limits, every group of lane 1 by level.
 std::string to_svg(const PlanView& view);
 
 }  // namespace riffle::tools

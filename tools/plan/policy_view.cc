@@ -72,7 +72,7 @@ std::string numbers_text(const PolicyView& view) {
   const double exact_us = view.choice->exact_us;
   std::string text = "\n";
   if (is_background(view)) text += row("rule", describe(view.question.shadow, view.fabric->size()));
-  text += row("pattern", q.name);
+  text += row("schedule", q.name);
   if (view.question.options.all_nodes) {
     text += row("a round", us_text(exact_us) + " over all nodes, by the exact plan");
   } else {
@@ -119,8 +119,8 @@ std::string numbers_text(const PolicyView& view) {
 }
 
 std::string candidates_text(const PolicyView& view, const Colours& colours) {
-  std::string text =
-      printed("\n%-52s %11s %8s %10s  %s\n", "pattern", "predicted", "x exact", "deviation", "why");
+  std::string text = printed("\n%-52s %11s %8s %10s  %s\n", "schedule", "predicted", "x exact",
+                             "deviation", "why");
   const auto& all = view.choice->candidates;
   for (std::size_t i = 0; i < all.size() && i < kShownCandidates; ++i) {
     const ScheduleCandidate& c = all[i];
@@ -237,7 +237,8 @@ std::string to_json(const PolicyView& view) {
               {"table", json::array()}};
   if (is_background(view)) out["rule"] = describe(view.question.shadow, view.fabric->size());
   for (const auto& [name, value] : view.formulas()) out["formulas"][name] = value;
-  for (const ScheduleCandidate& c : view.choice->candidates) out["candidates"].push_back(to_json(c));
+  for (const ScheduleCandidate& c : view.choice->candidates)
+    out["candidates"].push_back(to_json(c));
   for (const GroupPlan& plan : table.partitions) {
     json groups = json::array();
     for (const Group& g : plan.levels[0].groups) {

@@ -1,10 +1,11 @@
 #include "tools/probe/findings.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tools/draw/heat_map.h"
 #include "tools/numbers.h"
-#include "tools/svg.h"
 
 namespace riffle::tools {
 namespace {
@@ -244,19 +245,35 @@ std::string to_svg(const ProbeFindings& f) {
     }
   }
   const double middle = median(all);
-  HeatMap map{printed("riffle probe: Mbit/s of payload, row to column; white is the median, %s",
-                      rate_text(middle).c_str()),
-              {},
-              {},
-              {}};
+  const auto slow = f.slow();
+  HeatMap map;
+  map.title =
+      "riffle probe: payload from row to column while all others are busy, in Mbit/s; the "
+      "median of all pairs is " +
+      rate_text(middle);
+  map.finding = slow.empty() ? "nothing is slow" : "slow: " + slow.front();
+  if (slow.size() > 1) map.finding += printed("; and %zu more", slow.size() - 1);
+  map.missing = "not measured";
+  // Each range up to this part of the median.
+  const std::vector<double> ends = {0.5, 0.7, 0.9, 1.1, 1.3, 1.5, HUGE_VAL};
+  map.ranges = {{Paint::kSlow3, "up to half the median"},
+                {Paint::kSlow2, "up to 70 %"},
+                {Paint::kSlow1, "up to 90 %"},
+                {Paint::kEven, "about the median"},
+                {Paint::kFast1, "from 110 %"},
+                {Paint::kFast2, "from 130 %"},
+                {Paint::kFast3, "from 150 %"}};
   for (const auto& node : f.nodes) map.names.push_back(node.name);
   for (const auto& row : f.pair_mbps) {
-    map.share.emplace_back();
-    map.label.emplace_back();
+    map.cells.emplace_back();
     for (const double mbps : row) {
-      // Red is slow: half the median or less is the end of the scale.
-      map.share.back().push_back(mbps > 0 && middle > 0 ? 0.5 + (1 - mbps / middle) : 0.5);
-      map.label.back().push_back(mbps > 0 ? printed("%.0f", mbps) : "-");
+      if (mbps <= 0) {
+        map.cells.back().emplace_back();
+        continue;
+      }
+      const auto range = std::lower_bound(ends.begin(), ends.end(), mbps / middle) - ends.begin();
+      map.cells.back().push_back(
+          HeatMap::Cell{static_cast<std::size_t>(range), printed("%.0f", mbps), rate_text(mbps)});
     }
   }
   return draw(map);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/transport/device/handle.h"
+#include "plugin/transport/base/handle.h"
 #include "topology/base/status.h"
 
 namespace riffle::tools {
@@ -17,7 +17,7 @@ using Environment = std::function<const char*(const char* name)>;  // getenv
 
 // Where rank 0 waits for the others.
 struct MeetingPoint {
-  std::vector<std::string> hosts;  // names or addresses, tried in turn; empty: nobody told
+  std::vector<std::string> hosts;  // names or addresses, tried in turn; empty: not told
   int port = 0;
   Secret secret{};
 };

@@ -1,8 +1,8 @@
 // The coordinator of `riffle probe`: brings the crew to one measurement (lines: peer.h).
 //
-// Whoever does not come, runs another version or stands on a machine that is there already takes no
-// part. If a host is lost while they measure the others measure again without it. Every step has
-// a deadline, and there are at most kMostAttempts.
+// A host that does not come, runs another version or stands on a machine that is there already
+// takes no part. If a host is lost while they measure the others measure again without it. Every
+// step has a deadline, and there are at most kMostAttempts.
 #pragma once
 
 #include "tools/probe/crew.h"

@@ -12,11 +12,10 @@
 #include "plugin/collective/base/node_lock.h"
 #include "plugin/collective/connect/live_network.h"
 #include "plugin/collective/session.h"
-#include "plugin/config/config.h"
+#include "plugin/entry/options.h"
+#include "plugin/transport/factory.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/reactor/socket.h"
-#include "plugin/transport/tcp/stream_set.h"
-#include "plugin/transport/tcp/tcp_mesh.h"
 #include "plugin/version.h"
 #include "topology/fabric/fabric_file.h"
 #include "topology/probe/pair_rates.h"
@@ -28,12 +27,12 @@ constexpr int kDevice = 0;
 constexpr std::uint64_t kMs = 1'000'000;
 constexpr int kSilentMs = 10'000;  // a host that says nothing, not even a heartbeat, is lost
 
-NodeReport report_of_this_host(int rank) {
+NodeReport report_of_this_host(int rank, const Device& device) {
   NodeReport r;
   r.rank = rank;
   r.host = own_node_name();
   r.aliases = {r.host};
-  for (const NicAddress& a : devices()[kDevice].addresses) r.aliases.push_back(a.address);
+  for (const NicAddress& a : device.addresses) r.aliases.push_back(a.address);
   r.version = kVersion;
   return r;
 }
@@ -71,11 +70,16 @@ ProbeFindings findings_of(const ProbeOutcome& outcome, const Fabric& fabric) {
   return f;
 }
 
-class TcpMeasurement final : public Measurement {
+class MeshMeasurement final : public Measurement {
  public:
-  TcpMeasurement(std::unique_ptr<TcpListener> listener, Fd over)
-      : reactor_(Reactor::acquire()), listener_(std::move(listener)), over_(std::move(over)) {}
-  ~TcpMeasurement() override {
+  MeshMeasurement(std::shared_ptr<const Transport> transport,
+                  std::unique_ptr<TransportListener> listener, Fd over)
+      : transport_(std::move(transport)),
+        reactor_(Reactor::acquire(transport_->options())),
+        listener_(std::move(listener)),
+        device_(listener_->device()),
+        over_(std::move(over)) {}
+  ~MeshMeasurement() override {
     reactor_->run_and_wait([this] { stop(); });
   }
 
@@ -100,7 +104,7 @@ class TcpMeasurement final : public Measurement {
     options.peer_timeout_ns = static_cast<std::uint64_t>(std::min(timeout_ms, kSilentMs)) * kMs;
     SessionHooks hooks;
     hooks.wants_probe = [this](const std::vector<NodeReport>& reports, std::vector<int>* racks) {
-      racks_ = racks_from_file(reports);
+      racks_ = racks_from_file(options_from(config()).collective.connect, reports);
       if (racks_) *racks = racks_->rack_of;
       return true;
     };
@@ -111,24 +115,22 @@ class TcpMeasurement final : public Measurement {
     hooks.decide = [this](const std::vector<NodeReport>&) {
       Verdict verdict;
       verdict.problem = problem_;
-      verdict.aside = "riffle probe has found what it wanted to know";
+      verdict.fallback_reason = "riffle probe has found what it wanted to know";
       return verdict;
     };
     hooks.connected = [this](Status outcome, const std::string&) { end(std::move(outcome)); };
     hooks.failed = [](const std::string&) {};  // there are no operations to fail
     session_ = std::make_unique<Session>(rank, size, options, reactor_.get(), std::move(hooks));
-    TcpMeshOptions mesh;
-    mesh.streams = streams_to_each_of(size - 1);
-    mesh.peer_timeout_ns = options.peer_timeout_ns;
-    mesh.connect_timeout_ns = options.connect_timeout_ns;
-    mesh_ = make_tcp_mesh(*reactor_, std::move(listener_), std::move(handles), rank, mesh,
-                          session_->sink());
-    session_->start(mesh_.get(), report_of_this_host(rank));
+    mesh_ = transport_->make_mesh(*reactor_, std::move(listener_), std::move(handles), rank,
+                                  {.peer_timeout_ns = options.peer_timeout_ns,
+                                   .connect_timeout_ns = options.connect_timeout_ns},
+                                  session_->sink());
+    session_->start(mesh_.get(), report_of_this_host(rank, device_));
   }
 
   void take(const std::vector<NodeReport>& reports, const ProbeOutcome& outcome) {
     const Result<Fabric> fabric =
-        fabric_of_probe(outcome, reports, kDevice, racks_ ? &*racks_ : nullptr);
+        fabric_of_probe(outcome, reports, device_, racks_ ? &*racks_ : nullptr);
     if (fabric) {
       const std::lock_guard lock(mutex_);
       findings_ = findings_of(outcome, *fabric);
@@ -157,13 +159,15 @@ class TcpMeasurement final : public Measurement {
     mesh_.reset();
   }
 
+  const std::shared_ptr<const Transport> transport_;
   std::shared_ptr<Reactor> reactor_;
-  std::unique_ptr<TcpListener> listener_;  // until start
+  std::unique_ptr<TransportListener> listener_;  // until start
+  const Device& device_;
   Fd over_;
 
   // Reactor thread only.
   std::unique_ptr<Session> session_;
-  std::unique_ptr<TcpMesh> mesh_;
+  std::unique_ptr<TransportMesh> mesh_;
   std::optional<Racks> racks_;
   std::string problem_;
 
@@ -182,12 +186,14 @@ std::string own_node_name() {
 }
 
 Result<std::unique_ptr<Measurement>> Measurement::open() {
-  auto listener = TcpListener::open(kDevice, 0);
+  const auto transport = make_transport(options_from(config()).transport);
+  if (!transport) return transport.status();
+  auto listener = (*transport)->listen(kDevice, 0);
   if (!listener) return listener.status();
   Fd over = Fd::make([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
   if (!over.is_open()) return system_error("no event descriptor: " + errno_text(errno));
   return std::unique_ptr<Measurement>(
-      std::make_unique<TcpMeasurement>(std::move(*listener), std::move(over)));
+      std::make_unique<MeshMeasurement>(*transport, std::move(*listener), std::move(over)));
 }
 
 }  // namespace riffle::tools

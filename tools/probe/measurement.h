@@ -1,6 +1,6 @@
 // One host's part in `riffle probe`: the survey that the first communicator of a job makes, with
 // the same session over the same TCP mesh, so that it finds what a job would find. All nodes then
-// step aside: no plan, no collective.
+// fall back to NCCL: no plan, no collective.
 //
 // Threads: the calls come from one thread; the work happens on a reactor thread.
 #pragma once
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/transport/device/handle.h"
+#include "plugin/transport/base/handle.h"
 #include "tools/probe/findings.h"
 
 namespace riffle::tools {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/transport/device/handle.h"
+#include "plugin/transport/base/handle.h"
 #include "topology/base/status.h"
 
 namespace riffle::tools {

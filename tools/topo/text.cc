@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "tools/numbers.h"
-#include "tools/topo/fabric_view.h"
+#include "tools/topo/fabric_text.h"
 #include "tools/topo/layout.h"
 
 namespace riffle::tools::topo {

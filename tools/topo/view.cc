@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
-#include "plugin/config/config.h"
+#include "plugin/entry/options.h"
 #include "plugin/transport/device/device_choice.h"
+#include "tools/numbers.h"
 #include "topology/host/machine_read.h"
 
 namespace riffle::tools::topo {
@@ -91,7 +91,7 @@ void advise(View& view, const std::vector<NicAddress>& used) {
 }
 
 void complete(View& view, const std::vector<NicAddress>& addresses) {
-  const DeviceChoice choice = choice_of_the_user();
+  const DeviceChoice choice = options_from(config()).transport.devices;
   view.devices = choose_devices(addresses, view.machine.nics, choice, &view.advice);
   std::vector<NicAddress> used;
   CoreRequest request{
@@ -149,18 +149,6 @@ View view_of(Machine machine, const std::string& name) {
   }
   complete(view, addresses);
   return view;
-}
-
-std::string rate_text(double mbps) {
-  char text[32];
-  if (mbps >= 1'000'000) {
-    std::snprintf(text, sizeof text, "%.4g Tbit/s", mbps / 1'000'000);
-  } else if (mbps >= 1000) {
-    std::snprintf(text, sizeof text, "%.4g Gbit/s", mbps / 1000);
-  } else {
-    std::snprintf(text, sizeof text, "%.4g Mbit/s", mbps);
-  }
-  return text;
 }
 
 std::string speed_text(const Machine& machine, const Nic& nic) {

@@ -37,9 +37,7 @@ Result<View> view_of_this_machine();
 // A recorded one, with the same settings; every interface that is up counts as having an address.
 View view_of(Machine machine, const std::string& name);
 
-// "400 Gbit/s", "2.5 Gbit/s", "100 Mbit/s".
-std::string rate_text(double mbps);
-// What an interface runs at, "unknown" if nobody knows.
+// What an interface runs at; "unknown" where the machine does not say.
 std::string speed_text(const Machine& machine, const Nic& nic);
 // Of the function at the end of a path; empty if the path is.
 std::string address_of(const PciPath& path);

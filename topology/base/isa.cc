@@ -2,6 +2,9 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace riffle {
@@ -25,6 +28,8 @@ const char* name_of(Isa isa) {
       return "avx2";
     case Isa::kAvx512:
       return "avx512";
+    case Isa::kNeon:
+      return "neon";
   }
   return "unknown";
 }
@@ -39,7 +44,11 @@ bool processor_has(Isa isa) {
     case Isa::kAvx512:
       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    case Isa::kNeon:
+      return false;
   }
+#elif defined(__aarch64__)
+  if (isa == Isa::kNeon) return (getauxval(AT_HWCAP) & HWCAP_ASIMD) != 0;
 #endif
   return isa == Isa::kPortable;
 }

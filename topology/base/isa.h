@@ -4,7 +4,8 @@
 
 namespace riffle {
 
-enum class Isa { kPortable, kAvx2, kAvx512 };
+enum class Isa { kPortable, kAvx2, kAvx512, kNeon };
+inline constexpr Isa kIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kNeon};
 
 const char* name_of(Isa isa);
 // AVX2 with F16C; AVX-512 with F, BW, DQ and VL. Any thread.

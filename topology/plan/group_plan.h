@@ -78,7 +78,7 @@ struct SmallPlans {
 // lanes.size()].
 struct PlanSet {
   std::vector<GroupPlan> lanes;  // at least one, all of the same number of nodes
-  std::string name;              // e.g. "racks x rails", for people
+  std::string name;              // e.g. "racks x rails", human-readable
   // Chunks that the planner found best for the size it planned for; 0: whatever the engine is set
   // to, which is also the most it takes.
   std::uint32_t chunk_bytes = 0;
@@ -106,7 +106,7 @@ std::uint64_t digest(const PlanSet& plans);
 std::vector<std::uint8_t> encode(const PlanSet& plans);
 Result<PlanSet> decode_plan_set(const std::uint8_t* data, std::size_t size);
 
-// For people and tools.
+// For readers and tools.
 std::string to_text(const GroupPlan& plan);
 std::string to_json(const PlanSet& plans);
 

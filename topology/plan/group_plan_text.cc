@@ -22,7 +22,7 @@ std::string list(const Items& items, Text text_of) {
   return text;
 }
 
-std::string quoted(const std::string& s) {
+std::string quoted_json(const std::string& s) {
   std::string text = "\"";
   for (char c : s) {
     if (c == '"' || c == '\\') {
@@ -86,14 +86,14 @@ std::string to_text(const GroupPlan& plan) {
 
 std::string to_json(const PlanSet& plans) {
   std::string text = R"({"name":)";
-  text += quoted(plans.name);
+  text += quoted_json(plans.name);
   text += R"(,"units":)" + std::to_string(kShareUnits);
   const auto plan_list = [](const std::vector<GroupPlan>& plans_in_it) {
     return "[" + list(plans_in_it, [](const GroupPlan& p) { return json_of(p); }) + "]";
   };
   text += R"(,"lanes":)" + plan_list(plans.lanes);
   if (const SmallPlans& small = plans.small; !small.is_empty()) {
-    text += R"(,"small":{"name":)" + quoted(small.name);
+    text += R"(,"small":{"name":)" + quoted_json(small.name);
     text += R"(,"bytes":)" + std::to_string(small.bytes);
     text += R"(,"lanes":)" + plan_list(small.lanes) + "}";
   }

@@ -55,9 +55,9 @@ class Writer {
 };
 
 // Reads past the end give zeros and set a flag that the caller asks for before it trusts anything.
-class Reader {
+class PlanReader {
  public:
-  Reader(const std::uint8_t* data, std::size_t size) : data_(data), left_(size) {}
+  PlanReader(const std::uint8_t* data, std::size_t size) : data_(data), left_(size) {}
   template <class T>
   T get() {
     if (!has(sizeof(T))) return 0;
@@ -157,7 +157,7 @@ void write_relaxed(const RelaxedPlans& relaxed, Writer& out) {
 }
 
 // What is out of range becomes a value that validate() refuses.
-bool read_members(Reader& in, int last, Group& group) {
+bool read_members(PlanReader& in, int last, Group& group) {
   const std::uint64_t members = in.get_varint();
   if (members == 0 || !in.has(members)) return false;
   group.members.resize(members);
@@ -171,7 +171,7 @@ bool read_members(Reader& in, int last, Group& group) {
   return true;
 }
 
-bool read_group(Reader& in, const Group& before, Group& group) {
+bool read_group(PlanReader& in, const Group& before, Group& group) {
   const auto head = in.get<std::uint8_t>();
   group.pattern = static_cast<Pattern>(head & 15);
   if (!read_members(in, before.members[0], group)) return false;
@@ -198,7 +198,7 @@ bool read_group(Reader& in, const Group& before, Group& group) {
   return true;
 }
 
-bool read_lane(Reader& in, GroupPlan& plan) {
+bool read_lane(PlanReader& in, GroupPlan& plan) {
   const Group* before = &nothing_before();
   plan.levels.resize(in.get<std::uint8_t>());
   for (Level& level : plan.levels) {
@@ -213,14 +213,14 @@ bool read_lane(Reader& in, GroupPlan& plan) {
   return true;
 }
 
-void read_name(Reader& in, std::string& name) {
+void read_name(PlanReader& in, std::string& name) {
   const std::size_t size = in.get<std::uint8_t>();
   for (std::size_t i = 0; i < size && !in.is_short(); ++i) {
     name.push_back(static_cast<char>(in.get<std::uint8_t>()));
   }
 }
 
-bool read_lanes(Reader& in, int nodes, std::vector<GroupPlan>& lanes) {
+bool read_lanes(PlanReader& in, int nodes, std::vector<GroupPlan>& lanes) {
   for (GroupPlan& plan : lanes) {
     plan.nodes = nodes;
     if (!read_lane(in, plan)) return false;
@@ -229,7 +229,7 @@ bool read_lanes(Reader& in, int nodes, std::vector<GroupPlan>& lanes) {
 }
 
 // False: not sound, or it ends too early.
-bool read_small(Reader& in, int nodes, SmallPlans& small) {
+bool read_small(PlanReader& in, int nodes, SmallPlans& small) {
   small.lanes.resize(in.get<std::uint8_t>());
   read_name(in, small.name);
   small.bytes = in.get<std::uint32_t>();
@@ -237,7 +237,7 @@ bool read_small(Reader& in, int nodes, SmallPlans& small) {
 }
 
 // False: not sound, or it ends too early.
-bool read_relaxed(Reader& in, int nodes, RelaxedPlans& relaxed) {
+bool read_relaxed(PlanReader& in, int nodes, RelaxedPlans& relaxed) {
   relaxed.steps = in.get<std::uint16_t>();
   relaxed.lanes = in.get<std::uint8_t>();
   relaxed.chunk_bytes = in.get<std::uint32_t>();
@@ -274,7 +274,7 @@ std::vector<std::uint8_t> encode(const PlanSet& plans) {
 }
 
 Result<PlanSet> decode_plan_set(const std::uint8_t* data, std::size_t size) {
-  Reader in(data, size);
+  PlanReader in(data, size);
   if (in.get<std::uint32_t>() != kMagic) return invalid_argument("plan from the wire: not a plan");
   const auto total = in.get<std::uint32_t>();
   if (in.is_short() || total != size) {

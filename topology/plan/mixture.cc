@@ -21,20 +21,20 @@ constexpr int kSlackHalvings = 8;
 constexpr std::size_t kMaxKindsForSlack = 32;  // with more, solving so often takes too long
 
 // Racks alike in every respect share every load evenly, so one of them stands for all.
-struct Kind {
+struct NodeKind {
   std::vector<int> racks;
   double members = 0, rate = 0, link = 0;
   double count() const { return static_cast<double>(racks.size()); }
 };
 
-std::vector<Kind> kinds_of(const FabricView& view) {
-  std::vector<Kind> kinds;
+std::vector<NodeKind> kinds_of(const FabricView& view) {
+  std::vector<NodeKind> kinds;
   for (int r = 0; r < static_cast<int>(view.racks().size()); ++r) {
     const RackView& rack = view.racks()[r];
-    Kind kind{{r}, static_cast<double>(rack.members.size()), 0, 0};
+    NodeKind kind{{r}, static_cast<double>(rack.members.size()), 0, 0};
     for (int n : rack.members) kind.rate += view.rate_kbps(n);
     kind.link = std::min(std::min(rack.up_kbps, rack.down_kbps), kind.rate);
-    const auto same = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& k) {
+    const auto same = std::find_if(kinds.begin(), kinds.end(), [&](const NodeKind& k) {
       return k.members == kind.members && k.rate == kind.rate && k.link == kind.link;
     });
     if (same == kinds.end()) {
@@ -56,10 +56,10 @@ struct Strategy {
 // carries every unit once in the least time. `limits` says which part of each may be used.
 class Program {
  public:
-  Program(const FabricView& view, std::vector<Kind> kinds, std::vector<double> limits)
+  Program(const FabricView& view, std::vector<NodeKind> kinds, std::vector<double> limits)
       : kinds_(std::move(kinds)), limits_(std::move(limits)), packing_(limits_.size()) {
     for (int n = 0; n < view.size(); ++n) floor_ = std::max(floor_, 1 / view.rate_kbps(n));
-    for (const Kind& k : kinds_) {
+    for (const NodeKind& k : kinds_) {
       floor_ = std::max(floor_, 1 / k.link);
       nodes_ += k.members * k.count();
     }
@@ -87,7 +87,7 @@ class Program {
     }
   }
 
-  const std::vector<Kind>& kinds() const { return kinds_; }
+  const std::vector<NodeKind>& kinds() const { return kinds_; }
   const std::vector<double>& limits() const { return limits_; }
   std::vector<double> prices() const { return packing_.prices(); }
   const std::vector<Strategy>& strategies() const { return strategies_; }
@@ -119,7 +119,7 @@ class Program {
     for (std::size_t i = 0; i < kinds_.size(); ++i) all += kinds_[i].count() * components(s, i);
     std::vector<double> load;
     for (std::size_t i = 0; i < kinds_.size(); ++i) {
-      const Kind& kind = kinds_[i];
+      const NodeKind& kind = kinds_[i];
       const double k = components(s, i);
       double uplink = kind.count() * k;
       double nodes = kind.count() * (2 * kind.members - k);
@@ -144,7 +144,7 @@ class Program {
       return prices[resource] / (limits_[resource] * scale_ * kbps);
     };
     const auto uplink = [&](std::size_t i) {
-      const Kind& k = kinds_[i];
+      const NodeKind& k = kinds_[i];
       return k.link < k.rate ? price(2 * i, k.count() * k.link) : 0;
     };
     const auto nodes = [&](std::size_t i) {
@@ -164,7 +164,7 @@ class Program {
     return added;
   }
 
-  std::vector<Kind> kinds_;
+  std::vector<NodeKind> kinds_;
   std::vector<double> limits_;  // by resource
   Packing packing_;
   std::vector<Strategy> strategies_;
@@ -173,9 +173,9 @@ class Program {
 
 // The part of each resource that no mixture can do without in this time: a unit crosses an uplink
 // at least once, and every node at least once.
-std::vector<double> least_uses(const std::vector<Kind>& kinds, double time) {
+std::vector<double> least_uses(const std::vector<NodeKind>& kinds, double time) {
   std::vector<double> least;
-  for (const Kind& k : kinds) {
+  for (const NodeKind& k : kinds) {
     least.push_back(std::min(1.0, 1 / (time * k.link)));
     least.push_back(std::min(1.0, k.members / (time * k.rate)));
   }
@@ -270,7 +270,7 @@ std::vector<MixtureSegment> segments_of(const FabricView& view, const Program& p
 }  // namespace
 
 Mixture best_mixture(const FabricView& view) {
-  std::vector<Kind> kinds = kinds_of(view);
+  std::vector<NodeKind> kinds = kinds_of(view);
   if (kinds.empty()) return {};
   const bool seeks_slack = kinds.size() <= kMaxKindsForSlack;
   const std::vector<double> all(2 * kinds.size() + 1, 1.0);

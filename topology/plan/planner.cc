@@ -12,7 +12,7 @@ namespace riffle {
 namespace {
 
 // Differences below this are noise of the model: the simpler family wins.
-constexpr double kTie = 1.001;
+constexpr double kPlanTie = 1.001;
 
 // Members of all groups of all lanes, roughly: they make the size of a plan set on the wire.
 constexpr std::size_t kMaxPlannedMembers = std::size_t{1} << 19;
@@ -143,7 +143,7 @@ Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOpt
   double least_us = judged_us(proposals.front());
   for (const Proposal& p : proposals) least_us = std::min(least_us, judged_us(p));
   const auto chosen = std::find_if(proposals.begin(), proposals.end(), [&](const Proposal& p) {
-    return judged_us(p) <= least_us * kTie;
+    return judged_us(p) <= least_us * kPlanTie;
   });
   std::rotate(proposals.begin(), chosen, chosen + 1);
   std::stable_sort(proposals.begin() + 1, proposals.end(), faster);

@@ -65,7 +65,7 @@ class LiveRates {
   std::vector<Estimate> up_;        // by rack
 };
 
-// What changed from one fabric to the other, for people: "node 3 (h3) now sends 98 Mbit/s, was
+// What changed from one fabric to the other, human-readable: "node 3 (h3) now sends 98 Mbit/s, was
 // 400"; the largest change first, at most two of them. Empty if nothing did.
 std::string describe_change(const Fabric& from, const Fabric& to);
 

@@ -1,4 +1,4 @@
-// What each pair of nodes reached, for people to look at: the raw material of the conclusions.
+// What each pair of nodes reached, as a reader looks at them: the raw material of the conclusions.
 #pragma once
 
 #include <cstdint>

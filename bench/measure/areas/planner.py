@@ -39,7 +39,7 @@ def first_line(profile, words):
 
 
 AREA = Area(
-    title="Planner", minutes=20,
+    title="Planner", minutes=12,
     about="1,000 random fabrics of each kind at 10 Gbit/s, simulated with the production engine.",
     targets=("riffle", "riffle_planner_study", "riffle_planner_bench"),
     runs=[

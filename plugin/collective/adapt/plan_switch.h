@@ -1,18 +1,18 @@
-// PlanSwitch: how all nodes change to another plan at the same chunk, without anybody stopping.
+// PlanSwitch: how all nodes change to another plan at the same chunk, without a stop.
 //
 // Along the binary tree of connect (parent of r: (r-1)/2), O(log N) steps:
 //   1. down: node 0's plan. Every node makes a generation of it (engine.h), off the hot path.
 //   2. up: "prepared". A node that has prepared, and whose subtree has, promises to start no chunk
 //      from c = (its next chunk) + (horizon) on until it hears the decision, and reports the
 //      largest c of its subtree. The horizon is what the node would start in several rounds of the
-//      tree, so that nobody ever reaches it.
+//      tree, so that no node ever reaches it.
 //   3. down: node 0 decides S = max c. No node i has started S, for it started only chunks below
 //      c_i <= S; every node has the plan. Chunks from S on use it.
 // A node that cannot take the plan says why instead; the decision then is that nothing changes.
 // Frames of the new plan may overtake the decision: they name their generation (wire.h).
 //
-// A node that closes while this runs is no obstacle: node 0 then tells everybody its decision
-// directly, and "nothing changes" if it had none. Nobody needs chunk c any more if node 0 closes
+// A node that closes while this runs is no obstacle: node 0 then tells all nodes its decision
+// directly, and "nothing changes" if it had none. Chunk c is not needed any more if node 0 closes
 // undecided: a node closes when its collectives are over, so all their chunks have begun
 // everywhere. A lost node ends the communicator, and this with it.
 //

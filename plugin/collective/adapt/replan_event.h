@@ -1,6 +1,5 @@
-// ReplanEvent: what node 0 learned and decided at the end of a replanning interval, for whoever
-// keeps a record (log, explain record, demo). A value type; rates are link rates in kbit/s as in
-// Fabric.
+// ReplanEvent: what node 0 learned and decided at the end of a replanning interval, for the
+// log, the record and the demo. A value type; rates are link rates in kbit/s as in Fabric.
 #pragma once
 
 #include <cstdint>

@@ -1,35 +1,35 @@
 #include "plugin/collective/adapt/replanner.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "plugin/collective/base/byte_io.h"
-#include "topology/base/check.h"
+#include "plugin/config/log.h"
+#include "topology/base/printed.h"
 
 namespace riffle {
 namespace {
 
-// Without traffic for this many samples nobody needs to be woken any more.
-constexpr int kIdleSamples = 20;
-// Up to this many links every sample looks at all; more of them make samples rarer.
-constexpr std::uint64_t kLinksPerSample = 64;
+std::string seconds(double us) { return printed("%.3g s", us / 1e6); }
 
-void put(ByteWriter* w, const probe::PassiveRate& r) {
-  w->number(static_cast<std::uint64_t>(r.limit_kbps));
-  w->number(static_cast<std::uint64_t>(r.peak_kbps));
-  w->number(static_cast<std::uint64_t>(r.limit_ms));
-}
-
-probe::PassiveRate get_rate(ByteReader* reader) {
-  // Nobody carries more, or longer, than this; so sums and products stay in range.
-  const auto number = [reader] {
-    return static_cast<std::int64_t>(std::min<std::uint64_t>(reader->number(), 1ull << 40));
+void trace(const Mesh& mesh, std::uint64_t interval,
+           const std::vector<probe::PassiveReport>& reports) {
+  if (!is_logged(LogLevel::kTrace)) return;
+  std::string text =
+      "replanning interval " + std::to_string(interval) + ", Mbit/s as limit (ms), at least:";
+  const auto side = [&text](const char* name, const probe::PassiveRate& r) {
+    text += std::string(" ") + name + " " + std::to_string(r.limit_kbps / 1000) + " (" +
+            std::to_string(r.limit_ms) + "), " + std::to_string(r.peak_kbps / 1000);
   };
-  probe::PassiveRate r;
-  r.limit_kbps = number();
-  r.peak_kbps = number();
-  r.limit_ms = number();
-  return r;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    text += "; node " + std::to_string(mesh.number_of(static_cast<int>(i))) + " in " +
+            std::to_string(reports[i].active_ms) + " ms";
+    side("out", reports[i].out);
+    side("in", reports[i].in);
+    if (reports[i].far.peak_kbps > 0) side("to other racks", reports[i].far);
+  }
+  log_trace(text);
 }
 
 }  // namespace
@@ -58,13 +58,11 @@ Replanner::Replanner(Mesh* mesh, ControlChannel* channel, Engine* engine, TimerS
            .use = [this](std::uint64_t seq) { engine_->switch_at(seq); },
            .drop = [this] { engine_->drop_prepared(); },
            .decided = [this](const Result<std::uint64_t>& seq) { decided(seq); }}),
-      meter_(mesh->size()),
-      seen_(mesh->size()),
-      samples_(mesh->size()) {
+      sampler_(mesh, timers) {
   for (const int child : {2 * mesh->rank() + 1, 2 * mesh->rank() + 2}) {
     if (child < mesh->size()) children_.push_back(child);
   }
-  if (hooks_.party != nullptr) make_agreement();
+  if (hooks_.participant != nullptr) make_agreement();
 }
 
 Replanner::~Replanner() { stop(); }
@@ -76,7 +74,7 @@ void Replanner::start(const PlanSet& plans, const PlanBasis& basis) {
   rates_.emplace(basis.fabric, basis.is_nominal);
   hysteresis_.emplace(basis.fabric);
   options_.plan.small_message_ns = basis.small_message_ns;
-  // Rates that nobody measured mean nothing in Mbit/s.
+  // Rates that were not measured mean nothing in Mbit/s.
   slow_.emplace(basis.is_nominal ? 0 : options_.least_kbps, mesh_->size());
   plans_ = std::make_shared<const PlanSet>(plans);
   counted_ = hooks_.count();
@@ -86,18 +84,17 @@ void Replanner::start(const PlanSet& plans, const PlanBasis& basis) {
 void Replanner::stop() {
   is_over_ = true;
   if (sync_) sync_->stop();
-  if (timer_) timers_->cancel(*timer_);
-  timer_.reset();
+  sampler_.stop();
 }
 
 void Replanner::departed(int peer) {
-  anybody_left_ = true;
+  has_node_left_ = true;
   if (!is_on()) return;
   switch_.departed(peer);
   if (sync_) sync_->departed(peer);
 }
 
-// Everybody has to know who is behind a limited uplink and how fast the own link is.
+// Each node has to know which others are behind a limited uplink and how fast its own link is.
 void Replanner::tell_network(const PlanBasis& basis) {
   const Fabric& fabric = basis.fabric;
   const bool has_uplinks =
@@ -128,68 +125,21 @@ Status Replanner::take_network(const std::vector<std::uint8_t>& message) {
   const Node& own = nodes[mesh_->rank()];
   std::vector<bool> is_far(mesh_->size());
   for (int peer = 0; peer < mesh_->size(); ++peer) is_far[peer] = nodes[peer].rack != own.rack;
-  meter_.set_far(std::move(is_far));
-  meter_.set_own_rate(own.out_kbps, own.in_kbps);
+  sampler_.set_network(std::move(is_far), own.out_kbps, own.in_kbps);
   for (const int child : children_) channel_->send(child, FrameType::kControl, kNetwork, message);
   return Status::ok();
 }
 
-// -------------------------------------------------------------------------------------- measuring
-
 void Replanner::operation_posted() {
   if (!is_on()) return;
-  idle_samples_ = 0;
-  if (!timer_) {
-    meter_.pause();
-    for (int peer = 0; peer < mesh_->size(); ++peer) {
-      if (peer != mesh_->rank()) seen_[peer] = mesh_->activity(peer);
-    }
-    sampled_ns_ = mesh_->now_ns();
-    sample_later();
-  }
-  if (!is_root() || is_gathering_ || is_planning_ || switch_.is_running() || anybody_left_) return;
+  sampler_.wake();
+  if (!is_root() || is_gathering_ || is_planning_ || switch_.is_running() || has_node_left_) return;
   if (sync_ && sync_->is_running()) return;
   const std::uint64_t count = hooks_.count();
   if (count - counted_ < options_.collectives) return;
   if (mesh_->now_ns() - asked_ns_ < options_.shortest_ns) return;
   counted_ = count;
   ask();
-}
-
-void Replanner::sample_later() {
-  const std::uint64_t links = static_cast<std::uint64_t>(mesh_->size());
-  const std::uint64_t stretch = (links + kLinksPerSample - 1) / kLinksPerSample;
-  timer_ = timers_->call_at(mesh_->now_ns() + stretch * probe::RateMeter::kSampleNs, [this] {
-    timer_.reset();
-    sample();
-  });
-}
-
-void Replanner::sample() {
-  const std::uint64_t now = mesh_->now_ns();
-  const std::uint64_t took = now - std::exchange(sampled_ns_, now);
-  bool any = false;
-  for (int peer = 0; peer < mesh_->size(); ++peer) {
-    if (peer == mesh_->rank()) continue;
-    const LinkActivity is = mesh_->activity(peer);
-    const LinkActivity was = std::exchange(seen_[peer], is);
-    // A link that is gone has nothing.
-    const auto more = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
-    samples_[peer] = {more(is.out_bytes, was.out_bytes), more(is.in_bytes, was.in_bytes),
-                      more(is.busy_ns, was.busy_ns), is.of_peer.receiver_is_slow,
-                      is.of_peer.sender_is_full};
-    any |= samples_[peer].out_bytes > 0 || samples_[peer].in_bytes > 0;
-  }
-  if (took > 0) meter_.add(took, samples_);
-  for (int peer = 0; peer < mesh_->size(); ++peer) {
-    if (peer != mesh_->rank()) mesh_->hint(peer, {meter_.blocked_by(peer), meter_.is_full()});
-  }
-  idle_samples_ = any ? 0 : idle_samples_ + 1;
-  if (idle_samples_ < kIdleSamples) {
-    sample_later();
-  } else {
-    meter_.pause();
-  }
 }
 
 // -------------------------------------------------------------------------------------- gathering
@@ -203,7 +153,7 @@ void Replanner::begin_gathering(std::uint64_t interval) {
   interval_ = interval;
   is_gathering_ = true;
   children_missing_ = children_.size();
-  gathered_.assign(1, {mesh_->rank(), meter_.take()});
+  gathered_.assign(1, {mesh_->rank(), sampler_.take()});
   if (sync_) sync_->begin_gathering();
   const std::uint64_t now = mesh_->now_ns();
   if (now > mark_ns_) {
@@ -239,17 +189,7 @@ Status Replanner::received(int peer, std::uint32_t kind, const std::vector<std::
     return remote_error("unexpected message " + std::to_string(kind) +
                         " about a replanning interval");
   }
-  std::vector<NodeRates> more;
-  for (std::uint64_t n = reader.number(); n > 0 && reader.is_ok(); --n) {
-    NodeRates r;
-    r.rank = static_cast<int>(std::min<std::uint64_t>(reader.number(), kMaxNodes));
-    r.report.out = get_rate(&reader);
-    r.report.in = get_rate(&reader);
-    r.report.far = get_rate(&reader);
-    r.report.active_ms =
-        static_cast<std::int64_t>(std::min<std::uint64_t>(reader.number(), 1ull << 40));
-    more.push_back(r);
-  }
+  const std::vector<NodeRates> more = get_rates(&reader);
   SyncReport calls;
   if (sync_) calls = SyncAgreement::get(&reader);
   if (!reader.is_complete() || more.size() > static_cast<std::size_t>(mesh_->size())) {
@@ -269,16 +209,189 @@ void Replanner::pass_on_if_complete() {
   if (is_root()) return learn();
   ByteWriter w;
   w.number(interval_);
-  w.number(gathered_.size());
-  for (const NodeRates& r : gathered_) {
-    w.number(static_cast<std::uint64_t>(r.rank));
-    put(&w, r.report.out);
-    put(&w, r.report.in);
-    put(&w, r.report.far);
-    w.number(static_cast<std::uint64_t>(r.report.active_ms));
-  }
+  put_rates(&w, gathered_);
   if (sync_) sync_->put(&w);
   channel_->send(parent(), FrameType::kControl, kRates, w.take());
+}
+
+// ----------------------------------------------------------------------------------------- node 0
+
+void Replanner::learn() {
+  round_ns_ = mesh_->now_ns() - asked_ns_;
+  std::vector<probe::PassiveReport> reports(mesh_->size());
+  for (const NodeRates& r : gathered_) {
+    if (r.rank < mesh_->size()) reports[r.rank] = r.report;
+  }
+  rates_->update(reports);
+  trace(*mesh_, interval_, reports);
+  const Fabric live = rates_->fabric();
+  ReplanEvent e = event(ReplanEvent::Kind::kReport);
+  look_for_slow(live, reports);
+  e.reports = std::move(reports);
+  tell(e);
+  const bool has_groups = !plans_->relaxed.is_empty() || options_.mode == SyncMode::kSparse;
+  if (sync_) sync_->interval_ended(round_ns_, has_groups);
+  if (!hysteresis_->interval_ended(live) || has_node_left_) return;
+  if (weighed_ && !is_news(weighed_->fabric, live)) return decide_on(weighed_);
+
+  is_planning_ = true;
+  auto result = std::make_shared<std::shared_ptr<Weighed>>();
+  const std::uint64_t began_ns = mesh_->now_ns();
+  const bool runs = background_->run(
+      [result, live, plans = plans_, options = options_, relaxed = hooks_.relaxed_plans] {
+        Result<Weighed> w = weigh(live, *plans, options.planned_bytes, options.plan);
+        // The relaxed plans follow the fabric when the exact one does.
+        if (w && !plans->relaxed.is_empty()) {
+          const bool is_as_before = w->choice.plans.lanes == plans->lanes || !relaxed;
+          w->choice.plans.relaxed = is_as_before ? plans->relaxed : relaxed(live);
+        }
+        if (w) *result = std::make_shared<Weighed>(std::move(*w));
+      },
+      [this, result, began_ns] {
+        is_planning_ = false;
+        planning_ns_ = mesh_->now_ns() - began_ns;
+        weighed_ = *result;
+        if (weighed_ && is_on()) decide_on(weighed_);
+      });
+  if (!runs) is_planning_ = false;
+}
+
+void Replanner::look_for_slow(const Fabric& live,
+                              const std::vector<probe::PassiveReport>& reports) {
+  const std::vector<int> nodes = slow_->update(live, reports);
+  if (nodes.empty() || !hooks_.too_slow || has_node_left_) return;
+  std::vector<SlowNode> slow;
+  for (const int node : nodes) {
+    slow.push_back({node, SlowNodes::rate_of(live.nodes[static_cast<std::size_t>(node)]),
+                    slow_->intervals_below(node)});
+  }
+  hooks_.too_slow(slow);
+}
+
+void Replanner::decide_on(const std::shared_ptr<Weighed>& weighed) {
+  if (weighed->choice.plans == *plans_) return hysteresis_->confirmed(weighed->fabric);
+  const bool is_between = engine_->generations() > 1;  // the last change is not over
+  if (has_node_left_ || is_between || !hysteresis_->is_worth_it(*weighed)) return;
+  PlanSwitch::Order order;
+  order.plans = encode(weighed->choice.plans);
+  order.digest = digest(weighed->choice.plans);
+  // Several rounds of the tree, and the others' preparing, which is less work than planning was.
+  order.horizon_ns = options_.least_horizon_ns + 4 * round_ns_ + 2 * planning_ns_;
+  switch_.begin(order);
+}
+
+void Replanner::decided(const Result<std::uint64_t>& first_seq) {
+  ReplanEvent e = event(first_seq ? ReplanEvent::Kind::kPlanChange : ReplanEvent::Kind::kGivenUp);
+  e.cause = probe::describe_change(hysteresis_->planned(), weighed_->fabric);
+  e.plan = weighed_->choice.plans.name;
+  e.reason = weighed_->choice.reason;
+  e.digest = digest(weighed_->choice.plans);
+  e.fabric = weighed_->fabric;
+  e.time_us = weighed_->choice.time_us;
+  e.former_time_us = weighed_->former_us;
+  // Also where it was given up: no plan is tried twice for the same rates.
+  hysteresis_->changed(weighed_->fabric);
+  if (first_seq) {
+    e.generation = engine_->newest_generation();
+    e.first_seq = *first_seq;
+    plans_ = std::make_shared<const PlanSet>(std::move(weighed_->choice.plans));
+    log_info("{}: {}; predicted {} instead of {} for 32 MiB (plan {}, from chunk {} on)", e.cause,
+             weighed_->choice.reason, seconds(e.time_us), seconds(e.former_time_us), e.generation,
+             e.first_seq);
+  } else {
+    e.cause += "; but " + first_seq.status().message();
+    log_warn("the plan stays as it is: {}", e.cause);
+  }
+  weighed_.reset();
+  tell(e);
+}
+
+// ---------------------------------------------------------------------------------- relaxed modes
+
+void Replanner::make_agreement() {
+  SyncAgreement::Hooks hooks;
+  hooks.send = [this](int peer, std::uint32_t kind, std::vector<std::uint8_t> message) {
+    channel_->send(peer, FrameType::kControl, kind, std::move(message));
+  };
+  hooks.number = mesh_->number_of(mesh_->rank());
+  hooks.now_ns = [this] { return mesh_->now_ns(); };
+  hooks.chunk_bytes = [this] { return relaxed_chunk_bytes(); };
+  hooks.sparse_order = [this]() -> Result<SparseOrder> {
+    return hooks_.sparse_order(rates_->fabric(), *plans_);
+  };
+  hooks.changed = [this](const ModeChange& change) { mode_changed(change); };
+  sync_ = std::make_unique<SyncAgreement>(
+      mesh_->rank(), mesh_->size(),
+      SyncAgreementOptions{options_.mode, options_.warmup_steps, options_.least_horizon_ns},
+      hooks_.participant, background_, std::move(hooks));
+}
+
+std::uint64_t Replanner::relaxed_chunk_bytes() const { return plans_->relaxed.chunk_bytes; }
+
+void Replanner::mode_changed(const ModeChange& change) {
+  ReplanEvent e = event(ReplanEvent::Kind::kMode);
+  e.cause = change.cause;
+  e.mode = name_of(change.mode);
+  e.first_seq = change.first_call;
+  tell(e);
+}
+
+ReplanEvent Replanner::event(ReplanEvent::Kind kind) const {
+  ReplanEvent e;
+  e.kind = kind;
+  e.interval = interval_;
+  e.collectives = counted_;
+  e.time_ns = mesh_->now_ns();
+  e.fabric = rates_->fabric();
+  return e;
+}
+
+void Replanner::tell(const ReplanEvent& event) const {
+  if (hooks_.observer != nullptr) hooks_.observer->on_replan(event);
+}
+
+// -------------------------------------------------------------------------------- every node again
+
+void Replanner::prepare(const PlanSwitch::Order& order,
+                        const std::function<void(Status)>& prepared) {
+  struct Made {
+    Status status;
+    std::unique_ptr<Generation> generation;
+  };
+  auto made = std::make_shared<Made>();
+  const auto make = [made, order, number = engine_->next_generation(), rank = mesh_->rank(),
+                     size = mesh_->size(), options = engine_->options()] {
+    try {
+      const Result<PlanSet> plans = decode_plan_set(order.plans.data(), order.plans.size());
+      if (!plans) {
+        made->status = plans.status();
+      } else if (digest(*plans) != order.digest) {
+        made->status = remote_error("the new plan's checksum differs from node 0's");
+      } else {
+        auto generation = Generation::make(*plans, number, rank, size, options);
+        made->status = generation.status();
+        if (generation) made->generation = std::move(*generation);
+      }
+    } catch (const std::exception& e) {
+      made->status = internal_error(std::string("cannot take a new plan: ") + e.what());
+    }
+  };
+  const auto take = [this, made, prepared] {
+    if (made->status) made->status = engine_->prepare(std::move(made->generation));
+    prepared(made->status);
+  };
+  if (!background_->run(make, take)) prepared(system_error("no thread to prepare a plan"));
+}
+
+std::uint64_t Replanner::hold(std::uint64_t horizon_ns) {
+  if (engine_->holds_reached() > std::exchange(holds_seen_, engine_->holds_reached())) {
+    caution_ = std::min(caution_ * 2, 64.0);
+  }
+  const double expected = chunks_per_ns_ * static_cast<double>(horizon_ns) * caution_;
+  const std::uint64_t seq = engine_->earliest_switch() + options_.burst_chunks +
+                            static_cast<std::uint64_t>(std::min(expected, 1e9));
+  engine_->hold_at(seq);
+  return seq;
 }
 
 }  // namespace riffle

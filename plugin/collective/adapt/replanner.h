@@ -17,7 +17,9 @@
 #include <string>
 #include <vector>
 
+#include "plugin/collective/adapt/link_sampler.h"
 #include "plugin/collective/adapt/plan_switch.h"
+#include "plugin/collective/adapt/rate_reports.h"
 #include "plugin/collective/adapt/replan_event.h"
 #include "plugin/collective/adapt/slow_nodes.h"
 #include "plugin/collective/adapt/sync_agreement.h"
@@ -28,7 +30,6 @@
 #include "plugin/transport/base/timer_service.h"
 #include "topology/plan/replan.h"
 #include "topology/probe/live_rates.h"
-#include "topology/probe/passive.h"
 
 namespace riffle {
 
@@ -45,7 +46,7 @@ struct ReplanOptions {
   // The relaxed mode that is wanted, and after how many steps.
   SyncMode mode = SyncMode::kExact;
   std::uint64_t warmup_steps = 10;
-  // Nodes that stay below it for SlowNodes::kIntervals are too slow; 0: nobody is.
+  // Nodes that stay below it for SlowNodes::kIntervals are too slow; 0: none is.
   std::int64_t least_kbps = 0;
 };
 
@@ -62,13 +63,13 @@ struct ReplanHooks {
   ReplanObserver* observer = nullptr;  // node 0; may be null
   // Every node: its calls, where a relaxed mode is wanted; must outlive the replanning intervals.
   // Null: none is.
-  ModeParticipant* party = nullptr;
+  ModeParticipant* participant = nullptr;
   // Node 0, any thread: what the relaxed modes run over on a fabric. Null: they keep what they
   // have.
   std::function<RelaxedPlans(const Fabric&)> relaxed_plans;
   // Node 0 (where nodes may be lost: every node), where the sparse mode is wanted: how it should
-  // run for the calls that `party` knows, on this fabric and beside these exact plans. An error:
-  // better not, and why.
+  // run for the calls that `participant` knows, on this fabric and beside these exact plans. An
+  // error: better not, and why.
   std::function<Result<SparseOrder>(const Fabric&, const PlanSet&)> sparse_order;
   // Node 0: all that are too slow, in ascending order; in every replanning interval while it lasts.
   // Must not end the replanning intervals at once. Null: nothing follows from it.
@@ -100,18 +101,12 @@ class Replanner {
   void stop();
 
  private:
-  struct NodeRates {
-    int rank = 0;
-    probe::PassiveReport report;
-  };
   bool is_root() const { return mesh_->rank() == 0; }
   int parent() const { return (mesh_->rank() - 1) / 2; }
   bool is_on() const { return is_started_ && !is_over_ && options_.collectives > 0; }
 
   void tell_network(const PlanBasis& basis);
   Status take_network(const std::vector<std::uint8_t>& message);
-  void sample();
-  void sample_later();
   void ask();
   void begin_gathering(std::uint64_t interval);
   void pass_on_if_complete();
@@ -139,13 +134,7 @@ class Replanner {
   PlanSwitch switch_;
   std::unique_ptr<SyncAgreement> sync_;  // null: no relaxed mode is wanted
 
-  // Measuring.
-  probe::RateMeter meter_;
-  std::vector<LinkActivity> seen_;          // per peer, at the last sample
-  std::vector<probe::LinkSample> samples_;  // scratch
-  std::uint64_t sampled_ns_ = 0;
-  int idle_samples_ = 0;
-  std::optional<std::uint64_t> timer_;
+  LinkSampler sampler_;
   // The speed at which chunks start, since the last question.
   std::uint64_t mark_seq_ = 0, mark_ns_ = 0;
   double chunks_per_ns_ = 0;
@@ -166,7 +155,7 @@ class Replanner {
   std::uint64_t counted_ = 0, asked_ns_ = 0, round_ns_ = 0, planning_ns_ = 0;
   bool is_planning_ = false;
   std::shared_ptr<Weighed> weighed_;  // the last one
-  bool anybody_left_ = false;
+  bool has_node_left_ = false;
 };
 
 }  // namespace riffle

@@ -5,9 +5,9 @@
 // It takes more than for another plan: not only what is believed of a node's link has to be below,
 // but its own traffic must have shown so in each of the replanning intervals.
 //
-// All of them are named at once, so that whoever decides knows how many are left: nodes that turn
-// slow at the same time are not always noticed in the same replanning interval. Who is known to be
-// below, but not yet for long enough, is waited for, up to kIntervals more.
+// All of them are named at once, so that the node that decides knows how many are left: nodes that
+// turn slow at the same time are not always noticed in the same replanning interval. A node that is
+// known to be below, but not yet for long enough, is waited for, up to kIntervals more.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class SlowNodes {
   // ... and never carried much more.
   static constexpr double kOfPeak = 0.7;
 
-  // `least_kbps` 0: nobody is too slow.
+  // `least_kbps` 0: no node is too slow.
   SlowNodes(std::int64_t least_kbps, int nodes)
       : least_kbps_(least_kbps), intervals_(static_cast<std::size_t>(nodes), 0) {}
 
@@ -41,7 +41,7 @@ class SlowNodes {
 
   // What is believed after one more replanning interval, and what it was learned from. Returns all
   // who are below, in ascending order, if it is time to send those away that were for kIntervals;
-  // else nobody.
+  // else none.
   std::vector<int> update(const Fabric& live, const std::vector<probe::PassiveReport>& reports) {
     std::vector<int> slow;
     if (least_kbps_ == 0) return slow;

@@ -56,10 +56,10 @@ Result<ModeOrder> decode_mode_order(const std::vector<std::uint8_t>& bytes) {
 }
 
 SyncAgreement::SyncAgreement(int rank, int size, SyncAgreementOptions options,
-                             ModeParticipant* party, Background* background, Hooks hooks)
+                             ModeParticipant* participant, Background* background, Hooks hooks)
     : size_(size),
       options_(options),
-      party_(party),
+      participant_(participant),
       background_(background),
       hooks_(std::move(hooks)),
       switch_(rank, size,
@@ -67,9 +67,9 @@ SyncAgreement::SyncAgreement(int rank, int size, SyncAgreementOptions options,
                .send = hooks_.send,
                .prepare = [this](const PlanSwitch::Order& o,
                                  const std::function<void(Status)>& f) { prepare(o, f); },
-               .hold = [this](std::uint64_t ns) { return party_->hold(hooks_.now_ns(), ns); },
-               .use = [this](std::uint64_t call) { party_->use(call); },
-               .drop = [this] { party_->drop(); },
+               .hold = [this](std::uint64_t ns) { return participant_->hold(hooks_.now_ns(), ns); },
+               .use = [this](std::uint64_t call) { participant_->use(call); },
+               .drop = [this] { participant_->drop(); },
                .decided = [this](const Result<std::uint64_t>& call) { decided(call); }},
               PlanSwitch::kModeKinds) {}
 
@@ -106,7 +106,7 @@ void SyncAgreement::interval_ended(std::uint64_t round_ns, bool may_begin) {
     if (r.relaxed_nodes < nodes) return order(SyncMode::kExact, "the calls changed", round_ns);
     if (r.mismatches > 0) {
       return order(SyncMode::kExact,
-                   "groups were not of one mind in " + std::to_string(r.mismatches) + " calls",
+                   "digests of a group did not match in " + std::to_string(r.mismatches) + " calls",
                    round_ns);
     }
     if (r.doubts > 0) {
@@ -119,8 +119,7 @@ void SyncAgreement::interval_ended(std::uint64_t round_ns, bool may_begin) {
   }
   if (std::exchange(is_relaxed_, false) && !std::exchange(is_ending_, false)) {
     pause();
-    log_warn(std::string(name_of(options_.mode)) +
-             " ended: the calls changed; sums are exact from there on" +
+    log_warn("{} ended: the calls changed; sums are exact from there on{}", name_of(options_.mode),
              (options_.mode == SyncMode::kSparse
                   ? ""
                   : " (see docs/policies.md for what the nodes' parameters may differ by)"));
@@ -133,8 +132,8 @@ void SyncAgreement::interval_ended(std::uint64_t round_ns, bool may_begin) {
   if (options_.mode == SyncMode::kExact || r.nodes != nodes || nodes < 2 || !may_begin) return;
   if (r.layout == 0 || r.doubts > 0) {
     if (++unknown_intervals_ == kToldAfter) {
-      log_info(std::string(name_of(options_.mode)) + " has not begun, sums are exact: " +
-               (r.why.empty() ? "the calls do not repeat" : r.why));
+      log_info("{} has not begun, sums are exact: {}", name_of(options_.mode),
+               r.why.empty() ? "the calls do not repeat" : r.why);
     }
     return;
   }
@@ -169,7 +168,7 @@ void SyncAgreement::better_not(const std::string& why) {
   pause();
   if (why == better_not_) return;
   better_not_ = why;
-  log_info(std::string(name_of(options_.mode)) + " does not begin: " + why);
+  log_info("{} does not begin: {}", name_of(options_.mode), why);
   if (hooks_.changed) hooks_.changed({SyncMode::kExact, 0, why});
 }
 
@@ -182,8 +181,7 @@ void SyncAgreement::decided(const Result<std::uint64_t>& first_call) {
   if (!first_call) {
     // An ordinary thing where the calls have just changed; the memory's limit is not.
     if (pause_ == 1 || pause_ == kLongestPause) {
-      log_warn(std::string(name_of(ordered_.mode)) +
-               " does not begin: " + first_call.status().message());
+      log_warn("{} does not begin: {}", name_of(ordered_.mode), first_call.status().message());
     }
     return pause();
   }
@@ -200,7 +198,7 @@ void SyncAgreement::decided(const Result<std::uint64_t>& first_call) {
 void SyncAgreement::prepare(const PlanSwitch::Order& order,
                             const std::function<void(Status)>& prepared) {
   auto outcome = std::make_shared<Status>();
-  const auto make = [outcome, order, party = party_] {
+  const auto make = [outcome, order, participant = participant_] {
     try {
       const Result<ModeOrder> decoded = decode_mode_order(order.plans);
       if (!decoded) {
@@ -208,7 +206,7 @@ void SyncAgreement::prepare(const PlanSwitch::Order& order,
       } else if (digest_of(order.plans) != order.digest) {
         *outcome = remote_error("the order's checksum is wrong");
       } else {
-        *outcome = party->prepare(*decoded);
+        *outcome = participant->prepare(*decoded);
       }
     } catch (const std::exception& e) {
       *outcome = internal_error(std::string("cannot take a mode: ") + e.what());

@@ -4,7 +4,7 @@
 // as the same repeating sequence, and for how long? If so, node 0 orders the mode, naming the
 // digest of the sequence; a node that does not know it as its own, or has no memory, refuses, and
 // nothing changes. The first call is agreed upon as the first chunk of a plan is (plan_switch.h).
-// If later any node is in doubt about its calls, or the nodes are not of one mind, node 0 orders
+// If later any node is in doubt about its calls, or digests do not match, node 0 orders
 // exact sums, and waits the longer before it tries again the more often that happened.
 //
 // Where nodes were lost (survivors.h), a mode runs that another agreement began: a relaxed one goes
@@ -55,11 +55,11 @@ class SyncAgreement {
   static constexpr std::uint64_t kLongestPause = 64;  // replanning intervals
   static constexpr std::uint64_t kToldAfter = 16;     // replanning intervals without a beginning
 
-  SyncAgreement(int rank, int size, SyncAgreementOptions options, ModeParticipant* party,
+  SyncAgreement(int rank, int size, SyncAgreementOptions options, ModeParticipant* participant,
                 Background* background, Hooks hooks);
 
   // Reports of one replanning interval: the own one first, then those of children are added.
-  void begin_gathering() { gathered_ = party_->report(); }
+  void begin_gathering() { gathered_ = participant_->report(); }
   void put(ByteWriter* writer) const;
   static SyncReport get(ByteReader* reader);
   void add(const SyncReport& report) { gathered_.add(report); }
@@ -88,7 +88,7 @@ class SyncAgreement {
 
   const int size_;
   const SyncAgreementOptions options_;
-  ModeParticipant* const party_;
+  ModeParticipant* const participant_;
   Background* const background_;
   const Hooks hooks_;
   PlanSwitch switch_;

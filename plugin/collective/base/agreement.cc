@@ -12,14 +12,11 @@
 #include <utility>
 
 #include "plugin/collective/base/live_file.h"
-#include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "topology/base/printed.h"
 
 namespace riffle::agreement {
 namespace {
-
-std::string default_directory() { return "/dev/shm/riffle-" + std::to_string(::geteuid()); }
 
 std::string hex(std::uint64_t value) { return printed("%016" PRIx64, value); }
 
@@ -63,6 +60,8 @@ class Publication {
   std::unique_ptr<LiveFile> file_;
 };
 
+std::string default_directory() { return "/dev/shm/riffle-" + std::to_string(::geteuid()); }
+
 std::string job_key(std::uint64_t comm_id) {
   if (comm_id != 0) return "communicator " + hex(comm_id);
   // Sets of variables that name one run of one job, from the most to the least telling.
@@ -98,18 +97,14 @@ std::shared_ptr<Publication> publish(const std::string& key, const std::string& 
   auto file = LiveFile::create(directory, prefix_of(key), key + "\n" + own_name() + "\n" + knobs);
   if (!file) {
     if (!warned.exchange(true)) {
-      log_warn(file.status().message() +
-               "; the knobs of this node's processes are not compared, see that they are equal");
+      log_warn("{}; the knobs of this node's processes are not compared, see that they are equal",
+               file.status().message());
     }
     return nullptr;
   }
   auto publication = std::make_shared<Publication>(std::move(*file));
   known = publication;
   return publication;
-}
-
-std::shared_ptr<Publication> publish(const std::string& key) {
-  return publish(key, decision_knobs(), default_directory());
 }
 
 Status compare_knobs(const std::string& who, const std::string& theirs, const std::string& ours) {
@@ -139,10 +134,6 @@ Status check_local(const std::string& key, const std::string& knobs, const std::
     if (Status status = compare_knobs(who, theirs, knobs); !status) return status;
   }
   return Status::ok();
-}
-
-Status check_local(const std::string& key) {
-  return check_local(key, decision_knobs(), default_directory());
 }
 
 }  // namespace riffle::agreement

@@ -21,16 +21,17 @@ std::string job_key(std::uint64_t comm_id);
 
 class Publication;  // withdrawn when its last holder lets go, or the process ends
 
+std::string default_directory();
+
 // Publishes `knobs` ("NAME=value" lines) under `key`; while a publication of this process under the
 // key lives it is shared. Null if the directory cannot be used.
 std::shared_ptr<Publication> publish(const std::string& key, const std::string& knobs,
-                                     const std::string& directory);
-std::shared_ptr<Publication> publish(const std::string& key);  // decision_knobs() of this process
+                                     const std::string& directory = default_directory());
 
 // Ok if every other live process that published `key` has exactly `knobs`; else invalid argument,
 // naming the process, its host, the knob and both values.
-Status check_local(const std::string& key, const std::string& knobs, const std::string& directory);
-Status check_local(const std::string& key);
+Status check_local(const std::string& key, const std::string& knobs,
+                   const std::string& directory = default_directory());
 
 // Ok if two lists of knobs are equal, else invalid argument naming the first that differs; `who`
 // ("rank 3 on node7") has `theirs`. Also for comparisons across nodes.

@@ -47,7 +47,7 @@ bool BackgroundThread::run(std::function<void()> work, std::function<void()> the
       thread_ = std::thread([this] { loop(); });
       pthread_setname_np(thread_.native_handle(), "riffle-plan");
     } catch (const std::exception& e) {
-      log_warn(std::string("no thread for planning, the plan stays as it is: ") + e.what());
+      log_warn("no thread for planning, the plan stays as it is: {}", e.what());
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (!thread_.joinable()) return false;
@@ -75,7 +75,7 @@ void BackgroundThread::loop() {
     try {
       job.work();
     } catch (const std::exception& e) {
-      log_warn(std::string("planning failed, the plan stays as it is: ") + e.what());
+      log_warn("planning failed, the plan stays as it is: {}", e.what());
     }
     reactor_->run([then = std::move(job.then), stopped = is_stopped_] {
       if (!*stopped) then();

@@ -24,55 +24,57 @@ void ControlChannel::send(int peer, FrameType type, std::uint32_t kind,
   outgoing_.push_back({cookie, static_cast<int>(parts), std::move(message)});
   const std::vector<std::uint8_t>& bytes = outgoing_.back().bytes;
   for (std::uint64_t at = 0; at < bytes.size(); at += kPartBytes) {
-    FrameHeader header;
+    ControlFrame frame;
+    frame.number = number;
+    frame.offset = at;
+    frame.total = bytes.size();
+    frame.kind = kind;
+    FrameHeader header = header_of(frame, std::min(kPartBytes, bytes.size() - at));
     header.type = type;
-    header.key = kind;
-    header.seq = number;
-    header.offset = at;
-    header.total = bytes.size();
-    header.length = static_cast<std::uint32_t>(std::min(kPartBytes, bytes.size() - at));
     mesh_->send(peer, header,
                 {reinterpret_cast<const std::byte*>(bytes.data()) + at, header.length}, cookie,
                 kBeforeData);
   }
 }
 
-Result<std::byte*> ControlChannel::place(int peer, const FrameHeader& header) {
-  const auto refuse = [](const std::string& why) {  // whoever hears of it knows whose it was
+Result<std::byte*> ControlChannel::get_receive_buffer(int peer, const FrameHeader& header) {
+  const auto refuse = [](const std::string& why) {  // the caller knows the peer
     return remote_error("control message: " + why);
   };
+  const auto frame = frame_of<ControlFrame>(header);
   Peer& from = peers_[peer];
-  const std::uint64_t ahead = header.seq - from.next_in;
-  if (header.seq < from.next_in || ahead >= kMaxMessagesAhead) {
-    return refuse("number " + std::to_string(header.seq) + ", expected are " +
+  const std::uint64_t ahead = frame.number - from.next_in;
+  if (frame.number < from.next_in || ahead >= kMaxMessagesAhead) {
+    return refuse("number " + std::to_string(frame.number) + ", expected are " +
                   std::to_string(from.next_in) + " and at most " +
                   std::to_string(kMaxMessagesAhead - 1) + " more");
   }
   while (from.incoming.size() <= ahead) from.incoming.emplace_back();
   Incoming& in = from.incoming[ahead];
   if (!in.has_begun) {
-    if (header.total == 0 || header.total > kMaxMessageBytes - from.bytes) {
-      return refuse(std::to_string(header.total) + " bytes, accepted are 1 to " +
+    if (frame.total == 0 || frame.total > kMaxMessageBytes - from.bytes) {
+      return refuse(std::to_string(frame.total) + " bytes, accepted are 1 to " +
                     std::to_string(kMaxMessageBytes) + " under way");
     }
     in.has_begun = true;
-    in.kind = header.key;
-    in.bytes.assign(header.total, 0);
-    in.unplaced = in.missing = header.total;
-    from.bytes += header.total;
+    in.kind = frame.kind;
+    in.bytes.assign(frame.total, 0);
+    in.unplaced = in.missing = frame.total;
+    from.bytes += frame.total;
   }
-  if (header.total != in.bytes.size() || header.key != in.kind || header.offset > header.total ||
-      header.length > header.total - header.offset || header.length == 0 ||
+  if (frame.total != in.bytes.size() || frame.kind != in.kind || frame.offset > frame.total ||
+      header.length > frame.total - frame.offset || header.length == 0 ||
       header.length > in.unplaced) {
     return refuse("a part does not fit its message");
   }
   in.unplaced -= header.length;
-  return reinterpret_cast<std::byte*>(in.bytes.data()) + header.offset;
+  return reinterpret_cast<std::byte*>(in.bytes.data()) + frame.offset;
 }
 
-void ControlChannel::arrived(int peer, const FrameHeader& header) {
+void ControlChannel::arrived(int peer, const FrameHeader& header, std::byte* /*payload*/) {
+  const auto frame = frame_of<ControlFrame>(header);
   Peer& from = peers_[peer];
-  Incoming& part_of = from.incoming[header.seq - from.next_in];
+  Incoming& part_of = from.incoming[frame.number - from.next_in];
   part_of.missing -= std::min<std::uint64_t>(part_of.missing, header.length);
   while (!from.incoming.empty()) {
     Incoming& first = from.incoming.front();
@@ -85,7 +87,7 @@ void ControlChannel::arrived(int peer, const FrameHeader& header) {
   }
 }
 
-void ControlChannel::sent(std::uint64_t cookie) {
+void ControlChannel::sent(int /*peer*/, std::uint64_t cookie) {
   for (auto it = outgoing_.begin(); it != outgoing_.end(); ++it) {
     if (it->cookie != cookie) continue;
     if (--it->frames_left == 0) outgoing_.erase(it);

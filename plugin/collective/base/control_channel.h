@@ -11,18 +11,33 @@
 #include <list>
 #include <vector>
 
+#include "plugin/collective/base/frames.h"
 #include "plugin/transport/base/mesh.h"
 
 namespace riffle {
 
 inline constexpr std::uint64_t kMaxMessageBytes = 256u << 20;
 inline constexpr std::uint64_t kMaxMessagesAhead = 64;
-// Cookies of control frames have this bit, so that others on the mesh can tell them apart.
-inline constexpr std::uint64_t kControlCookie = 1ull << 62;
 // Kind of the message in a kFault frame: one sentence; other kinds belong to connect (bootstrap.h).
 inline constexpr std::uint32_t kFaultKind = 100;
 
-class ControlChannel {
+// Part of a message. Frames of type kFault say the same.
+struct ControlFrame {
+  static constexpr FrameType kType = FrameType::kControl;
+  std::uint64_t number = 0;  // of the message, from this peer
+  std::uint64_t offset = 0;  // of this part
+  std::uint64_t total = 0;   // bytes of the message
+  std::uint32_t kind = 0;
+
+  FrameBody encode() const { return pack(number, offset, total, kind); }
+  static ControlFrame decode(const FrameBody& body) {
+    ControlFrame f;
+    unpack(body, f.number, f.offset, f.total, f.kind);
+    return f;
+  }
+};
+
+class ControlChannel final : public FrameHandler {
  public:
   using Received =
       std::function<void(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message)>;
@@ -30,10 +45,10 @@ class ControlChannel {
 
   void send(int peer, FrameType type, std::uint32_t kind, std::vector<std::uint8_t> message);
 
-  // The mesh's control and fault frames, as in MeshSink.
-  Result<std::byte*> place(int peer, const FrameHeader& header);
-  void arrived(int peer, const FrameHeader& header);
-  void sent(std::uint64_t cookie);
+  // kControl and kFault.
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override;
+  void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
+  void sent(int peer, std::uint64_t cookie) override;
 
  private:
   struct Outgoing {

@@ -155,7 +155,7 @@ Result<std::unique_ptr<LiveFile>> LiveFile::create(const std::string& directory,
   const std::string stem = directory + "/" + prefix + std::to_string(::getpid()) + ".";
   using Made = Result<std::unique_ptr<LiveFile>>;
   return own_files().with([&](std::set<std::string>& own) -> Made {
-    // Leftovers of every prefix, as nobody may ever look for theirs again.
+    // Leftovers of every prefix, as theirs may never be looked for again.
     for (const std::string& path : others(directory, "", own)) (void)read_or_remove(path);
     static unsigned count = 0;
     int fd = -1;

@@ -19,8 +19,8 @@ struct SyncReport {
   std::uint64_t layout = 0;
   std::uint64_t steady_steps = 0;   // the least
   std::uint64_t relaxed_nodes = 0;  // on which a relaxed mode runs, or is going to
-  // Since it began: calls that a node kept out of as it was not sure of them, and calls whose group
-  // was not of one mind.
+  // Since it began: calls that a node kept out of as it was not sure of them, and calls in
+  // whose group digests did not match.
   std::uint64_t doubts = 0, mismatches = 0;
   std::string why;  // one node's reason for a doubt, or for not knowing the sequence
 
@@ -45,7 +45,7 @@ struct SparseOrder {
   std::vector<std::uint64_t> node_at;  // by position of the schedule
   std::vector<std::uint8_t>
       is_sparse;       // by position in the sequence of calls; the others are exact
-  std::string reason;  // node 0's, for people; does not travel
+  std::string reason;  // node 0's, human-readable; does not travel
   bool operator==(const SparseOrder&) const = default;
 };
 

@@ -46,14 +46,14 @@ NodeLock try_node_lock(std::uint64_t holder) {
 NodeLock try_node_lock(std::uint64_t holder, const std::string& directory) {
   NodeLock nothing_held = std::make_shared<Held>(-1);
   if (const Status s = prepare_live_directory(directory); !s) {
-    log_info(s.message() + "; probes of several jobs may disturb each other");
+    log_info("{}; probes of several jobs may disturb each other", s.message());
     return nothing_held;
   }
   const int fd =
       ::open(path_in(directory).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return nothing_held;
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0) {
-    // Should this fail, whoever may share it waits instead.
+    // Should this fail, others that may share it wait instead.
     (void)!::pwrite(fd, &holder, sizeof holder, 0);
     return std::make_shared<Held>(fd);
   }

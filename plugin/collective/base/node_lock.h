@@ -11,8 +11,8 @@ namespace riffle {
 
 using NodeLock = std::shared_ptr<void>;  // holds until the last copy is gone
 
-// Does not wait; null if somebody else has it. `holder` is the same for all who may share it: nodes
-// of one communicator that stand on one machine. Where files cannot be written everybody gets it.
+// Does not wait; null if another holder has it. `holder` is the same for all that may share it:
+// nodes of one communicator that stand on one machine. Where files cannot be written all get it.
 // Any thread.
 NodeLock try_node_lock(std::uint64_t holder);
 NodeLock try_node_lock(std::uint64_t holder, const std::string& directory);

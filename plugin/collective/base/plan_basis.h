@@ -10,7 +10,7 @@ namespace riffle {
 
 struct PlanBasis {
   Fabric fabric;
-  bool is_nominal = true;  // nobody measured or wrote down the rates: only their ratios mean much
+  bool is_nominal = true;  // the rates were neither measured nor given: only their ratios mean much
   std::int64_t small_message_ns = kMessageNs;  // PlanOptions
 };
 

@@ -41,7 +41,7 @@ struct ShadowSettings {
 // are steady and every round takes the part `busy` (0..1) of the steps from one to the next.
 double shadow_speed(const ShadowSettings& settings, int nodes, double busy);
 
-// For people: "bmuf (pull 0.5, block momentum 0.875, block rate 1)".
+// Human-readable: "bmuf (pull 0.5, block momentum 0.875, block rate 1)".
 std::string describe(const ShadowSettings& settings, int nodes);
 
 // What pattern its rounds need.

@@ -34,14 +34,6 @@ struct SparseSettings {
   sparse::ResidualPolicy residual = sparse::ResidualPolicy::kGlobal;
 };
 
-// Of RIFFLE_SPARSE: off, a density, auto:a density.
-struct SparseWish {
-  bool is_on = false, is_auto = false;
-  double density = 0;
-  std::string wrong;  // not empty: what is wrong with it
-};
-SparseWish sparse_wish(const std::string& text);
-
 // In step `step` of the mode: 1/4, 1/16, ... above the target, each for an equal part of the ramp.
 double density_in(const SparseSettings& settings, std::uint64_t step);
 
@@ -62,8 +54,5 @@ struct SyncSettings {
   SparseSettings sparse;         // of kSparse
   bool survives_losses = false;  // the job goes on without nodes that are lost (survivors.h)
 };
-
-// From config(): the mode that RIFFLE_SYNC or RIFFLE_SPARSE asks for if the other knobs allow it.
-SyncSettings sync_settings();
 
 }  // namespace riffle

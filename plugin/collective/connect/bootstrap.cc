@@ -57,7 +57,7 @@ void Bootstrap::received(int peer, std::uint32_t kind, const std::vector<std::ui
   } else if (kind == kDown && from_parent) {
     const Result<Agreement> agreement = decode_agreement(message);
     const std::string problem = agreement ? agreement->problem : agreement.status().message();
-    if (!problem.empty() || doubt_.empty()) finish(problem);  // see Doubt
+    if (!problem.empty() || in_doubt_because_.empty()) finish(problem);  // see In-doubt outcome
   } else {
     fail("unexpected connect message " + std::to_string(kind) + " from node " +
          std::to_string(peer));
@@ -107,12 +107,12 @@ void Bootstrap::take_verdict(const std::vector<std::uint8_t>& message) {
   if (!verdict) {
     problem = verdict.status().message();
   } else if (!verdict->problem.empty()) {
-    return finish(verdict->problem);  // the verdict reaches everybody: no further round
-  } else if (!verdict->aside.empty()) {
+    return finish(verdict->problem);  // the verdict reaches all nodes: no further round
+  } else if (!verdict->fallback_reason.empty()) {
     // They all know from the verdict, too.
     phase_ = Phase::kOver;
-    is_aside_ = true;
-    return steps_.finished(Status::ok(), verdict->aside);
+    has_fallen_back_ = true;
+    return steps_.finished(Status::ok(), verdict->fallback_reason);
   } else {
     const Result<PlanSet> plans = decode_plan_set(verdict->plans.data(), verdict->plans.size());
     if (!plans) {
@@ -153,9 +153,9 @@ void Bootstrap::check_agreement() {
 }
 
 void Bootstrap::fail(const std::string& problem) {
-  if (is_over() || !doubt_.empty()) return;
+  if (is_over() || !in_doubt_because_.empty()) return;
   if (!has_agreed()) return fail_for_good(problem);
-  doubt_ = problem;
+  in_doubt_because_ = problem;
   std::fill(here_.begin(), here_.end(), false);
   to_all(kAsk, problem);
   check_answers();
@@ -176,10 +176,11 @@ void Bootstrap::gone(int peer) {
   check_answers();
 }
 
-// ------------------------------------------------------------------------------- silence and doubt
+// ------------------------------------------------------------------------------- timeout
+// attribution, in doubt
 
 void Bootstrap::call_roll() {
-  if (is_over() || !doubt_.empty()) return;
+  if (is_over() || !in_doubt_because_.empty()) return;
   for (const int peer : neighbours()) {
     here_[peer] = false;
     send(peer, kAsk, "");
@@ -188,14 +189,14 @@ void Bootstrap::call_roll() {
 
 void Bootstrap::expire() {
   if (is_over()) return;
-  const std::string problem = silence();
+  const std::string problem = attribute_timeout();
   if (!problem.empty()) return fail(problem);
   call_roll();  // they may have been lost since
 }
 
 void Bootstrap::give_up() {
   if (is_over()) return;
-  std::string problem = doubt_.empty() ? silence() : doubt_;
+  std::string problem = in_doubt_because_.empty() ? attribute_timeout() : in_doubt_because_;
   if (problem.empty()) problem = missing();
   fail_for_good(problem);
 }
@@ -208,7 +209,7 @@ void Bootstrap::asked(int peer, const std::vector<std::uint8_t>& message) {
     channel_->send(peer, FrameType::kControl, kind, encode(Agreement{text}));
   };
   if (is_over()) {
-    is_aside_ ? answer(kHere, "") : answer(kOutcome, problem_);
+    has_fallen_back_ ? answer(kHere, "") : answer(kOutcome, problem_);
   } else if (problem.empty() || has_agreed()) {
     answer(kHere, problem);
     if (!problem.empty()) fail(problem);
@@ -224,20 +225,20 @@ void Bootstrap::answered(int peer, Kind kind, const std::vector<std::uint8_t>& m
   const std::string problem = outcome ? outcome->problem : outcome.status().message();
   if (kind == kHere) {
     // An answer to the roll call says nothing of what the peer will take for the decision.
-    if (doubt_.empty() || !problem.empty()) here_[peer] = true;
+    if (in_doubt_because_.empty() || !problem.empty()) here_[peer] = true;
     return check_answers();
   }
   if (!problem.empty() || has_agreed()) return finish(problem);
   fail("node " + std::to_string(peer) + " is connected, but this node has not agreed");
 }
 
-// Does nobody know?
+// Is there no node left that may know the outcome?
 void Bootstrap::check_answers() {
-  if (is_over() || doubt_.empty()) return;
+  if (is_over() || in_doubt_because_.empty()) return;
   for (int peer = 0; peer < mesh_->size(); ++peer) {
     if (peer != mesh_->rank() && !here_[peer] && !gone_[peer]) return;
   }
-  fail_for_good(doubt_);
+  fail_for_good(in_doubt_because_);
 }
 
 bool Bootstrap::is_neighbour(int peer) const {
@@ -251,29 +252,29 @@ std::vector<int> Bootstrap::neighbours() const {
   return nodes;
 }
 
-std::string Bootstrap::silence() const {
-  std::string who;
+std::string Bootstrap::attribute_timeout() const {
+  std::string nodes;
   for (const int peer : neighbours()) {
-    if (!here_[peer] && !gone_[peer]) who += (who.empty() ? "" : ", ") + std::to_string(peer);
+    if (!here_[peer] && !gone_[peer]) nodes += (nodes.empty() ? "" : ", ") + std::to_string(peer);
   }
-  if (who.empty()) return "";
+  if (nodes.empty()) return "";
   return "connect timed out: node " + std::to_string(mesh_->rank()) +
-         " has no sign of life from node(s) " + who +
+         " has no sign of life from node(s) " + nodes +
          " (RIFFLE_CONNECT_TIMEOUT, RIFFLE_PEER_TIMEOUT)";
 }
 
 std::string Bootstrap::missing() const {
-  std::string who;
+  std::string nodes;
   for (std::size_t i = 0; i < children_.size(); ++i) {
     const bool waiting = phase_ == Phase::kReports ? !child_reported_[i] : !child_agreed_[i];
-    if (waiting) who += (who.empty() ? "" : ", ") + std::to_string(children_[i]);
+    if (waiting) nodes += (nodes.empty() ? "" : ", ") + std::to_string(children_[i]);
   }
   for (int peer = 0; phase_ == Phase::kLinks && peer < mesh_->size(); ++peer) {
-    if (!link_is_open_[peer]) who += (who.empty() ? "" : ", ") + std::to_string(peer);
+    if (!link_is_open_[peer]) nodes += (nodes.empty() ? "" : ", ") + std::to_string(peer);
   }
-  if (who.empty() && !is_root()) who = std::to_string(parent());
+  if (nodes.empty() && !is_root()) nodes = std::to_string(parent());
   return "connect timed out at node " + std::to_string(mesh_->rank()) + " waiting for node(s) " +
-         who + " (RIFFLE_CONNECT_TIMEOUT, RIFFLE_PEER_TIMEOUT)";
+         nodes + " (RIFFLE_CONNECT_TIMEOUT, RIFFLE_PEER_TIMEOUT)";
 }
 
 void Bootstrap::send(int peer, Kind kind, const std::string& problem) {
@@ -296,8 +297,8 @@ void Bootstrap::to_children(Kind kind, const std::vector<std::uint8_t>& message)
 
 void Bootstrap::finish(const std::string& problem) {
   if (is_over()) return;
-  // Who knows already ignores it.
-  if (doubt_.empty()) {
+  // A node that knows already ignores it.
+  if (in_doubt_because_.empty()) {
     to_children(kDown, encode(Agreement{problem}));
   } else {
     to_all(kOutcome, problem);

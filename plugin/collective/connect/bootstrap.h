@@ -2,24 +2,24 @@
 //
 // Along a binary tree (parent of r: (r-1)/2): reports go up, node 0 decides, its verdict goes down;
 // every node installs the plan and opens a link to every other; agreements go up, the final one
-// down. O(log N) steps. A problem anywhere travels the same way, so everybody returns the same
+// down. O(log N) steps. A problem anywhere travels the same way, so all nodes return the same
 // sentence, naming its cause.
 //
-// Silence. All nodes run out of time at once, and most of them wait for somebody who waits himself:
-// "nothing came from my child" says nothing about the child. So shortly before the deadline every
-// node asks its neighbours in the tree for a sign of life (call_roll), which they give whatever
-// they wait for. At the deadline whoever has a neighbour that gave none names it (expire), and the
-// tree carries the sentence to the others, who wait a little for it (give_up). Whoever is lost has
-// a neighbour among the others, unless nobody else is left; whom only some node further away does
-// not reach is named last.
+// Timeout attribution. All nodes run out of time at once, and most of them wait for a node that
+// waits itself: "nothing came from my child" says nothing about the child. So shortly before the
+// deadline every node asks its neighbours in the tree for a sign of life (call_roll), which they
+// give whatever they wait for. At the deadline a node that has a neighbour that gave none names it
+// (expire), and the tree carries the sentence to the others, which wait a little for it (give_up).
+// A lost node has a neighbour among the others, unless no other is left; one that only some node
+// further away does not reach is named last.
 //
-// Doubt. A node that has agreed may not fail alone: node 0 may have decided that all is well, and
-// others may work already. So when it sees a problem (its parent is lost, say) it asks everybody.
-// Who knows the outcome tells it; who has not agreed fails, and with that nobody can succeed; who
-// has agreed and knows no more than we do says so, and from then on takes no decision out of the
-// tree, for the one who asked may be about to give up: it asks everybody too. If nobody that is
-// left knows, the decision is lost and all fail alike. Only where some do not reach each other may
-// a node fail that others have succeeded with (failed_after_agreeing).
+// In-doubt outcome. A node that has agreed may not fail alone: node 0 may have decided that all is
+// well, and others may work already. So when it sees a problem (its parent is lost, say) it asks
+// all nodes. One that knows the outcome tells it; one that has not agreed fails, and with that no
+// node can succeed; one that has agreed and knows no more than the asker says so, and from then on
+// takes no decision out of the tree, for the asker may be about to give up: it asks all nodes too.
+// If none that is left knows, the decision is lost and all fail alike. Only where some do not reach
+// each other may a node fail that others have succeeded with (failed_after_agreeing).
 //
 // Threads: the mesh's owner. The caller owns the clock.
 #pragma once
@@ -39,11 +39,11 @@ struct BootstrapSteps {
   std::function<void(const std::vector<NodeReport>&, std::function<void()> go_on)> prepare;
   // Node 0: from all reports, in rank order, to the verdict.
   std::function<Verdict(const std::vector<NodeReport>&)> decide;
-  // Every node: takes the plan; an error becomes everybody's.
+  // Every node: takes the plan; an error becomes that of all nodes.
   std::function<Status(const PlanSet&, const Verdict&)> install;
-  // Every node, once: the outcome. `aside` is not empty if all agreed to leave the work to NCCL;
+  // Every node, once: the outcome. `fallback_reason` is not empty if all nodes fall back to NCCL;
   // the status is then ok, but nothing is installed.
-  std::function<void(Status, const std::string& aside)> finished;
+  std::function<void(Status, const std::string& fallback_reason)> finished;
 };
 
 class Bootstrap {
@@ -54,7 +54,7 @@ class Bootstrap {
   void opened(int peer);
   void received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message);
   // A neighbour in the tree is gone, or something else makes success impossible. Not certain to end
-  // connect here and now (Doubt).
+  // connect here and now (in-doubt outcome).
   void fail(const std::string& problem);
   // Nothing more comes from this peer: it is lost, or has closed its communicator.
   void gone(int peer);
@@ -66,8 +66,8 @@ class Bootstrap {
   // Does the tree tell us directly what became of it? Of all others we hear by our neighbours.
   bool is_neighbour(int peer) const;
   // A peer closed its communicator: may connect still end well? It may if the peer has heard how it
-  // ends and we have not: the decision, or a verdict to step aside, which is still on its way down
-  // to us. A neighbour tells us what it knows before it leaves.
+  // ends and we have not: the decision, or a verdict to fall back to NCCL, which is still on its
+  // way down to us. A neighbour tells us what it knows before it leaves.
   bool may_have_left(int peer) const { return has_agreed() || !is_neighbour(peer); }
   // It failed here after this node had agreed, so that others may have succeeded: tell them.
   bool failed_after_agreeing() const { return failed_after_agreeing_; }
@@ -81,8 +81,8 @@ class Bootstrap {
     kUp = 3,
     kDown = 4,
     kAsk = 5,      // without a problem: are you there? With one: how does connect end?
-    kHere = 6,     // the answer of who does not know
-    kOutcome = 7,  // ... of who does
+    kHere = 6,     // the answer of a node that does not know
+    kOutcome = 7,  // ... of one that does
   };
 
   bool is_root() const { return mesh_->rank() == 0; }
@@ -105,7 +105,7 @@ class Bootstrap {
   void check_agreement();
   void finish(const std::string& problem);
   std::string missing() const;
-  std::string silence() const;
+  std::string attribute_timeout() const;
 
   Mesh* mesh_;
   ControlChannel* channel_ = nullptr;
@@ -118,9 +118,9 @@ class Bootstrap {
   std::vector<bool> child_reported_, child_agreed_;
   std::string problem_;     // first one known here
   std::vector<bool> gone_;  // by peer
-  std::vector<bool> here_;  // gave a sign of life, or in doubt: said that it knows no outcome
-  std::string doubt_;       // not empty: we ask everybody
-  bool is_aside_ = false;   // the outcome
+  std::vector<bool> here_;  // gave a sign of life, or, in doubt, said that it knows no outcome
+  std::string in_doubt_because_;  // not empty: we ask all nodes
+  bool has_fallen_back_ = false;  // the outcome
   bool failed_after_agreeing_ = false;
 };
 

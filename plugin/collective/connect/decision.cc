@@ -8,7 +8,6 @@
 
 #include "plugin/collective/base/agreement.h"
 #include "plugin/collective/connect/live_network.h"
-#include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/identity/identity.h"
 #include "plugin/transport/device/device.h"
@@ -29,10 +28,10 @@ std::string host_name() {
 
 std::string who(const NodeReport& r) { return "rank " + std::to_string(r.rank) + " on " + r.host; }
 
-Result<Fabric> fabric_of(const std::vector<NodeReport>& reports, const Fabric* probed,
-                         const Racks* racks) {
-  if (config().fabric.empty() && probed != nullptr) return *probed;
-  if (config().fabric.empty()) {
+Result<Fabric> fabric_of(const std::string& path, const std::vector<NodeReport>& reports,
+                         const Fabric* probed, const Racks* racks) {
+  if (path.empty() && probed != nullptr) return *probed;
+  if (path.empty()) {
     std::int64_t rate = reports[0].rate_kbps;
     for (const NodeReport& r : reports) rate = std::min(rate, r.rate_kbps);
     Fabric fabric = even_fabric(static_cast<int>(reports.size()), rate);
@@ -42,7 +41,7 @@ Result<Fabric> fabric_of(const std::vector<NodeReport>& reports, const Fabric* p
   }
   std::vector<NodeAliases> names;
   for (const NodeReport& r : reports) names.push_back(r.aliases);
-  const Result<LoadedFabric> file = load_fabric(config().fabric, names);
+  const Result<LoadedFabric> file = load_fabric(path, names);
   if (!file) return file.status();
   for (const std::string& note : file->notes) log_warn(note);
   return file->fabric;
@@ -71,43 +70,35 @@ bool know_lengths(const std::vector<NodeReport>& reports) {
   const auto in_the_dark = std::find_if_not(reports.begin(), reports.end(), knows);
   if (in_the_dark == reports.end()) return true;
   if (std::any_of(reports.begin(), reports.end(), knows)) {
-    log_info("calls are moved as NCCL posts them, padding and all: " + who(*in_the_dark) +
-             " has no profiler events (NCCL_PROFILER_PLUGIN, from NCCL 2.27 on)");
+    log_info(
+        "calls are moved as NCCL posts them, padding and all: {} has no profiler events "
+        "(NCCL_PROFILER_PLUGIN, from NCCL 2.27 on)",
+        who(*in_the_dark));
   }
   return false;
 }
 
-NodeReport own_report(int rank, int device, const std::string& job) {
+NodeReport own_report(const ConnectOptions& options, int rank, const Device& d,
+                      const std::string& job) {
   NodeReport r;
   r.rank = rank;
   r.host = host_name();
-  if (!config().node_name.empty()) r.aliases.push_back(config().node_name);
+  if (!options.node_name.empty()) r.aliases.push_back(options.node_name);
   r.aliases.push_back(r.host);
-  const Device& d = devices()[device];
   for (const NicAddress& a : d.addresses) r.aliases.push_back(a.address);
   r.version = kVersion;
-  r.knobs = decision_knobs();
+  r.knobs = options.knobs;
   r.rate_kbps = static_cast<std::int64_t>(d.speed_mbps) * 1000;
   r.knows_rate = d.knows_speed;
   r.speed = measure_machine();
   r.share = share_of_machine();
-  r.knows_lengths = config().valid_length && identity::is_told();
-  if (const Status s = agreement::check_local(job); !s) r.problem = s.message();
+  r.knows_lengths = options.moves_valid_elements && identity::is_told();
+  if (const Status s = agreement::check_local(job, options.knobs); !s) r.problem = s.message();
   return r;
 }
 
-PlanOptions plan_options() {
-  PlanOptions options;
-  options.max_lanes = static_cast<int>(config().lanes);
-  options.only = config().plan;
-  if (options.only.empty() && sync_settings().all_levels) {
-    options.only = "grid";
-    options.only_if_it_applies = true;
-  }
-  return options;
-}
-
-RelaxedPlans relaxed_plans(const Fabric& fabric, SyncMode mode) {
+RelaxedPlans relaxed_plans(const Fabric& fabric, const SyncSettings& sync) {
+  const SyncMode mode = sync.mode;
   if (mode == SyncMode::kExact || mode == SyncMode::kSparse) return {};
   ScheduleOptions options;
   options.bytes = kPlannedBytes;
@@ -115,74 +106,77 @@ RelaxedPlans relaxed_plans(const Fabric& fabric, SyncMode mode) {
                                : mode == SyncMode::kShadowSync ? ScheduleMode::kShadowSync
                                                                : ScheduleMode::kDsSync;
   if (mode == SyncMode::kShadowSync) {
-    options.round_steps = static_cast<int>(config().shadow_steps);
-    put_into(sync_settings().shadow, &options);
+    options.round_steps = static_cast<int>(sync.shadow_steps);
+    put_into(sync.shadow, &options);
   }
   Result<ScheduleChoice> choice = choose_schedule(fabric, pattern, options);
   if (!choice) {
-    log_warn(std::string(name_of(mode)) + " does not begin: " + choice.status().message());
+    log_warn("{} does not begin: {}", name_of(mode), choice.status().message());
     return {};
   }
   ScheduleTable& t = choice->table;
   std::string line = name_of(mode);
   if (mode == SyncMode::kShadowSync) {
-    line += " by the rule " + describe(sync_settings().shadow, fabric.size());
+    line += " by the rule " + describe(sync.shadow, fabric.size());
   }
-  log_info(line + ": " +
-           (options.all_nodes ? "rounds over all nodes, by the exact plan" : choice->reason));
+  log_info("{}: {}", line,
+           options.all_nodes ? "rounds over all nodes, by the exact plan" : choice->reason);
   if (options.all_nodes) t.chunk_bytes = 0;
   return {static_cast<std::uint32_t>(t.steps), static_cast<std::uint32_t>(t.lanes),
           std::move(t.partitions), std::move(t.table), t.chunk_bytes};
 }
 
-Verdict decide(const std::vector<NodeReport>& reports, const Fabric* probed, const Racks* racks,
-               PlanBasis* basis) {
+Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& reports,
+               const Fabric* probed, const Racks* racks, PlanBasis* basis) {
   Verdict verdict;
   verdict.problem = find_problem(reports);
   if (!verdict.problem.empty()) return verdict;
-  const bool is_to_survive = config().on_loss == "continue";
-  if (config().collnet == "off") {
-    verdict.aside = "RIFFLE_COLLNET=off";
-    if (is_to_survive) verdict.aside += " (RIFFLE_ON_LOSS=continue can do nothing for them)";
+  if (options.collnet == Wish::kOff) {
+    verdict.fallback_reason = "RIFFLE_COLLNET=off";
+    if (options.survives_losses)
+      verdict.fallback_reason += " (RIFFLE_ON_LOSS=continue can do nothing for them)";
     return verdict;
   }
-  const Result<Fabric> fabric = fabric_of(reports, probed, racks);
+  const Result<Fabric> fabric = fabric_of(options.fabric, reports, probed, racks);
   if (!fabric) {
     verdict.problem = fabric.status().message();
     return verdict;
   }
   std::vector<MachineShare> shares;
   for (const NodeReport& r : reports) shares.push_back(r.share);
-  PlanOptions options = plan_options();
-  options.small_message_ns = kMessageNs * crowding(shares);
+  PlanOptions planning = options.plan;
+  planning.small_message_ns = kMessageNs * crowding(shares);
   if (basis != nullptr) {
-    *basis = {*fabric, config().fabric.empty() && probed == nullptr, options.small_message_ns};
+    *basis = {*fabric, options.fabric.empty() && probed == nullptr, planning.small_message_ns};
   }
-  Result<PlanChoice> choice = plan(*fabric, kPlannedBytes, options);
+  Result<PlanChoice> choice = plan(*fabric, kPlannedBytes, planning);
   if (!choice) {
     verdict.problem = choice.status().message();
     return verdict;
   }
   std::string why;
   const bool knows_rates =
-      !config().fabric.empty() || probed != nullptr ||
+      !options.fabric.empty() || probed != nullptr ||
       std::all_of(reports.begin(), reports.end(), [](auto& r) { return r.knows_rate; });
-  // NCCL's ring may be faster, but no loss is survived there. And who asks for sparse sums does so
+  // NCCL's ring may be faster, but no loss is survived there. And sparse sums are asked for
   // because exact ones take too long, the ring's among them.
-  const SyncSettings sync = sync_settings();
+  const SyncSettings& sync = options.sync;
   const bool is_sparse = sync.mode == SyncMode::kSparse && !sync.sparse.is_auto;
-  const bool may_step_aside = config().collnet == "auto" && !is_to_survive && !is_sparse;
-  if (may_step_aside && !is_worth_it(*fabric, *choice, reports, knows_rates, &why)) {
-    verdict.aside = "RIFFLE_COLLNET=auto: " + why;
+  const bool may_fall_back =
+      options.collnet == Wish::kAuto && !options.survives_losses && !is_sparse;
+  if (may_fall_back && !is_worth_it(*fabric, *choice, reports, knows_rates, &why)) {
+    verdict.fallback_reason = "RIFFLE_COLLNET=auto: " + why;
     return verdict;
   }
   verdict.reason = choice->reason;
-  if (sync_settings().all_levels && !choice->plans.name.starts_with("grid")) {
-    log_warn("RIFFLE_MOSHPIT_LEVELS=all: " + std::to_string(fabric->size()) +
-             " nodes fill no grid; sums are exact by the best other plan");
+  if (sync.all_levels && !choice->plans.name.starts_with("grid")) {
+    log_warn(
+        "RIFFLE_MOSHPIT_LEVELS=all: {} nodes fill no grid; sums are exact by the best "
+        "other plan",
+        fabric->size());
   }
   for (const NodeReport& r : reports) verdict.hosts.push_back(r.host);
-  choice->plans.relaxed = relaxed_plans(*fabric, sync_settings().mode);
+  choice->plans.relaxed = relaxed_plans(*fabric, sync);
   verdict.plans = encode(choice->plans);
   verdict.digest = digest(choice->plans);
   verdict.knows_lengths = know_lengths(reports);

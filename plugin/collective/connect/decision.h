@@ -11,40 +11,40 @@
 
 #include "plugin/collective/base/plan_basis.h"
 #include "plugin/collective/base/sync_mode.h"
+#include "plugin/collective/connect/connect_options.h"
 #include "plugin/collective/connect/messages.h"
+#include "plugin/transport/device/device.h"
 #include "topology/fabric/fabric.h"
 #include "topology/fabric/racks_file.h"
 #include "topology/plan/planner.h"
 
 namespace riffle {
 
-// This node's report. `rank` is its place in the communicator, `device` its network device, `job`
+// This node's report. `rank` is its place in the communicator, `d` its network device, `job`
 // the key under which the processes of this node published their knobs
 // (collective/base/agreement.h).
-NodeReport own_report(int rank, int device, const std::string& job);
+NodeReport own_report(const ConnectOptions& options, int rank, const Device& d,
+                      const std::string& job);
 
 // What keeps these nodes from working together (another version, other knobs, a node's own
 // problem); empty if nothing does.
 std::string find_problem(const std::vector<NodeReport>& reports);
 
-// The size that plans are compared at, and the knobs that bear on planning.
-inline constexpr std::uint64_t kPlannedBytes = 32u << 20;
-PlanOptions plan_options();
-
-// What the relaxed mode `mode` is to run over on the fabric; none for exact, or where there is no
-// pattern that mixes all nodes, which a line then says. Any thread.
-RelaxedPlans relaxed_plans(const Fabric& fabric, SyncMode mode);
+// What the relaxed mode of `sync` is to run over on the fabric; none for exact, or where there is
+// no schedule that mixes all nodes, which a line then says. Any thread.
+RelaxedPlans relaxed_plans(const Fabric& fabric, const SyncSettings& sync);
 
 // Checks versions and knobs, reads the fabric, plans. `probed`: the network as it was measured, or
 // null; a fabric file comes first. `racks`: from a topology file, or null; for a network that was
 // not measured. `basis`, if given, gets what it planned on.
-Verdict decide(const std::vector<NodeReport>& reports, const Fabric* probed = nullptr,
-               const Racks* racks = nullptr, PlanBasis* basis = nullptr);
+Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& reports,
+               const Fabric* probed = nullptr, const Racks* racks = nullptr,
+               PlanBasis* basis = nullptr);
 
 // True if all-reduces by `choice` are at most 3 % slower than NCCL's ring over the same network on
 // these nodes, counting that we reduce on processors (the slowest node's) and NCCL on GPUs.
-// RIFFLE_COLLNET=auto steps aside where it is false. `why` gets the figures. Without `knows_rates`
-// the fabric's rates are guesses, and only the processors count.
+// RIFFLE_COLLNET=auto falls back to NCCL where it is false. `why` gets the figures. Without
+// `knows_rates` the fabric's rates are guesses, and only the processors count.
 bool is_worth_it(const Fabric& fabric, const PlanChoice& choice,
                  const std::vector<NodeReport>& reports, bool knows_rates, std::string* why);
 

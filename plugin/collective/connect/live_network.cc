@@ -7,7 +7,6 @@
 #include <set>
 
 #include "plugin/collective/connect/decision.h"
-#include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/transport/device/device.h"
 #include "topology/base/printed.h"
@@ -61,28 +60,28 @@ std::string effort(const ProbeOutcome& outcome) {
                  outcome.findings.rounds, static_cast<double>(outcome.bytes) / 1e6);
 }
 
-// For people, and for RIFFLE_FABRIC of later jobs.
-void save(const std::string& what, const Fabric& fabric) {
-  const std::string& path = config().fabric_save;
+// Human-readable, and for RIFFLE_FABRIC of later jobs.
+void save(const std::string& path, const std::string& what, const Fabric& fabric) {
   std::ofstream file(path);
   file << "# " << what << "\n" << to_toml(fabric);
-  if (!file.flush()) log_warn("RIFFLE_FABRIC_SAVE: cannot write " + path);
+  if (!file.flush()) log_warn("RIFFLE_FABRIC_SAVE: cannot write {}", path);
 }
 
 }  // namespace
 
-bool wants_probe(const std::vector<NodeReport>& reports) {
-  const Config& c = config();
-  if (c.probe == "off" || c.collnet == "off" || !c.fabric.empty() || reports.size() < 2) {
+bool wants_probe(const ConnectOptions& options, const std::vector<NodeReport>& reports) {
+  if (options.probe == Wish::kOff || options.collnet == Wish::kOff || !options.fabric.empty() ||
+      reports.size() < 2) {
     return false;
   }
   if (!find_problem(reports).empty()) return false;  // node 0 refuses them anyway
-  if (c.probe == "on") return true;
-  return !c.deterministic && !are_one_machine(reports);
+  if (options.probe == Wish::kOn) return true;
+  return !options.is_deterministic && !are_one_machine(reports);
 }
 
-std::optional<Fabric> remembered_network(const std::vector<NodeReport>& reports) {
-  if (config().probe != "auto") return std::nullopt;
+std::optional<Fabric> remembered_network(const ConnectOptions& options,
+                                         const std::vector<NodeReport>& reports) {
+  if (options.probe != Wish::kAuto) return std::nullopt;
   std::vector<NodeAliases> names;
   std::set<std::string> hosts;
   for (const NodeReport& r : reports) {
@@ -98,8 +97,7 @@ std::optional<Fabric> remembered_network(const std::vector<NodeReport>& reports)
     const Result<LoadedFabric> known = parse_fabric(it->text, "the probed network", names);
     if (!known) continue;  // it lacks a node
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(age).count();
-    log_info("network of " + std::to_string(reports.size()) + " nodes as probed " +
-             std::to_string(seconds) + " s ago");
+    log_info("network of {} nodes as probed {} s ago", reports.size(), seconds);
     return known->fabric;
   }
   return std::nullopt;
@@ -118,11 +116,10 @@ void remember_network(const std::string& network) {
 }
 
 Result<Fabric> fabric_of_probe(const ProbeOutcome& outcome, const std::vector<NodeReport>& reports,
-                               int device, const Racks* racks) {
+                               const Device& device, const Racks* racks) {
   std::vector<std::string> names;
   for (const NodeReport& r : reports) names.push_back(r.host);
-  Result<Fabric> fabric = probe::to_fabric(outcome.findings, names,
-                                           mtu_of(devices()[static_cast<std::size_t>(device)]));
+  Result<Fabric> fabric = probe::to_fabric(outcome.findings, names, mtu_of(device));
   if (!fabric || !uses(racks, *fabric)) return fabric;
   for (std::size_t r = 0; r < racks->racks.size(); ++r) {
     fabric->racks[r].name = racks->racks[r].name;
@@ -130,35 +127,36 @@ Result<Fabric> fabric_of_probe(const ProbeOutcome& outcome, const std::vector<No
   return fabric;
 }
 
-std::optional<Fabric> probed_network(const ProbeOutcome& outcome,
-                                     const std::vector<NodeReport>& reports, int device,
+std::optional<Fabric> probed_network(const ConnectOptions& options, const ProbeOutcome& outcome,
+                                     const std::vector<NodeReport>& reports, const Device& device,
                                      const Racks* racks) {
   const Result<Fabric> fabric = fabric_of_probe(outcome, reports, device, racks);
   const std::string trouble = outcome.trouble.empty() ? "" : " (" + outcome.trouble + ")";
   if (!fabric) {
-    log_warn("probing the network (" + effort(outcome) + ") failed" + trouble + ": " +
-             fabric.status().message() +
-             "; all links count as equal (RIFFLE_FABRIC tells what they are, RIFFLE_PROBE=off ends "
-             "the attempts)");
+    log_warn(
+        "probing the network ({}) failed{}: {}; all links count as equal (RIFFLE_FABRIC "
+        "tells what they are, RIFFLE_PROBE=off ends the attempts)",
+        effort(outcome), trouble, fabric.status().message());
     return std::nullopt;
   }
   const std::string source = uses(racks, *fabric) ? "; racks from " + racks->source : "";
   const std::string what = "probed in " + effort(outcome) + trouble + ": " +
                            probe::describe(outcome.findings, *fabric) + source;
-  log_info("network " + what);
-  if (!config().fabric_save.empty()) save(what, *fabric);
+  log_info("network {}", what);
+  if (!options.fabric_save.empty()) save(options.fabric_save, what, *fabric);
   return *fabric;
 }
 
-std::optional<Racks> racks_from_file(const std::vector<NodeReport>& reports) {
-  if (!config().fabric.empty() || config().topology == "none") return std::nullopt;
-  const std::string path = config().topology.empty() ? slurm_topology_file() : config().topology;
+std::optional<Racks> racks_from_file(const ConnectOptions& options,
+                                     const std::vector<NodeReport>& reports) {
+  if (!options.fabric.empty() || options.topology == "none") return std::nullopt;
+  const std::string path = options.topology.empty() ? slurm_topology_file() : options.topology;
   if (path.empty()) return std::nullopt;
   std::vector<NodeAliases> names;
   for (const NodeReport& r : reports) names.push_back(r.aliases);
   Result<Racks> racks = load_racks(path, names);
   if (racks) return std::move(*racks);
-  log_warn(racks.status().message() + "; going on without it");
+  log_warn("{}; going on without it", racks.status().message());
   return std::nullopt;
 }
 

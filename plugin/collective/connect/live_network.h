@@ -12,8 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "plugin/collective/connect/connect_options.h"
 #include "plugin/collective/connect/messages.h"
 #include "plugin/collective/connect/prober.h"
+#include "plugin/transport/device/device.h"
 #include "topology/fabric/fabric.h"
 #include "topology/fabric/racks_file.h"
 
@@ -22,11 +24,12 @@ namespace riffle {
 // True if the nodes should probe before node 0 decides: RIFFLE_PROBE allows it, no file knows the
 // rates, and the outcome matters. Not in auto: where all nodes are one machine, and with
 // RIFFLE_DETERMINISTIC=1, as two probes never give quite the same plan.
-bool wants_probe(const std::vector<NodeReport>& reports);
+bool wants_probe(const ConnectOptions& options, const std::vector<NodeReport>& reports);
 
 // The network as probed before, by the same or other communicators of this process; none if a node
 // is unknown, it was too long ago, or RIFFLE_PROBE is not auto.
-std::optional<Fabric> remembered_network(const std::vector<NodeReport>& reports);
+std::optional<Fabric> remembered_network(const ConnectOptions& options,
+                                         const std::vector<NodeReport>& reports);
 
 // Every node, from the verdict: Verdict::network, a fabric file's text; ignored if empty.
 void remember_network(const std::string& network);
@@ -35,16 +38,17 @@ void remember_network(const std::string& network);
 // nothing usable. `device` is this node's (for the MTU); `racks` are those that the probe was told,
 // or null.
 Result<Fabric> fabric_of_probe(const ProbeOutcome& outcome, const std::vector<NodeReport>& reports,
-                               int device, const Racks* racks);
+                               const Device& device, const Racks* racks);
 
 // The same for a job: one log line says it in words; none, with a log line, if nothing is usable.
-std::optional<Fabric> probed_network(const ProbeOutcome& outcome,
-                                     const std::vector<NodeReport>& reports, int device,
+std::optional<Fabric> probed_network(const ConnectOptions& options, const ProbeOutcome& outcome,
+                                     const std::vector<NodeReport>& reports, const Device& device,
                                      const Racks* racks);
 
 // Node 0: the racks of a topology file (RIFFLE_TOPOLOGY, or the Slurm job's) where no fabric file
 // is given. None, with a warning, if it cannot be used.
-std::optional<Racks> racks_from_file(const std::vector<NodeReport>& reports);
+std::optional<Racks> racks_from_file(const ConnectOptions& options,
+                                     const std::vector<NodeReport>& reports);
 
 // For Verdict::network; empty if the nodes' host names do not tell them apart.
 std::string network_text(const Fabric& fabric);

@@ -59,7 +59,7 @@ Result<std::vector<NodeReport>> decode_reports(const std::vector<std::uint8_t>& 
 std::vector<std::uint8_t> encode(const Verdict& v) {
   ByteWriter w;
   w.blob(v.problem);
-  w.blob(v.aside);
+  w.blob(v.fallback_reason);
   w.blob(v.reason);
   w.texts(v.hosts);
   w.blob(v.plans);
@@ -73,7 +73,7 @@ Result<Verdict> decode_verdict(const std::vector<std::uint8_t>& bytes) {
   ByteReader reader(bytes);
   Verdict v;
   v.problem = reader.text();
-  v.aside = reader.text();
+  v.fallback_reason = reader.text();
   v.reason = reader.text();
   v.hosts = reader.texts();
   v.plans = reader.blob<std::vector<std::uint8_t>>();

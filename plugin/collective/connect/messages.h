@@ -22,14 +22,14 @@ struct NodeReport {
   std::int64_t rate_kbps = 0;        // of its device
   bool knows_rate = false;           // rate_kbps is what hardware says, not a guess
   MachineSpeed speed;                // measured
-  MachineShare share;                // who else is on its machine
+  MachineShare share;                // what else is on its machine
   bool knows_lengths = false;  // NCCL tells it what its calls are (plugin/identity/identity.h)
 };
 
-// Node 0's decision for everybody.
+// Node 0's decision for all nodes.
 struct Verdict {
-  std::string problem;              // not empty: nobody connects, and why
-  std::string aside;                // not empty: nothing is wrong, but NCCL's ring does it, and why
+  std::string problem;              // not empty: no node connects, and why
+  std::string fallback_reason;      // not empty: nothing is wrong, but NCCL carries all-reduces
   std::string reason;               // of the plan, for the log
   std::vector<std::string> hosts;   // of all nodes in rank order, for messages
   std::vector<std::uint8_t> plans;  // encoded PlanSet

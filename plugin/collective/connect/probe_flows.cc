@@ -22,7 +22,7 @@ auto* find_peer(Flows& flows, int peer) {
 
 ProbeFlows::ProbeFlows(Mesh* mesh) : mesh_(mesh) {}
 
-std::byte* ProbeFlows::place() {
+std::byte* ProbeFlows::get_receive_buffer() {
   waste_.resize(kFrameBytes);
   return waste_.data();
 }
@@ -39,10 +39,8 @@ void ProbeFlows::start(const ProbeOrder& order, std::function<void()> over) {
       incoming_.push_back({f.from, probe::FlowMeter(1000ull * order.duration_us)});
     }
   }
-  for (const Outgoing& flow : outgoing_) say(flow.peer, kPing, mesh_->now_ns(), 0);
-  const std::vector<FrameHeader> headers = std::exchange(early_, {});
-  const std::vector<int> peers = std::exchange(early_from_, {});
-  for (std::size_t i = 0; i < headers.size(); ++i) arrived(peers[i], headers[i]);
+  for (const Outgoing& flow : outgoing_) say(flow.peer, ProbeFrame::kPing, mesh_->now_ns(), 0);
+  for (const Early& e : std::exchange(early_, {})) take(e.peer, e.frame, e.length);
   finish_if_over();
 }
 
@@ -59,45 +57,47 @@ std::vector<ProbeReport::Entry> ProbeFlows::entries() const {
   return all;
 }
 
-void ProbeFlows::say(int peer, Step step, std::uint64_t stamp, std::uint64_t bytes) {
-  FrameHeader header;
-  header.type = FrameType::kProbe;
-  header.flags = step;
-  header.key = order_.number;
-  header.seq = stamp;
-  header.total = bytes;
-  mesh_->send(peer, header, {}, kNoCookie, kAnswersFirst);
+void ProbeFlows::say(int peer, ProbeFrame::Step step, std::uint64_t stamp, std::uint64_t bytes) {
+  ProbeFrame frame;
+  frame.step = step;
+  frame.round = order_.number;
+  frame.stamp = stamp;
+  frame.bytes = bytes;
+  mesh_->send(peer, header_of(frame), {}, kNoCookie, kAnswersFirst);
 }
 
 void ProbeFlows::arrived(int peer, const FrameHeader& header) {
-  if (header.key != order_.number) {
+  take(peer, frame_of<ProbeFrame>(header), header.length);
+}
+
+void ProbeFlows::take(int peer, const ProbeFrame& frame, std::uint32_t length) {
+  if (frame.round != order_.number) {
     // Orders come down a tree: a partner may have had its own earlier.
-    if (header.key > order_.number && early_.size() < kMostEarly) {
-      early_.push_back(header);
-      early_from_.push_back(peer);
+    if (frame.round > order_.number && early_.size() < kMostEarly) {
+      early_.push_back({peer, frame, length});
     }
     return;
   }
   const std::uint64_t now = mesh_->now_ns();
   Outgoing* const out = find_peer(outgoing_, peer);
   Incoming* const in = find_peer(incoming_, peer);
-  switch (header.flags) {
-    case kPing:
-      return say(peer, kPong, header.seq, 0);
-    case kPong:
+  switch (frame.step) {
+    case ProbeFrame::kPing:
+      return say(peer, ProbeFrame::kPong, frame.stamp, 0);
+    case ProbeFrame::kPong:
       if (out == nullptr || out->stop_ns != 0) return;
-      out->rtt_ns = std::max<std::uint64_t>(1000, now - std::min(now, header.seq));
+      out->rtt_ns = std::max<std::uint64_t>(1000, now - std::min(now, frame.stamp));
       out->stop_ns = now + 1000ull * order_.duration_us;
       return pump(*out);
-    case kData:
-      if (in != nullptr) in->meter.arrived(now, header.length);
-      return say(peer, kAnswer, header.seq, header.length);
-    case kAnswer:
-      if (out == nullptr || header.total > out->in_flight) return;
-      out->in_flight -= header.total;
-      out->window.acknowledged(header.total, now - std::min(now, header.seq));
+    case ProbeFrame::kData:
+      if (in != nullptr) in->meter.arrived(now, length);
+      return say(peer, ProbeFrame::kAnswer, frame.stamp, length);
+    case ProbeFrame::kAnswer:
+      if (out == nullptr || frame.bytes > out->in_flight) return;
+      out->in_flight -= frame.bytes;
+      out->window.acknowledged(frame.bytes, now - std::min(now, frame.stamp));
       return pump(*out);
-    case kEnd:
+    case ProbeFrame::kEnd:
       if (in == nullptr) return;
       in->is_over = true;
       return finish_if_over();
@@ -111,19 +111,17 @@ void ProbeFlows::pump(Outgoing& flow) {
   const std::uint64_t now = mesh_->now_ns();
   while (now < flow.stop_ns && flow.sent < order_.most_bytes &&
          flow.window.may_send(flow.in_flight)) {
-    FrameHeader header;
-    header.type = FrameType::kProbe;
-    header.flags = kData;
-    header.key = order_.number;
-    header.seq = now;
-    header.length = kFrameBytes;
-    mesh_->send(flow.peer, header, zeros_, kNoCookie, kDataThen);
+    ProbeFrame frame;
+    frame.step = ProbeFrame::kData;
+    frame.round = order_.number;
+    frame.stamp = now;
+    mesh_->send(flow.peer, header_of(frame, kFrameBytes), zeros_, kNoCookie, kDataThen);
     flow.in_flight += kFrameBytes;
     flow.sent += kFrameBytes;
   }
   if (flow.in_flight > 0) return;
   flow.is_over = true;
-  say(flow.peer, kEnd, now, 0);
+  say(flow.peer, ProbeFrame::kEnd, now, 0);
   finish_if_over();
 }
 

@@ -19,6 +19,7 @@
 #include <optional>
 #include <vector>
 
+#include "plugin/collective/connect/probe_frame.h"
 #include "plugin/collective/connect/probe_messages.h"
 #include "plugin/transport/base/mesh.h"
 #include "topology/probe/flow_meter.h"
@@ -28,9 +29,6 @@ namespace riffle {
 class ProbeFlows {
  public:
   static constexpr std::size_t kFrameBytes = 16 << 10;
-
-  // Steps of a flow, in FrameHeader::flags. Orders and reports (prober.h) count on from here.
-  enum Step : std::uint16_t { kPing = 1, kPong, kData, kAnswer, kEnd, kOrder, kReport };
 
   explicit ProbeFlows(Mesh* mesh);
 
@@ -42,7 +40,7 @@ class ProbeFlows {
   std::vector<ProbeReport::Entry> entries() const;
 
   // Where payloads go.
-  std::byte* place();
+  std::byte* get_receive_buffer();
   void arrived(int peer, const FrameHeader& header);
 
  private:
@@ -60,7 +58,7 @@ class ProbeFlows {
     probe::FlowMeter meter;
     bool is_over = false;
   };
-  void say(int peer, Step step, std::uint64_t stamp, std::uint64_t bytes);
+  void say(int peer, ProbeFrame::Step step, std::uint64_t stamp, std::uint64_t bytes);
   void pump(Outgoing& flow);
   void finish_if_over();
 
@@ -69,8 +67,14 @@ class ProbeFlows {
   std::function<void()> over_;
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;
-  std::vector<FrameHeader> early_;  // pings of the next round, before its order came
-  std::vector<int> early_from_;
+  struct Early {
+    int peer;
+    ProbeFrame frame;
+    std::uint32_t length;
+  };
+  void take(int peer, const ProbeFrame& frame, std::uint32_t length);
+
+  std::vector<Early> early_;  // pings of the next round, before its order came
   std::vector<std::byte> zeros_, waste_;
 };
 

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kOrderHead = 16, kFlowBytes = 8;  // number, duration, bytes, kind; from, to
 constexpr std::size_t kReportHead = 8,
                       kEntryBytes = 40;              // number, busy; flow, kbps, rtt, bytes, steady
-constexpr std::int64_t kMostKbps = 100'000'000'000;  // 100 Tbit/s: nobody measures that
+constexpr std::int64_t kMostKbps = 100'000'000'000;  // 100 Tbit/s: more than any link has
 constexpr std::uint32_t kMostDurationUs = 10'000'000;
 
 void put_flow(std::uint8_t* at, const probe::Flow& f) {

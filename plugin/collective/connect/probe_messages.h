@@ -33,7 +33,7 @@ struct ProbeReport {
     std::uint64_t bytes = 0;
   };
   std::uint32_t number = 0;
-  bool is_busy = false;  // the turn is somebody else's at one of the subtree's machines
+  bool is_busy = false;  // another communicator has the turn at one of the subtree's machines
   std::vector<Entry> entries;
 };
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "plugin/transport/tcp/handshake.h"
+#include "plugin/transport/base/random.h"
 
 namespace riffle {
 namespace {
@@ -23,7 +23,7 @@ bool is_below(int node, int root) {
   return node == root;
 }
 
-// Nobody below `root` has to know of other flows: with all of them in every message, orders would
+// No node below `root` has to know of other flows: with all of them in every message, orders would
 // grow with the square of the nodes.
 ProbeOrder part_of(const ProbeOrder& order, int root) {
   ProbeOrder part = order;
@@ -92,7 +92,7 @@ void Prober::try_turn() {
   carry_out(take_turn);
 }
 
-// Pauses of no common measure, so that two who met will not meet for ever.
+// Pauses of no common measure, so that two communicators that met will not meet for ever.
 void Prober::give_way() {
   has_retry_ = is_waiting_ = true;
   const std::uint64_t pause_ns = kLeastPauseNs + random_u64() % kLeastPauseNs;
@@ -123,7 +123,7 @@ void Prober::next_round() {
   carry_out(order);
 }
 
-void Prober::round_is_over() {
+void Prober::end_round() {
   if (order_.kind == ProbeOrder::Kind::kGiveBack) return give_way();
   if (order_.kind == ProbeOrder::Kind::kTakeTurn) {
     if (!is_busy_) return begin_rounds();
@@ -173,7 +173,7 @@ void Prober::carry_out(const ProbeOrder& order) {
   own_part_over_ = is_busy_ = false;
   children_missing_ = static_cast<int>(children_.size());
   for (const int child : children_) {
-    send(child, ProbeFlows::kOrder, order.number, encode(part_of(order, child)));
+    send(child, ProbeFrame::kOrder, order.number, encode(part_of(order, child)));
   }
   if (order.kind == ProbeOrder::Kind::kGiveBack) {
     turn_ = nullptr;
@@ -207,22 +207,20 @@ void Prober::report_if_complete() {
   if (stopped_ || !own_part_over_ || children_missing_ > 0) return;
   const std::vector<ProbeReport::Entry> own = flows_.entries();
   entries_.insert(entries_.end(), own.begin(), own.end());
-  if (is_root()) return round_is_over();
+  if (is_root()) return end_round();
   ProbeReport report;
   report.number = order_.number;
   report.is_busy = is_busy_;
   report.entries = std::move(entries_);
-  send(parent(), ProbeFlows::kReport, order_.number, encode(report));
+  send(parent(), ProbeFrame::kReport, order_.number, encode(report));
 }
 
-void Prober::take_message(int peer, const FrameHeader& header, const std::byte* payload) {
-  const auto* begin = reinterpret_cast<const std::uint8_t*>(payload);
-  const Message message(begin, begin + header.length);
-  if (header.flags == ProbeFlows::kOrder && !is_root() && peer == parent()) {
+void Prober::take_message(int peer, const ProbeFrame& frame, const Message& message) {
+  if (frame.step == ProbeFrame::kOrder && !is_root() && peer == parent()) {
     const Result<ProbeOrder> order = decode_probe_order(message, mesh_->size());
-    // Nobody answers an order that makes no sense: node 0 runs out of time and goes on.
+    // An order that makes no sense stays unanswered: node 0 runs out of time and goes on.
     if (order && order->number > order_.number) carry_out(*order);
-  } else if (header.flags == ProbeFlows::kReport && header.key == order_.number &&
+  } else if (frame.step == ProbeFrame::kReport && frame.round == order_.number &&
              std::count(children_.begin(), children_.end(), peer) > 0 && children_missing_ > 0) {
     const Result<ProbeReport> report = decode_probe_report(message, mesh_->size());
     if (!report) return;
@@ -235,24 +233,23 @@ void Prober::take_message(int peer, const FrameHeader& header, const std::byte* 
 
 // ---------------------------------------------------------------------------------------- messages
 
-void Prober::send(int peer, ProbeFlows::Step step, std::uint32_t number, const Message& message) {
+void Prober::send(int peer, ProbeFrame::Step step, std::uint32_t number, const Message& message) {
   if (message.size() > kMaxFramePayload) return;  // of 100,000 flows and more
   outgoing_.emplace_back(kProbeCookie | next_cookie_++, message);
   const auto& [cookie, bytes] = outgoing_.back();
-  FrameHeader header;
-  header.type = FrameType::kProbe;
-  header.flags = step;
-  header.key = number;
-  header.length = static_cast<std::uint32_t>(bytes.size());
-  mesh_->send(peer, header, std::as_bytes(std::span(bytes)), cookie, kBefore);
+  ProbeFrame frame;
+  frame.step = step;
+  frame.round = number;
+  mesh_->send(peer, header_of(frame, bytes.size()), std::as_bytes(std::span(bytes)), cookie,
+              kBefore);
 }
 
-void Prober::sent(std::uint64_t cookie) {
+void Prober::sent(int /*peer*/, std::uint64_t cookie) {
   std::erase_if(outgoing_, [cookie](const auto& one) { return one.first == cookie; });
 }
 
-Result<std::byte*> Prober::place(int peer, const FrameHeader& header) {
-  if (header.flags == ProbeFlows::kOrder || header.flags == ProbeFlows::kReport) {
+Result<std::byte*> Prober::get_receive_buffer(int peer, const FrameHeader& header) {
+  if (frame_of<ProbeFrame>(header).is_message()) {
     if (incoming_.size() >= kMostIncoming + children_.size()) {
       return remote_error("too many probe messages at once from node " + std::to_string(peer));
     }
@@ -263,12 +260,12 @@ Result<std::byte*> Prober::place(int peer, const FrameHeader& header) {
     return remote_error("a probe frame of " + std::to_string(header.length) + " bytes, at most " +
                         std::to_string(ProbeFlows::kFrameBytes) + " are allowed");
   }
-  return flows_.place();
+  return flows_.get_receive_buffer();
 }
 
 void Prober::arrived(int peer, const FrameHeader& header, std::byte* payload) {
-  const bool is_message = header.flags == ProbeFlows::kOrder || header.flags == ProbeFlows::kReport;
-  if (!is_message) {
+  const auto frame = frame_of<ProbeFrame>(header);
+  if (!frame.is_message()) {
     if (!stopped_) flows_.arrived(peer, header);
     return;
   }
@@ -276,9 +273,10 @@ void Prober::arrived(int peer, const FrameHeader& header, std::byte* payload) {
     return reinterpret_cast<const std::byte*>(m.data()) == payload;
   });
   if (at == incoming_.end()) return;
-  const Message message = std::move(*at);
+  Message message = std::move(*at);
+  message.resize(header.length);
   incoming_.erase(at);
-  if (!stopped_) take_message(peer, header, reinterpret_cast<const std::byte*>(message.data()));
+  if (!stopped_) take_message(peer, frame, message);
 }
 
 }  // namespace riffle

@@ -7,9 +7,9 @@
 // name the flows of the subtree only: O(N log N) bytes per round.
 //
 // Two probes at once on one machine would measure each other. So every node takes its machine's
-// turn (ProbeTurns) with the first order. If one of them is somebody else's, all give theirs back,
-// and node 0 tries again some time later, itself first, until its patience ends: nobody waits while
-// it holds a turn, so nobody waits for ever.
+// turn (ProbeTurns) with the first order. If one of them is taken, all give theirs back,
+// and node 0 tries again some time later, itself first, until its patience ends: no node waits
+// while it holds a turn, so none waits for ever.
 //
 // Probing never makes connect fail: it has a budget of time, and whatever goes wrong (a mangled
 // message, a silent node) only means that node 0 goes on with less, or nothing, known. A lost node
@@ -24,14 +24,12 @@
 #include <memory>
 #include <vector>
 
+#include "plugin/collective/base/frames.h"
 #include "plugin/collective/connect/probe_flows.h"
 #include "plugin/transport/base/timer_service.h"
 #include "topology/probe/survey.h"
 
 namespace riffle {
-
-// Cookies of order and report frames have this bit.
-inline constexpr std::uint64_t kProbeCookie = 1ull << 61;
 
 struct ProbeOutcome {
   probe::Findings findings;
@@ -42,20 +40,20 @@ struct ProbeOutcome {
 };
 
 struct ProbeTurns {
-  // Every node: the turn, without waiting; null: somebody else has it.
+  // Every node: the turn, without waiting; null: another communicator has it.
   std::function<std::shared_ptr<void>()> take;
   // Node 0, after it waited: is there nothing left to find out?
   std::function<bool()> is_needless;
 };
 
-class Prober {
+class Prober final : public FrameHandler {
  public:
   static constexpr std::uint32_t kRoundUs = 50'000;
   static constexpr std::uint32_t kMostFlowBytes = 16u << 20;
 
   // Without turns nodes just begin.
   Prober(Mesh* mesh, TimerService* timers, ProbeTurns turns = {});
-  ~Prober();
+  ~Prober() override;
   Prober(const Prober&) = delete;
   Prober& operator=(const Prober&) = delete;
 
@@ -63,25 +61,26 @@ class Prober {
   static std::uint64_t budget_ns(int nodes);
 
   // Node 0, once: `done` gets what was found, at the latest when first `patience_ns`, for our turn,
-  // and then `budget_ns` are spent. `racks`: who stands in which rack, by rank, if that is known
+  // and then `budget_ns` are spent. `racks`: the rack of each node, by rank, if that is known
   // already; else empty.
   void survey(std::vector<int> racks, std::uint64_t patience_ns, std::uint64_t budget_ns,
               std::function<void(const ProbeOutcome&)> done);
   // Connect goes on, or is over: nothing more is started or reported.
   void stop();
 
-  // The mesh's probe frames and links, as in MeshSink.
+  // A link opened: as in FrameSink.
   void opened(int peer);
-  Result<std::byte*> place(int peer, const FrameHeader& header);
-  void arrived(int peer, const FrameHeader& header, std::byte* payload);
-  void sent(std::uint64_t cookie);
+  // kProbe.
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override;
+  void arrived(int peer, const FrameHeader& header, std::byte* payload) override;
+  void sent(int peer, std::uint64_t cookie) override;
 
  private:
   using Message = std::vector<std::uint8_t>;
   bool is_root() const { return mesh_->rank() == 0; }
   int parent() const { return (mesh_->rank() - 1) / 2; }
-  void send(int peer, ProbeFlows::Step step, std::uint32_t number, const Message& message);
-  void take_message(int peer, const FrameHeader& header, const std::byte* payload);
+  void send(int peer, ProbeFrame::Step step, std::uint32_t number, const Message& message);
+  void take_message(int peer, const ProbeFrame& frame, const Message& message);
   void carry_out(const ProbeOrder& order);
   void report_if_complete();
   void try_turn();
@@ -90,7 +89,7 @@ class Prober {
   void set_limit(std::uint64_t when_ns);
   void next_round();
   void take_samples();
-  void round_is_over();
+  void end_round();
   void finish(const std::string& trouble);
 
   Mesh* mesh_;
@@ -102,7 +101,7 @@ class Prober {
 
   ProbeTurns turns_;
   std::shared_ptr<void> turn_;  // null: not ours
-  bool is_busy_ = false;        // it is somebody else's, here or below
+  bool is_busy_ = false;        // another communicator has it, here or below
 
   ProbeOrder order_;  // the current one; number 0: none yet
   bool own_part_over_ = false;

@@ -1,17 +1,6 @@
 #include "plugin/collective/elastic/member_mesh.h"
 
 namespace riffle {
-namespace {
-
-std::uint16_t& mark_field(FrameHeader& header) {
-  return header.type == FrameType::kCredit ? header.flags : header.credits;
-}
-
-}  // namespace
-
-std::uint16_t mark_of(const FrameHeader& header) {
-  return header.type == FrameType::kCredit ? header.flags : header.credits;
-}
 
 MemberMesh::MemberMesh(Mesh* whole, const Membership& members, TermTraffic* traffic)
     : whole_(whole), members_(members), traffic_(traffic), rank_(members.place_of(whole->rank())) {}
@@ -21,10 +10,9 @@ void MemberMesh::send(int peer, const FrameHeader& header, std::span<const std::
   if (is_frozen_) return;
   const int node = members_.nodes[peer];
   FrameHeader marked = header;
-  mark_field(marked) = mark_of(members_.term);
+  marked.term = mark_of(members_.term);
   ++traffic_->sent[node];
-  constexpr std::uint64_t kNobodyWaits = ~0ull;
-  if (cookie != kNobodyWaits) {
+  if (cookie != kNoCookie) {
     ++traffic_->under_way[node];
     cookie |= kTermCookie;
   }

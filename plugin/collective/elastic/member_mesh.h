@@ -1,10 +1,10 @@
 // MemberMesh: the nodes of one term (membership.h) seen as a mesh of their own, numbered 0, 1, ...
 // in the order of their ranks, so that the engine and all else written against a mesh works for the
-// survivors of a loss as it does for everybody.
+// survivors of a loss as it does for all nodes.
 //
-// Frames carry the term, in a field that their type leaves free, so that late ones of an earlier
-// term are known as such. Frames are counted over all terms: a term may begin when those of the
-// ones before have arrived.
+// Cookies of its frames have kTermCookie, but for kNoCookie. Frames carry the term's mark, so that
+// late ones of an earlier term are known as such. Frames are
+// counted over all terms: a term may begin when those of the ones before have arrived.
 //
 // Threads: the mesh's owner.
 #pragma once
@@ -12,13 +12,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "plugin/collective/base/frames.h"
 #include "plugin/collective/elastic/membership.h"
 #include "plugin/transport/base/mesh.h"
 
 namespace riffle {
-
-// Cookies of frames that belong to a term have this bit, but for kNoCookie.
-inline constexpr std::uint64_t kTermCookie = 1ull << 60;
 
 // Per node of the whole mesh, over all terms.
 struct TermTraffic {
@@ -31,7 +29,6 @@ struct TermTraffic {
 inline std::uint16_t mark_of(std::uint64_t term) {
   return static_cast<std::uint16_t>(1 + term % 0xffff);
 }
-std::uint16_t mark_of(const FrameHeader& header);
 
 class MemberMesh final : public Mesh {
  public:

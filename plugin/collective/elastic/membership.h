@@ -1,4 +1,4 @@
-// Membership: who goes on together after nodes were lost. Pure functions.
+// Membership: which nodes go on together after others were lost. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ struct Membership {
 // half with its lowest-numbered node, so that of two sides at most one may.
 bool holds_quorum(const std::vector<int>& last, const std::vector<int>& side);
 
-// A subset of `nodes` in which everybody reaches everybody, made by leaving out whoever most of the
-// others miss (it may be dead, and have told whom it reaches before it died); of equal ones whoever
-// misses more, then the higher number. Not always the largest one there is.
+// A subset of `nodes` in which all reach each other, made by leaving out the node that most of the
+// others miss (it may be dead, and have told what it reaches before it died); of equal ones the one
+// that misses more, then the higher number. Not always the largest one there is.
 std::vector<int> mutual(std::vector<int> nodes, const std::function<bool(int, int)>& reaches);
 
 }  // namespace riffle

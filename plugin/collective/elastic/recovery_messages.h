@@ -19,14 +19,14 @@ struct WorkAccount {
   std::uint64_t begun = 0;  // ... and has begun all below
   // Of those it has begun, which it could not begin again, for their input is overwritten.
   std::vector<std::uint64_t> unrepeatable;
-  ModeSpan mode;  // what it knows to be decided (sync_party.h)
+  ModeSpan mode;  // what it knows to be decided (mode_participant.h)
 };
 
 // The coordinator's orders.
 struct RecoveryOrder {
-  std::string problem;              // not empty: nobody goes on, and why
+  std::string problem;              // not empty: no node goes on, and why
   std::uint64_t final_below = 0;    // operations below are over, all others begin again
-  std::uint64_t begun_below = 0;    // but averages below, which nobody averages any more
+  std::uint64_t begun_below = 0;    // but averages below, which are not averaged any more
   ModeSpan mode;                    // what any of them knows to be decided
   std::vector<std::uint8_t> plans;  // encoded PlanSet over the survivors, numbered anew
   std::uint64_t digest = 0;

@@ -8,13 +8,13 @@
 namespace riffle {
 namespace {
 
-void put(ByteWriter* w, const std::vector<int>& nodes) {
+void put_nodes(ByteWriter* w, const std::vector<int>& nodes) {
   w->number(nodes.size());
   for (const int node : nodes) w->number(static_cast<std::uint64_t>(node));
 }
 
 // Ascending ranks below `size`; anything else counts as mangled.
-bool get(ByteReader* reader, int size, std::vector<int>* nodes) {
+bool get_nodes(ByteReader* reader, int size, std::vector<int>* nodes) {
   const std::uint64_t count = reader->number();
   if (count > static_cast<std::uint64_t>(size)) return false;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -97,12 +97,12 @@ void Regroup::expel(const std::vector<std::pair<int, std::string>>& members) {
   if (is_any) begin(round_ + 1);
 }
 
-// Everybody who hears of it does so: nobody waits for a slow node's word.
+// Every node that hears of it does so, without waiting for a slow node's word.
 bool Regroup::send_away(int member, const std::string& why) {
   if (member == rank_ || !last_.has(member) || has_lost(member)) return false;
   ByteWriter w;
   w.blob(why);
-  steps_.send(member, kLeftBehind, w.take());
+  steps_.send(member, kExcluded, w.take());
   steps_.dismiss(member);  // as for kGone
   why_lost_[member] = why;
   expelled_[member] = why;
@@ -161,15 +161,15 @@ void Regroup::tell_state() {
 void Regroup::tell_state_to(int peer) {
   ByteWriter w;
   w.number(round_);
-  put(&w, missing());
-  put(&w, known_to_have_left());
+  put_nodes(&w, missing());
+  put_nodes(&w, known_to_have_left());
   w.number(expelled_.size());
   for (const auto& [node, why] : expelled_) {
     w.number(static_cast<std::uint64_t>(node));
     w.blob(why);
   }
   w.number(last_.term);
-  put(&w, last_.nodes);
+  put_nodes(&w, last_.nodes);
   w.number(steps_.frames_to(peer));
   w.blob(account_);
   steps_.send(peer, kState, w.take());
@@ -180,10 +180,10 @@ Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
   Status mangled = remote_error("mangled message " + std::to_string(kind) +
                                 " about a loss from node " + std::to_string(peer));
   ByteReader reader(message);
-  if (kind == kLeftBehind) {
+  if (kind == kExcluded) {
     const std::string why = reader.text();
     if (!reader.is_complete()) return mangled;
-    end("left behind: " + why);
+    end("excluded: " + why);
     return Status::ok();
   }
   if (kind == kGone) {
@@ -198,7 +198,8 @@ Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
   const std::uint64_t round = reader.number();
   if (kind == kState) {
     State s;
-    if (!get(&reader, size_, &s.missing) || !get(&reader, size_, &s.left)) return mangled;
+    if (!get_nodes(&reader, size_, &s.missing) || !get_nodes(&reader, size_, &s.left))
+      return mangled;
     std::map<int, std::string> expelled;
     for (std::uint64_t n = reader.number(); n > 0; --n) {
       const std::uint64_t node = reader.number();
@@ -206,7 +207,7 @@ Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
       expelled[static_cast<int>(node)] = reader.text();
     }
     s.last.term = reader.number();
-    if (!get(&reader, size_, &s.last.nodes)) return mangled;
+    if (!get_nodes(&reader, size_, &s.last.nodes)) return mangled;
     s.frames = reader.number();
     s.account = reader.blob<Bytes>();
     if (!reader.is_complete()) return mangled;
@@ -232,7 +233,7 @@ Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
   if (kind == kVerdict) {
     Verdict v;
     v.next.term = round;
-    if (!get(&reader, size_, &v.next.nodes)) return mangled;
+    if (!get_nodes(&reader, size_, &v.next.nodes)) return mangled;
     v.content = reader.blob<Bytes>();
     if (!reader.is_complete() || !v.next.has(rank_)) return mangled;
     if (round != round_ || phase_ != Phase::kGathering || present().front() != peer) {
@@ -260,7 +261,7 @@ Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
   return Status::ok();
 }
 
-// Has everybody we reach told its state? Then whoever is the lowest of them decides.
+// Have all nodes we reach told their states? Then the lowest of them decides.
 void Regroup::gather() {
   if (is_over_ || phase_ != Phase::kGathering || !planned_for_.empty()) return;
   const std::vector<int> nodes = present();
@@ -278,11 +279,11 @@ void Regroup::gather() {
         voters, [this](int node) -> bool { return ended_on_this_side_[node]; });
     return end_cut_off(nodes.size(), nodes.size() + static_cast<std::size_t>(ended), voters.size());
   }
-  if (nodes.front() == rank_ && nobody_reaches_lower()) decide(nodes, last);
+  if (nodes.front() == rank_ && no_state_names_lower()) decide(nodes, last);
 }
 
-// Where links are missing, one of those we hear may look to somebody we do not reach.
-bool Regroup::nobody_reaches_lower() const {
+// Where links are missing, one of those we hear may look to a node that we do not reach.
+bool Regroup::no_state_names_lower() const {
   return std::all_of(states_.begin(), states_.end(), [this](const auto& entry) {
     const State& s = entry.second;
     return std::all_of(s.last.nodes.begin(), s.last.nodes.end(), [&](int node) {
@@ -324,7 +325,7 @@ void Regroup::decide(const std::vector<int>& nodes, const Membership& last) {
     if (!content) return end(content.status().message());
     ByteWriter w;
     w.number(round_);
-    put(&w, next.nodes);
+    put_nodes(&w, next.nodes);
     w.blob(*content);
     const Bytes message = w.take();
     for (const int node : next.nodes) {
@@ -343,7 +344,7 @@ void Regroup::take(Verdict verdict) {
   for (int node = 0; node < size_; ++node) {
     if (node == rank_ || has_lost(node) || verdict_->next.has(node)) continue;
     why_lost_[node] = has_left_[node] ? kLeftByItself : "some of the others do not reach it";
-    steps_.send(node, kLeftBehind, goodbye);
+    steps_.send(node, kExcluded, goodbye);
     steps_.dismiss(node);
   }
   install_if_heard();
@@ -394,14 +395,12 @@ void Regroup::commit() {
   steps_.go(verdict);
 }
 
-bool Regroup::has_begun(std::uint64_t term) {
-  if (is_over_ || phase_ != Phase::kAccepted || verdict_->next.term != term) return false;
-  commit();
-  return true;
+void Regroup::begin_if_accepted(std::uint64_t term) {
+  if (!is_over_ && phase_ == Phase::kAccepted && verdict_->next.term == term) commit();
 }
 
-// A stopped node is noticed by one peer earlier than by the others, by up to a heartbeat. Who
-// neither answers nor is reached by everybody else is lost.
+// A stopped node is noticed by one peer earlier than by the others, by up to a heartbeat. A
+// node that neither answers nor is reached by all others is lost.
 void Regroup::look_for_silent() {
   patience_timer_ = steps_.call_later(options_.patience_ns, [this] { look_for_silent(); });
   std::map<int, int> accusers;
@@ -458,7 +457,7 @@ void Regroup::end_cut_off(std::size_t reached, std::size_t side, std::size_t vot
 }
 
 void Regroup::end_cut_off(const std::string& how) {
-  end("left behind or cut off: " + how + " (" + why_lost_text() + ")", true);
+  end("excluded or cut off: " + how + " (" + why_lost_text() + ")", true);
 }
 
 void Regroup::end(const std::string& why, bool is_cut_off) {

@@ -1,36 +1,36 @@
-// Regroup: how the nodes that are left after a loss agree on who goes on, and from where.
+// Regroup: how the nodes that are left after a loss agree on which of them go on, and from where.
 //
 // A node that misses another freezes: from then on it sends nothing of the running term. It begins
-// a round and tells everybody it reaches its state: whom it misses, what it last agreed on, what it
-// has finished. Who hears of a higher round than its own joins it. In one round:
-//   1. state       everybody to everybody. The lowest-numbered node that has heard all it reaches
-//                  coordinates; it plans for those who all reach each other, if they hold a quorum
-//                  of the last membership anybody of them agreed on (membership.h).
-//   2. verdict     coordinator to those it names. Whoever takes it leaves the others behind, for
-//                  good: it tells them, and hears nothing of them any more.
+// a round and tells all nodes it reaches its state: which it misses, what it last agreed on, what
+// it has finished. A node that hears of a higher round than its own joins it. In one round:
+//   1. state       all to all. The lowest-numbered node that has heard all it reaches coordinates;
+//                  it plans for those that all reach each other, if they hold a quorum of the last
+//                  membership that any of them agreed on (membership.h).
+//   2. verdict     coordinator to those it names. A node that takes it permanently excludes the
+//                  others: it tells them, and hears nothing of them any more.
 //   3. accepted    a node has made what the verdict asks for, and every frame of earlier terms
 //                  between it and the others named has arrived.
 //   4. commit      all have accepted: the verdict's term begins.
-// A further loss of somebody the verdict names, or before there is one, leads to a higher round; a
-// loss of anybody else is no longer of interest.
+// A further loss of a node the verdict names, or before there is one, leads to a higher round; a
+// loss of any other is no longer of interest.
 //
 // Why two sides never go on: a term begins only when all it names have accepted it, and they never
-// work with anybody else again. So a side is either within the latest term or outside. Within, it
+// work with any other again. So a side is either within the latest term or outside. Within, it
 // needs a quorum of that term, or, not knowing that it began, of an earlier, larger one, which is
 // more; outside, it would need a quorum of an earlier one, of which the term's members are the
 // majority. Terms of different coordinators in one round name different nodes, for a node takes
 // the word only of the lowest it reaches.
 //
-// Goodbyes. A node that needs nobody any more says so to all it reaches, once, and from then on
-// takes part in no round: nobody waits for its state, no verdict names it, and a quorum is one of
-// the others. It agrees with whoever goes on, for it issues nothing. Why two sides still never go
-// on: of two disjoint sides each holds more than half of what it counts from, a membership without
-// those whose goodbyes it has heard. None of those is on either side, so both count from at least
-// the two sides together, which cannot both be more than half of that. (A node that has taken a
-// verdict says goodbye only to those it names, who work with nobody else.)
+// Goodbyes. A node that needs no other any more says so to all it reaches, once, and from then on
+// takes part in no round: its state is not waited for, no verdict names it, and a quorum is one of
+// the others. It agrees with any side that goes on, for it issues nothing. Why two sides still
+// never go on: of two disjoint sides each holds more than half of what it counts from, a membership
+// without those whose goodbyes it has heard. None of those is on either side, so both count from at
+// least the two sides together, which cannot both be more than half of that. (A node that has taken
+// a verdict says goodbye only to those it names, which work with no other.)
 //
-// Members that work may be sent away (expel): whoever hears of it in a state tells them so and
-// counts them as lost, and so does not wait for them. As any loss, it makes sides only smaller.
+// Members that work may be sent away (expel): a node that hears of it in a state tells them so
+// and counts them as lost, and so does not wait for them. As any loss, it makes sides only smaller.
 //
 // Waiting: for nodes that are reached, whose loss is noticed (Mesh: RIFFLE_PEER_TIMEOUT). A node
 // that does not answer although others have lost it is given up after patience_ns, and the whole
@@ -56,7 +56,7 @@ class Regroup {
  public:
   static constexpr const char* kLeftByItself = "it closed its communicator";
   static constexpr std::uint32_t kState = 40, kVerdict = 41, kAccepted = 42, kCommit = 43,
-                                 kLeftBehind = 44, kGone = 45;
+                                 kExcluded = 44, kGone = 45;
   static bool is_mine(std::uint32_t kind) { return kind >= kState && kind <= kGone; }
   using Bytes = std::vector<std::uint8_t>;
 
@@ -110,11 +110,11 @@ class Regroup {
   void left(int peer);
   // Not ok: the peer does not speak our language.
   Status received(int peer, std::uint32_t kind, const Bytes& message);
-  // A frame of this term has come: whoever sent it knows that the term has begun. True if it has
-  // begun here too, now: the frame was faster than the coordinator's word.
-  bool has_begun(std::uint64_t term);
+  // A frame of this term has come, faster than the coordinator's word: its sender knows that the
+  // term has begun. If this node has accepted it, it begins here too.
+  void begin_if_accepted(std::uint64_t term);
   // Ends this node's part: the others hear that it is gone.
-  // `is_cut_off`: it reaches too few others, as whoever reaches it does, too.
+  // `is_cut_off`: it reaches too few others, and so does any node that reaches it.
   void leave(const std::string& why, bool is_cut_off = false);
   // No timer, no step any more.
   void stop();
@@ -143,7 +143,7 @@ class Regroup {
   void tell_state();
   void tell_state_to(int peer);
   void gather();
-  bool nobody_reaches_lower() const;
+  bool no_state_names_lower() const;
   void decide(const std::vector<int>& reached, const Membership& last);
   void take(Verdict verdict);
   void install_if_heard();
@@ -158,7 +158,7 @@ class Regroup {
   std::vector<int> missing() const;
   std::vector<int> known_to_have_left() const;
   std::vector<int> without_left(std::vector<int> nodes) const;
-  // Who may go on, as far as this node knows.
+  // The nodes that may go on, as far as this node knows.
   std::vector<int> present() const { return without_left(reached()); }
   bool counts_on(int peer) const;
   void retry_without(int peer);

@@ -2,36 +2,27 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "plugin/collective/base/byte_io.h"
-#include "plugin/collective/elastic/survivors_term.h"
+#include "plugin/collective/elastic/loss_report.h"
+#include "plugin/collective/elastic/recovery_plan.h"
+#include "plugin/collective/elastic/repeat.h"
 #include "plugin/config/log.h"
-#include "plugin/kernels/rescale.h"
 #include "topology/base/check.h"
 #include "topology/base/time.h"
 
 namespace riffle {
-
 namespace {
 
 constexpr std::uint64_t kNoEnd = ~0ull;  // no goodbye was heard
 
-DataType type_of(sparse::Element element) {
-  switch (element) {
-    case sparse::Element::kFloat16:
-      return DataType::kFloat16;
-    case sparse::Element::kBfloat16:
-      return DataType::kBfloat16;
-    case sparse::Element::kFloat32:
-      break;
-  }
-  return DataType::kFloat32;
-}
+constexpr std::int64_t kAnyRate = 1'000'000;
 
 }  // namespace
 
 Survivors::Survivors(Mesh* mesh, TimerService* timers, Background* background, Options options,
-                     Hooks hooks)
+                     MemberHooks hooks)
     : mesh_(mesh),
       timers_(timers),
       background_(background),
@@ -41,25 +32,42 @@ Survivors::Survivors(Mesh* mesh, TimerService* timers, Background* background, O
                {.patience_ns = options_.survivors.patience_ns,
                 .deadline_ns = 2 * options_.peer_timeout_ns + 5 * kSecond},
                steps()),
+      slow_(mesh, timers, options_.work.replan.least_kbps, hooks_.name_of,
+            [this](const std::vector<std::pair<int, std::string>>& away) { regroup_.expel(away); }),
       traffic_(mesh->size()),
-      entries_(static_cast<std::size_t>(options_.engine.max_operations)),
+      succession_(traffic_),
+      entries_(static_cast<std::size_t>(options_.work.engine.max_operations)),
       last_of_(static_cast<std::size_t>(mesh->size()), kNoEnd) {}
-
-Survivors::~Survivors() { forget_slow(); }
 
 // -------------------------------------------------------------------------------- begin and end
 
 Status Survivors::make_term(const Membership& members, const PlanSet& plans,
                             std::unique_ptr<Term>* made) {
-  auto term = std::make_unique<Term>(this, members);
-  term->engine.use_lengths(uses_lengths_);
-  if (Status s = term->engine.install(plans); !s) return s;
+  MemberWork::Options options = options_.work;
+  options.engine.nodes = members.nodes;
+  Term::Hooks hooks;
+  hooks.replan = hooks_.replan;
+  hooks.replan.too_slow = [this](const std::vector<SlowNode>& places) {
+    if (!has_failed_ && regroup_.is_running()) slow_.too_slow(places, regroup_.membership());
+  };
+  hooks.violation = [this, nodes = members.nodes](int place, const Status& why) {
+    hooks_.violation(nodes[static_cast<std::size_t>(place)], why);
+  };
+  hooks.received = [this](const Term::Message& message) { term_message(message); };
+  hooks.all_have = [this](std::uint64_t below) {
+    if (below > released_) release(below);
+  };
+  auto term =
+      std::make_unique<Term>(Term::Surroundings{mesh_, &traffic_, timers_, background_}, members,
+                             options, options_.survivors.plants_early_end, std::move(hooks));
+  if (Status s = term->work.install(plans, knows_lengths_); !s) return s;
   if (term->is_root()) term->plans = plans;
   *made = std::move(term);
   return Status::ok();
 }
 
-Status Survivors::install(const PlanSet& plans) {
+Status Survivors::install(const PlanSet& plans, bool knows_lengths) {
+  knows_lengths_ = knows_lengths;
   Result<std::unique_ptr<SlotMemory>> discard = SlotMemory::map(kMaxFramePayload);
   if (!discard) return discard.status();
   discard_ = std::move(*discard);
@@ -72,48 +80,41 @@ void Survivors::start(const PlanSet& plans) {
   if (term_->is_root()) {
     basis = hooks_.basis();
     take_basis(encode(basis));
-    if (basis.is_nominal && options_.replan.least_kbps > 0) {
+    if (basis.is_nominal && options_.work.replan.least_kbps > 0) {
       log_warn(
           "RIFFLE_MIN_RATE has no effect: rates were neither measured nor given (RIFFLE_PROBE, "
           "RIFFLE_FABRIC)");
     }
   }
-  term_->replanner.start(plans, basis);
-  take_early();
+  term_->work.start(plans, basis);
+  term_->begin();
 }
 
-void Survivors::take_early() {
-  for (const Term::Early& m : std::exchange(term_->early, {})) {
-    term_message(m.place, m.kind, m.message);
-  }
-}
-
-// Whoever coordinates after a loss has to know the network.
+// The node that coordinates after a loss has to know the network.
 void Survivors::take_basis(const std::vector<std::uint8_t>& message) {
   Result<PlanBasis> basis = decode_basis(message, mesh_->size());
   if (!basis) return;  // then it plans for an even network
   basis_ = std::move(*basis);
-  for (const int child : term_->children) {
+  for (const int child : term_->completion.children()) {
     term_->control.send(child, FrameType::kControl, kBasis, message);
   }
 }
 
-void Survivors::term_message(int place, std::uint32_t kind,
-                             const std::vector<std::uint8_t>& message) {
-  if (kind == kBasis) {
-    if (place == term_->parent() && !basis_) take_basis(message);
+void Survivors::term_message(const Term::Message& m) {
+  if (m.kind == kBasis) {
+    if (m.place == term_->completion.parent() && !basis_) take_basis(m.bytes);
     return;
   }
-  const Status s = term_->replanner.is_mine(kind)
-                       ? term_->replanner.received(place, kind, message)
-                       : remote_error("unexpected message " + std::to_string(kind));
-  if (!s) hooks_.violation(term_->node(place), s);
+  const Status s = term_->work.is_mine(m.kind)
+                       ? term_->work.received(m.place, m.kind, m.bytes)
+                       : remote_error("unexpected message " + std::to_string(m.kind));
+  if (!s) hooks_.violation(term_->node(m.place), s);
 }
 
 void Survivors::fail() {
   if (has_failed_) return;
   has_failed_ = true;
-  forget_slow();
+  slow_.stop();
   regroup_.stop();
   freeze();
   for (; released_ < posted_; ++released_) {
@@ -124,7 +125,7 @@ void Survivors::fail() {
 bool Survivors::retire() {
   if (has_failed_ || !is_started_ || regroup_.is_over() || is_idle()) return false;
   is_retired_ = true;
-  // While others agree who goes on, what is under way is about to be given up.
+  // While others agree which nodes go on, what is under way is about to be given up.
   if (!regroup_.is_running()) return false;
   say_goodbye();
   regroup_.stop();
@@ -132,9 +133,9 @@ bool Survivors::retire() {
 }
 
 bool Survivors::end() {
-  // Also while others agree who goes on: this node needs nobody any more.
-  const bool is_through = is_retired_ || (!regroup_.is_over() && is_idle());
-  const bool is_clean = !has_failed_ && is_started_ && is_through;
+  // Also while others agree which nodes go on: this node needs no other one any more.
+  const bool has_finished = is_retired_ || (!regroup_.is_over() && is_idle());
+  const bool is_clean = !has_failed_ && is_started_ && has_finished;
   if (is_clean) {
     say_goodbye();
   } else {
@@ -158,7 +159,7 @@ void Survivors::say_goodbye() {
 
 void Survivors::submit(Operation* operation) {
   const bool is_empty = operation->count == 0 && operation->sparse == nullptr;
-  if (is_empty && !has_failed_) {  // the same on all nodes: needs nobody
+  if (is_empty && !has_failed_) {  // the same on all nodes: needs no other one
     return operation->state.store(Operation::State::kDone, std::memory_order_release);
   }
   if (!has_failed_ && !end_reason_.empty()) hooks_.ended(end_reason_);
@@ -172,7 +173,7 @@ void Survivors::submit(Operation* operation) {
   e.inner.state.store(Operation::State::kRunning, std::memory_order_relaxed);
   ++posted_;
   for (const auto& [peer, why] : std::exchange(deferred_, {})) give_up(peer, why);
-  ask_about_those_who_left();
+  give_up_nodes_that_ended_before();
   if (has_failed_ || is_frozen_) return;
   begin(posted_ - 1);
   advance();
@@ -183,142 +184,74 @@ void Survivors::begin(std::uint64_t number) {
   Entry& e = entry(number);
   const Operation& user = *e.user;
   e.inner.state.store(Operation::State::kRunning, std::memory_order_relaxed);
-  if (const std::string why = objection(user); !why.empty()) {
+  const std::size_t lost = static_cast<std::size_t>(mesh_->size() - term_->mesh.size());
+  const std::string problem = objection(user, lost, options_.survivors.rescales);
+  if (!problem.empty()) {
     return hooks_.violation(mesh_->rank(),
-                            invalid_argument("call " + std::to_string(number) + why));
+                            invalid_argument("call " + std::to_string(number) + problem));
   }
   const bool again = std::exchange(e.has_begun, true);
   begun_ = std::max(begun_, number + 1);
-  if (user.sparse != nullptr) return begin_sparse(e, again);
+  if (SparseSegment* const s = user.sparse) {
+    if (!again) {
+      s->remember();
+    } else if (!options_.survivors.plants_spent_residual) {
+      s->roll_back();
+    }
+    if (again) restore_input(user);
+    return term_->work.submit(s, &e.inner);
+  }
   if (user.is_average && number < begun_below_) {
     e.is_broken_off = !options_.survivors.plants_own_average || !again;
     return e.inner.state.store(Operation::State::kDone, std::memory_order_relaxed);
   }
-  if (again && user.kept != nullptr) {
-    std::memcpy(user.recv, user.kept, user.count * size_of(user.type));
-  }
+  if (again) restore_input(user);
   Operation& o = e.inner;
-  o.collective = user.collective;
-  o.type = user.type;
-  o.op = user.op;
-  o.send = user.send;
-  o.recv = user.recv;
-  o.count = user.count;
-  o.valid = user.valid;
-  o.block = user.block;
-  o.window = user.window;
-  o.is_dry = user.is_dry;
-  o.step = user.step;
-  o.lane = user.lane;
+  copy_call(user, &o);
   if (term_->mesh.size() == 1) {  // the last one left: no plan, and nothing to add
     o.length = o.count;
     if (o.recv != o.send && !o.is_dry) std::memcpy(o.recv, o.send, o.count * size_of(o.type));
     return o.state.store(Operation::State::kDone, std::memory_order_relaxed);
   }
-  term_->engine.submit(&o);
-  term_->replanner.operation_posted();
-}
-
-void Survivors::begin_sparse(Entry& e, bool again) {
-  SparseSegment& s = *e.user->sparse;
-  if (!again) {
-    s.remember();
-  } else if (!options_.survivors.plants_spent_residual) {
-    s.roll_back();
-  }
-  if (again && s.kept != nullptr) {
-    std::memcpy(s.recv, s.kept, s.whole * sparse::size_of(s.element));
-  }
-  term_->sparse->submit(&s, &e.inner);
-  term_->replanner.operation_posted();
-}
-
-// What keeps an operation from making sense without the lost nodes; empty: nothing.
-std::string Survivors::objection(const Operation& o) const {
-  const std::size_t members = term_->mesh.members().nodes.size();
-  if (members == static_cast<std::size_t>(mesh_->size())) return "";
-  const std::string without = " without the " +
-                              std::to_string(static_cast<std::size_t>(mesh_->size()) - members) +
-                              " lost nodes: ";
-  if (o.collective != Collective::kAllReduce) {
-    return without + "only all-reduces can go on, and this is a reduce-scatter or an all-gather";
-  }
-  if (o.op == ReduceOp::kMin || o.op == ReduceOp::kMax || !options_.survivors.rescales) return "";
-  if (o.op == ReduceOp::kSum && is_floating(o.type)) return "";
-  return without + name_of(o.op) + " of " + name_of(o.type) +
-         " cannot be scaled to stand for all nodes (RIFFLE_RESCALE=0 takes the survivors' result)";
+  term_->work.submit(&o);
 }
 
 // What the engine has finished since the last time.
 void Survivors::advance() {
   if (is_frozen_) return;
   const std::uint64_t before = done_;
+  const int members = term_->mesh.size(), all = mesh_->size();
+  const bool is_scaled = members < all && options_.survivors.rescales;
   while (done_ < posted_ &&
          entry(done_).inner.state.load(std::memory_order_relaxed) == Operation::State::kDone) {
     const Entry& e = entry(done_);
-    scale(e.inner, *e.user);
-    e.user->nodes = e.is_broken_off ? 0 : term_->mesh.size();
+    // After a loss, so that it stands for all.
+    if (is_scaled) scale(e.inner, *e.user, static_cast<double>(all) / members);
+    e.user->nodes = e.is_broken_off ? 0 : members;
     ++done_;
   }
-  if (done_ > before) tell_done();
-}
-
-// After a loss, so that it stands for all.
-void Survivors::scale(const Operation& inner, const Operation& user) const {
-  const int members = term_->mesh.size(), all = mesh_->size();
-  if (members == all || !options_.survivors.rescales || user.is_average) return;
-  const double factor = static_cast<double>(all) / static_cast<double>(members);
-  if (const SparseSegment* s = user.sparse) {
-    const bool is_sparse = s->outcome == SparseSegment::Outcome::kSparse;
-    rescale(s->recv, is_sparse ? s->elements : s->whole, type_of(s->element), factor);
-  } else if (inner.op == ReduceOp::kSum && !inner.is_dry) {
-    rescale(inner.recv, inner.length, inner.type, factor);
-  }
-}
-
-void Survivors::tell_done() {
-  std::uint64_t below = done_;
-  for (const std::uint64_t child : term_->children_done) {
-    if (!options_.survivors.plants_early_end) below = std::min(below, child);
-  }
-  if (term_->is_root()) {
-    if (below > released_) release(below);
-  } else if (below > term_->told) {
-    term_->told = below;
-    send_done(term_->parent(), kUp, below);
-  }
+  if (done_ > before) term_->completion.finished(done_);
 }
 
 // All nodes have the results of all operations below. They hear it first: a poster may leave as
 // soon as it sees its own done.
 void Survivors::release(std::uint64_t below) {
-  for (const int child : term_->children) send_done(child, kDown, below);
+  term_->completion.tell_all_have(below);
   while (released_ < below) {
     Operation* const user = entry(released_++).user;
     user->state.store(Operation::State::kDone, std::memory_order_release);
   }
 }
 
-void Survivors::send_done(int place, Way way, std::uint64_t below) {
-  FrameHeader header;
-  header.type = FrameType::kDone;
-  header.seq = below;
-  header.key = way;
-  term_->mesh.send(place, header, {}, kNoCookie, kUrgent);
-}
-
 void Survivors::hear_done(int peer, const FrameHeader& header) {
-  const int place = term_->mesh.members().place_of(peer);
-  if (header.key == kDown) return hear_over(peer, header.seq);
-  const auto child = std::find(term_->children.begin(), term_->children.end(), place);
-  if (child == term_->children.end() || is_frozen_) return;
-  std::uint64_t& known = term_->children_done[child - term_->children.begin()];
-  known = std::max(known, header.seq);
-  tell_done();
+  const auto frame = frame_of<DoneFrame>(header);
+  if (frame.way == DoneFrame::kDown) return hear_all_have(peer, frame.below);
+  if (is_frozen_) return;
+  term_->completion.subtree_has(term_->mesh.members().place_of(peer), frame.below);
 }
 
 // Also when frozen: what all have is over, whatever comes.
-void Survivors::hear_over(int peer, std::uint64_t below) {
+void Survivors::hear_all_have(int peer, std::uint64_t below) {
   if (below > done_) {
     return hooks_.violation(peer,
                             remote_error("it says that calls below " + std::to_string(below) +
@@ -330,26 +263,22 @@ void Survivors::hear_over(int peer, std::uint64_t below) {
 // ------------------------------------------------------------------------------------- mesh sink
 
 bool Survivors::is_of_term(int peer, const FrameHeader& header) const {
-  return term_ && mark_of(header) == mark_of(term_->mesh.members().term) &&
+  return term_ && header.term == mark_of(term_->mesh.members().term) &&
          term_->mesh.members().has(peer);
 }
 
-Result<std::byte*> Survivors::place(int peer, const FrameHeader& header) {
+Result<std::byte*> Survivors::get_receive_buffer(int peer, const FrameHeader& header) {
+  if (header.term == 0) return remote_error("a frame of no term, where nodes may be lost");
   if (!discard_) return remote_error("no plan is installed here");
-  if (next_ && !has_failed_ && mark_of(header) == mark_of(next_->mesh.members().term)) {
-    (void)regroup_.has_begun(next_->mesh.members().term);
+  const Term* const next = succession_.term();
+  if (next != nullptr && !has_failed_ && header.term == mark_of(next->mesh.members().term)) {
+    regroup_.begin_if_accepted(next->mesh.members().term);
   }
   const bool is_wanted = !has_failed_ && !is_frozen_ && is_of_term(peer, header);
   if (!is_wanted || header.type == FrameType::kDone) return discard_->data();
   const int place = term_->mesh.members().place_of(peer);
-  Result<std::byte*> at = remote_error("a sparse message, where no sparse mode is wanted");
-  if (header.type == FrameType::kControl) {
-    at = term_->control.place(place, header);
-  } else if (header.type != FrameType::kSparse) {
-    at = term_->engine.place(place, header);
-  } else if (term_->sparse) {
-    at = term_->sparse->place(place, header);
-  }
+  FrameHandler& handler = term_->handler_of(header.type);
+  const Result<std::byte*> at = handler.get_receive_buffer(place, header);
   if (!at) hooks_.violation(peer, at.status());
   return at;
 }
@@ -357,58 +286,45 @@ Result<std::byte*> Survivors::place(int peer, const FrameHeader& header) {
 void Survivors::arrived(int peer, const FrameHeader& header, std::byte* payload) {
   ++traffic_.arrived[peer];
   if (has_failed_) return;
-  if (!is_of_term(peer, header)) return check_drained();
+  if (!is_of_term(peer, header)) return succession_.check();
   if (header.type == FrameType::kDone) {
     hear_done(peer, header);
-    return check_drained();
+    return succession_.check();
   }
-  if (is_frozen_) return check_drained();
+  if (is_frozen_) return succession_.check();
   const int place = term_->mesh.members().place_of(peer);
-  if (header.type == FrameType::kControl) {
-    term_->control.arrived(place, header);
-  } else if (header.type == FrameType::kSparse) {
-    term_->sparse->arrived(place, header, payload);
-    advance();
-  } else {
-    term_->engine.arrived(place, header, payload);
-    advance();
-  }
+  term_->handler_of(header.type).arrived(place, header, payload);
+  if (header.type != FrameType::kControl) advance();
 }
 
 void Survivors::sent(int peer, std::uint64_t cookie) {
   --traffic_.under_way[peer];
-  if (is_frozen_ || has_failed_) return check_drained();
+  if (is_frozen_ || has_failed_) return succession_.check();
   cookie &= ~kTermCookie;
-  if ((cookie & kControlCookie) != 0) {
-    term_->control.sent(cookie);
-  } else if ((cookie & kSparseCookie) != 0) {
-    term_->sparse->sent(cookie);
-    advance();
-  } else {
-    term_->engine.sent(cookie);
-    advance();
-  }
+  if ((cookie & kControlCookie) != 0) return term_->control.sent(peer, cookie);
+  term_->work.sent(peer, cookie);
+  advance();
 }
 
-// Losses that nobody minds until there is something to do: the job may be at its end everywhere.
+// Losses do not matter until there is something to do: the job may be at its end everywhere.
 void Survivors::lost(int peer, const std::string& why) {
   // What it had to say about a plan or a mode may be lost with it.
-  const bool may_wait = !term_ || !term_->replanner.is_agreeing();
+  const bool may_wait = !term_ || !term_->work.is_agreeing();
   gone(peer, regroup_.has_left(peer) ? Regroup::kLeftByItself : why, may_wait);
 }
 
 void Survivors::departed(int peer) {
-  anybody_departed_ = true;
+  has_node_departed_ = true;
   if (has_failed_) return;
   const int place = term_->mesh.members().place_of(peer);
-  if (place >= 0) term_->replanner.departed(place);
+  if (place >= 0) term_->work.departed(place);
   gone(peer, Regroup::kLeftByItself, true);
 }
 
 void Survivors::gone(int peer, const std::string& why, bool may_wait) {
   if (has_failed_) return;
   is_useless_ = true;  // were this node retired
-  if (may_wait && anybody_departed_ && is_idle() && regroup_.is_running()) {
+  if (may_wait && has_node_departed_ && is_idle() && regroup_.is_running()) {
     deferred_.emplace_back(peer, why);
   } else {
     give_up(peer, why);
@@ -428,17 +344,17 @@ void Survivors::hear_goodbye(int peer, const std::vector<std::uint8_t>& message)
   if (!reader.is_complete() || below > last) {
     return hooks_.violation(peer, remote_error("mangled goodbye"));
   }
-  anybody_departed_ = true;
+  has_node_departed_ = true;
   last_of_[static_cast<std::size_t>(peer)] = last;
-  hear_over(peer, below);
+  hear_all_have(peer, below);
   if (has_failed_) return;
   regroup_.left(peer);
-  ask_about_those_who_left();
+  give_up_nodes_that_ended_before();
 }
 
-// Whoever has said goodbye does not begin what comes after its last operation.
-void Survivors::ask_about_those_who_left() {
-  if (!anybody_departed_) return;
+// A node that has said goodbye does not begin what comes after its last operation.
+void Survivors::give_up_nodes_that_ended_before() {
+  if (!has_node_departed_) return;
   for (const int node : regroup_.reached()) {
     if (last_of_[static_cast<std::size_t>(node)] >= posted_) continue;
     is_useless_ = true;  // were this node retired
@@ -449,8 +365,125 @@ void Survivors::ask_about_those_who_left() {
 void Survivors::received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
   if (has_failed_) return;
   if (kind == kFinished) return hear_goodbye(peer, message);
-  is_useless_ = true;  // were this node retired: others agree who goes on
+  is_useless_ = true;  // were this node retired: others agree which nodes go on
   if (const Status s = regroup_.received(peer, kind, message); !s) hooks_.violation(peer, s);
+}
+
+// ------------------------------------------------------------------ from one term to the next
+
+Regroup::Steps Survivors::steps() {
+  Regroup::Steps s;
+  s.send = [this](int peer, std::uint32_t kind, Regroup::Bytes message) {
+    hooks_.send(peer, kind, std::move(message));
+  };
+  s.freeze = std::bind_front(&Survivors::freeze, this);
+  s.frames_to = [this](int peer) { return traffic_.sent[peer]; };
+  s.account = std::bind_front(&Survivors::account, this);
+  s.plan = std::bind_front(&Survivors::plan, this);
+  s.install = std::bind_front(&Survivors::install_next, this);
+  s.go = std::bind_front(&Survivors::go, this);
+  s.dismiss = [this](int peer) { mesh_->dismiss(peer); };
+  s.end = std::bind_front(&Survivors::ended, this);
+  s.call_later = [this](std::uint64_t delay_ns, const std::function<void()>& f) {
+    return timers_->call_at(mesh_->now_ns() + delay_ns, f);
+  };
+  s.cancel = [this](std::uint64_t timer) { timers_->cancel(timer); };
+  return s;
+}
+
+// The engine's own operations end here, without a word to their posters.
+void Survivors::freeze() {
+  if (is_frozen_) return;
+  is_frozen_ = true;
+  frozen_ns_ = mesh_->now_ns();
+  if (!term_) return;
+  term_->mesh.freeze();
+  term_->work.fail();
+}
+
+Regroup::Bytes Survivors::account() {
+  WorkAccount account;
+  account.done = done_;
+  account.begun = begun_;
+  if (hooks_.replan.participant != nullptr) account.mode = hooks_.replan.participant->span();
+  for (std::uint64_t number = released_; number < posted_; ++number) {
+    const Entry& e = entry(number);
+    if (e.has_begun && !is_repeatable(*e.user)) account.unrepeatable.push_back(number);
+  }
+  return encode(account);
+}
+
+// The network of those nodes, as known at connect.
+PlanBasis Survivors::basis_of(const Membership& members) const {
+  return restrict_to(basis_ ? *basis_ : PlanBasis{even_fabric(mesh_->size(), kAnyRate), true},
+                     members.nodes);
+}
+
+void Survivors::plan(const Membership& next, const std::vector<Regroup::Bytes>& accounts,
+                     const std::function<void(Result<Regroup::Bytes>)>& planned) {
+  const ReplanOptions& replan = options_.work.replan;
+  plan_recovery(accounts,
+                {basis_of(next), replan.plan, replan.planned_bytes, hooks_.replan.relaxed_plans},
+                background_, planned);
+}
+
+void Survivors::install_next(const Regroup::Verdict& verdict,
+                             const std::vector<std::uint64_t>& frames,
+                             const std::function<void(Status)>& installed) {
+  succession_.supersede();
+  Result<RecoveryOrder> order = decode_order(verdict.content);
+  if (!order) return installed(order.status());
+  if (!order->problem.empty()) return installed(remote_error(order->problem));
+  const Result<PlanSet> plans = decode_plan_set(order->plans.data(), order->plans.size());
+  if (!plans) return installed(plans.status());
+  if (digest(*plans) != order->digest)
+    return installed(remote_error("the plan's checksum differs"));
+  std::unique_ptr<Term> next;
+  if (const Status s = make_term(verdict.next, *plans, &next); !s) return installed(s);
+  if (hooks_.replan.participant != nullptr) {
+    const Status s =
+        hooks_.replan.participant->catch_up(order->mode, next->mesh.rank(), next->mesh.size());
+    if (!s) return installed(s);
+  }
+  // What is not over for all is not over here either: should others be lost before the term begins
+  // here, some of them may have begun it, and made averages anew or given them up.
+  done_ = std::min(done_, std::max(order->final_below, released_));
+  succession_.accept(std::move(next), std::move(*order), frames,
+                     [installed] { installed(Status::ok()); });
+}
+
+void Survivors::go(const Regroup::Verdict& verdict) {
+  const Membership before = term_->mesh.members();
+  term_ = succession_.take();  // nothing of the former one is under way, nor running
+  is_frozen_ = false;
+  done_ = std::max(succession_.order().final_below, released_);
+  begun_below_ = succession_.order().begun_below;
+  term_->completion.begin(done_);
+  const double recovery_ms = static_cast<double>(mesh_->now_ns() - frozen_ns_) / 1e6;
+  const LossRecord loss = loss_between(before, verdict.next, regroup_, recovery_ms);
+  hooks_.went_on(
+      loss, describe(loss, mesh_->size(), options_.survivors.rescales, regroup_, hooks_.name_of));
+  const bool plans_again = term_->is_root() && options_.work.replan.collectives > 0;
+  term_->work.start(std::exchange(term_->plans, {}),
+                    plans_again ? basis_of(verdict.next) : PlanBasis());
+  term_->begin();
+  while (released_ < done_) {
+    entry(released_++).user->state.store(Operation::State::kDone, std::memory_order_release);
+  }
+  for (std::uint64_t number = done_; number < posted_ && !has_failed_ && !is_frozen_; ++number) {
+    begin(number);
+  }
+  advance();
+}
+
+void Survivors::ended(const std::string& why) {
+  if (has_node_departed_ && is_idle()) {
+    end_reason_ = why;  // a call that waits for an agreement would wait for ever
+    if (hooks_.replan.participant != nullptr) hooks_.replan.participant->drop();
+    return;
+  }
+  freeze();  // it may take a moment until all operations have failed
+  hooks_.ended(why);
 }
 
 }  // namespace riffle

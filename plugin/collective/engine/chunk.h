@@ -40,7 +40,7 @@ struct GroupRun {
   std::vector<std::uint64_t> cuts;       // shard limits in elements, members + 1 values
   std::vector<std::uint64_t> not_final;  // per own fragment: elements whose sum is not complete
   // Of the fragments at which this node adds partial sums: how many contributions are missing, and
-  // where those that are here wait, in the order in which they are added (Route).
+  // where those that are here wait, in the order in which they are added (ShardRoute).
   std::vector<std::int32_t> missing;
   std::vector<const void*> waiting;
   // By shard: indices of its first fragment's entries.

@@ -302,14 +302,14 @@ void Engine::feed_early(Chunk& chunk) {
   // the list can hold frames of several chunks.
   auto& early = early_[chunk.index];
   for (std::size_t i = 0; i < early.size();) {
-    if (early[i].header.seq != chunk.seq) {
+    if (early[i].frame.chunk != chunk.seq) {
       ++i;
       continue;
     }
-    const Early e = early[i];
+    const Sum sum = early[i];
     early[i] = early.back();
     early.pop_back();
-    arrived(e.peer, e.header, e.slot);
+    take(sum);
   }
 }
 

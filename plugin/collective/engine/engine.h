@@ -25,19 +25,18 @@
 #include <memory>
 #include <vector>
 
+#include "plugin/collective/base/frames.h"
 #include "plugin/collective/engine/chunk.h"
 #include "plugin/collective/engine/generation.h"
 #include "plugin/collective/engine/group_executor.h"
 #include "plugin/collective/engine/lengths.h"
 #include "plugin/collective/engine/operation.h"
 #include "plugin/collective/engine/send_window.h"
+#include "plugin/collective/engine/wire.h"
 #include "plugin/telemetry/comm_counters.h"
 #include "plugin/transport/base/mesh.h"
 
 namespace riffle {
-
-// Cookie of frames whose completion is not waited for.
-inline constexpr std::uint64_t kNoCookie = ~0ull;
 
 class Engine final : private ExecutorContext {
  public:
@@ -88,8 +87,8 @@ class Engine final : private ExecutorContext {
   // Queues an operation; its state leaves kRunning when it is over. At most max_operations at once.
   void submit(Operation* operation);
 
-  // The mesh's frames of data, credits and lengths, as in MeshSink.
-  Result<std::byte*> place(int peer, const FrameHeader& header);
+  // The mesh's frames of data, credits and lengths, as in FrameSink.
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header);
   void arrived(int peer, const FrameHeader& header, std::byte* payload);
   void sent(std::uint64_t cookie);
 
@@ -99,10 +98,11 @@ class Engine final : private ExecutorContext {
   bool is_idle() const { return running_ == 0 && queued_ == 0; }
 
  private:
-  struct Early {  // a partial sum that arrived before its chunk began here
+  struct Sum {  // that arrived
     int peer;
-    FrameHeader header;
-    std::byte* slot;
+    DataFrame frame;
+    std::uint32_t bytes;
+    std::byte* payload;
   };
   struct Target {  // what a frame's header means in a running chunk
     int group;
@@ -118,7 +118,7 @@ class Engine final : private ExecutorContext {
   void completed(Chunk& chunk, int group, Range range) override;
 
   Generation& generation_of(std::uint64_t seq) const;
-  Result<Generation*> generation_of(const FrameHeader& header) const;
+  Result<Generation*> generation_of(const DataFrame& frame, std::uint32_t bytes) const;
   void retire();
   void make_room_to_wait();
 
@@ -136,12 +136,16 @@ class Engine final : private ExecutorContext {
   void hand_over(const Chunk& chunk, int peer, const FrameHeader& header, const std::byte* data,
                  bool is_final_sum);
 
-  FrameHeader header_of(const Chunk& chunk, int level, int index, bool is_final, Range range) const;
-  Result<Target> resolve(int peer, const FrameHeader& header, const Chunk& chunk) const;
+  FrameHeader header_for(const Chunk& chunk, int level, int index, bool is_final,
+                         Range range) const;
+  void take(const Sum& sum);
+  Result<Target> check(int peer, const DataFrame& frame, std::uint32_t bytes,
+                       const Chunk& chunk) const;
+  Target target_of_final(const Sum& sum, const Chunk& chunk) const;
   void give_back(Generation& generation, int peer, int level, const void* slot);
-  Result<std::byte*> take_slot(int peer, const FrameHeader& header);
-  void take_credits(int peer, const FrameHeader& header);
-  void take_length(int peer, const FrameHeader& header);
+  Result<std::byte*> take_slot(int peer, const DataFrame& frame, std::uint32_t bytes);
+  void take_credits(int peer, const CreditFrame& frame);
+  void take_length(int peer, const LengthFrame& frame);
 
   Mesh* mesh_;
   EngineOptions options_;
@@ -155,10 +159,10 @@ class Engine final : private ExecutorContext {
   std::uint64_t hold_ = Generation::kNotAgreed;
   std::uint64_t holds_reached_ = 0;
   bool hold_is_counted_ = false;
-  std::vector<Chunk> chunks_;              // chunk s is chunks_[s % max_chunks]
-  std::vector<std::vector<Early>> early_;  // likewise
-  std::vector<int> frames_to_;             // scratch: partial frames per member
-  std::vector<Operation*> operations_;     // ring buffer, oldest at first_operation_
+  std::vector<Chunk> chunks_;            // chunk s is chunks_[s % max_chunks]
+  std::vector<std::vector<Sum>> early_;  // likewise: partial sums whose chunk has not begun here
+  std::vector<int> frames_to_;           // scratch: partial frames per member
+  std::vector<Operation*> operations_;   // ring buffer, oldest at first_operation_
   std::size_t first_operation_ = 0, queued_ = 0;
   std::uint64_t next_seq_ = 0;
   int running_ = 0;

@@ -4,13 +4,12 @@
 #include <string>
 
 #include "plugin/collective/engine/engine.h"
-#include "plugin/collective/engine/wire.h"
 #include "topology/base/check.h"
 
 namespace riffle {
 namespace {
 
-// Older chunks first; within a chunk final sums first: somebody is waiting for them.
+// Older chunks first; within a chunk final sums first: another node waits for them.
 std::uint64_t priority_of(std::uint64_t seq, bool is_final) { return 1 + seq * 2 + !is_final; }
 
 // What sent() says back: the chunk's index and the length of the payload.
@@ -26,12 +25,11 @@ int member_of(const LocalGroup& group, int rank) {
   return at == members.end() ? -1 : static_cast<int>(at - members.begin());
 }
 
-// (Whoever hears of it knows whose frame it was.)
-Status refuse(const FrameHeader& header, const std::string& why) {
-  return remote_error("frame (chunk " + std::to_string(header.seq) + ", level " +
-                      std::to_string(level_of(header.key)) + ", group " +
-                      std::to_string(index_of(header.key)) + ", offset " +
-                      std::to_string(header.offset) + ", " + std::to_string(header.length) +
+// (Its owner knows whose frame it was.)
+Status refuse(const DataFrame& frame, std::uint32_t bytes, const std::string& why) {
+  return remote_error("frame (chunk " + std::to_string(frame.chunk) + ", level " +
+                      std::to_string(frame.level) + ", group " + std::to_string(frame.group) +
+                      ", offset " + std::to_string(frame.offset) + ", " + std::to_string(bytes) +
                       " bytes) refused: " + why);
 }
 
@@ -39,156 +37,185 @@ Status refuse(const FrameHeader& header, const std::string& why) {
 
 // ------------------------------------------------------------------------------------- receiving
 
-Result<std::byte*> Engine::place(int peer, const FrameHeader& header) {
-  if (generations_.empty()) return refuse(header, "no plan is installed here");
+// A final sum goes straight to the result, so its header is checked before it gets an address; a
+// partial sum goes to a slot, whatever it turns out to be, and is checked when it is here.
+Result<std::byte*> Engine::get_receive_buffer(int peer, const FrameHeader& header) {
+  if (generations_.empty()) return remote_error("frame refused: no plan is installed here");
   if (failed_ || header.type != FrameType::kData) return discard_->data();
-  const Chunk& chunk = chunks_[header.seq % chunks_.size()];
-  const bool runs = chunk.active && chunk.seq == header.seq;
-  if (runs) {
-    Result<Target> target = resolve(peer, header, chunk);
-    if (!target) return target.status();
-    if (is_final(header.key)) return chunk.at_recv(target->range.begin);
-  } else if (is_final(header.key)) {
-    return refuse(header, "its chunk is not running here");
-  } else if (header.seq < next_seq_) {
-    return refuse(header, "we are at chunk " + std::to_string(next_seq_) + " already");
+  const auto frame = frame_of<DataFrame>(header);
+  const Chunk& chunk = chunks_[frame.chunk % chunks_.size()];
+  const bool runs = chunk.active && chunk.seq == frame.chunk;
+  if (!frame.is_final) {
+    if (!runs && frame.chunk < next_seq_) {
+      return refuse(frame, header.length,
+                    "we are at chunk " + std::to_string(next_seq_) + " already");
+    }
+    return take_slot(peer, frame, header.length);
   }
-  return take_slot(peer, header);
+  if (!runs) return refuse(frame, header.length, "its chunk is not running here");
+  const Result<Target> target = check(peer, frame, header.length, chunk);
+  if (!target) return target.status();
+  return chunk.at_recv(target->range.begin);
 }
 
-// The generation that a partial sum of a chunk that has not begun belongs to.
-Result<Generation*> Engine::generation_of(const FrameHeader& header) const {
+// The generation that a partial sum belongs to, also of a chunk that has not begun.
+Result<Generation*> Engine::generation_of(const DataFrame& frame, std::uint32_t bytes) const {
   for (std::size_t i = 0; i < generations_.size(); ++i) {
     Generation* g = generations_[i].get();
-    if ((g->number() & kGenerationMask) != generation_bits(header.flags)) continue;
-    const bool is_below = g->first_seq != Generation::kNotAgreed && header.seq < g->first_seq;
+    if ((g->number() & kGenerationMask) != frame.generation_bits()) continue;
+    const bool is_below = g->first_seq != Generation::kNotAgreed && frame.chunk < g->first_seq;
     const bool is_beyond =
-        i + 1 < generations_.size() && header.seq >= generations_[i + 1]->first_seq;
+        i + 1 < generations_.size() && frame.chunk >= generations_[i + 1]->first_seq;
     if (is_below || is_beyond) break;
     return g;
   }
-  return refuse(header, "it belongs to another plan than ours");
+  return refuse(frame, bytes, "it belongs to another plan than ours");
 }
 
-// A place for a partial sum, also of a chunk that has not begun here.
-Result<std::byte*> Engine::take_slot(int peer, const FrameHeader& header) {
-  const Result<Generation*> generation = generation_of(header);
+Result<std::byte*> Engine::take_slot(int peer, const DataFrame& frame, std::uint32_t bytes) {
+  const Result<Generation*> generation = generation_of(frame, bytes);
   if (!generation) return generation.status();
-  const int level = level_of(header.key);
-  if (!(*generation)->has_level(level)) return refuse(header, "no such level");
-  SlotPool* pool = (*generation)->pool(peer, level);
-  if (pool == nullptr) return refuse(header, "the plan has no such exchange");
-  if (header.length > pool->slot_bytes()) {
-    return refuse(header, "at most " + std::to_string(pool->slot_bytes()) + " bytes fit");
+  if (!(*generation)->has_level(frame.level)) return refuse(frame, bytes, "no such level");
+  SlotPool* pool = (*generation)->pool(peer, frame.level);
+  if (pool == nullptr) return refuse(frame, bytes, "the plan has no such exchange");
+  if (bytes > pool->slot_bytes()) {
+    return refuse(frame, bytes, "at most " + std::to_string(pool->slot_bytes()) + " bytes fit");
   }
   std::byte* slot = pool->take();
-  if (slot == nullptr) return refuse(header, "more frames than credits");
+  if (slot == nullptr) return refuse(frame, bytes, "more frames than credits");
   ++(*generation)->slots_taken;
   return slot;
 }
 
-Result<Engine::Target> Engine::resolve(int peer, const FrameHeader& header,
-                                       const Chunk& chunk) const {
+Result<Engine::Target> Engine::check(int peer, const DataFrame& frame, std::uint32_t bytes,
+                                     const Chunk& chunk) const {
   const Operation& o = *chunk.operation;
-  const std::uint16_t flags = frame_flags(o, chunk.generation->number());
-  if (header.flags != flags || header.total != chunk.count ||
-      header.credit_class != chunk.step_class) {
-    return refuse(header, "it belongs to another collective (" + std::to_string(header.total) +
-                              " elements, code " + std::to_string(header.flags) + ", step " +
-                              std::to_string(header.credit_class) + ") than ours (" +
-                              std::to_string(chunk.count) + ", " + std::to_string(flags) + ", " +
-                              std::to_string(chunk.step_class) +
-                              "): all nodes must call the same collectives in the same order");
+  const std::uint16_t call = call_code(o, chunk.generation->number());
+  if (frame.call != call || frame.total != chunk.count || frame.step_class != chunk.step_class) {
+    return refuse(frame, bytes,
+                  "it belongs to another collective (" + std::to_string(frame.total) +
+                      " elements, code " + std::to_string(frame.call) + ", step " +
+                      std::to_string(frame.step_class) + ") than ours (" +
+                      std::to_string(chunk.count) + ", " + std::to_string(call) + ", " +
+                      std::to_string(chunk.step_class) +
+                      "): all nodes must call the same collectives in the same order");
   }
-  const int group = chunk.program->find(level_of(header.key), index_of(header.key));
-  if (group < 0) return refuse(header, "we are not in that group");
+  const int group = chunk.program->find(frame.level, frame.group);
+  if (group < 0) return refuse(frame, bytes, "we are not in that group");
   const LocalGroup& local = chunk.program->groups[group];
   const int member = member_of(local, peer);
-  if (member < 0 || member == local.me) return refuse(header, "it is not in that group");
+  if (member < 0 || member == local.me) return refuse(frame, bytes, "it is not in that group");
   const Range span = {chunk.runs[group].cuts.front(), chunk.runs[group].cuts.back()};
-  if (header.offset < span.begin || header.offset >= span.end) {
-    return refuse(header, "offset outside the group's span");
+  if (frame.offset < span.begin || frame.offset >= span.end) {
+    return refuse(frame, bytes, "offset outside the group's span");
   }
-  const int owner = is_final(header.key)
-                        ? group_executor::shard_of_final(chunk, group, member, header.offset)
-                        : group_executor::shard_of_partial(chunk, group, member, header.offset);
-  if (owner < 0) return refuse(header, "that shard does not come this way");
+  const int owner = frame.is_final
+                        ? group_executor::shard_of_final(chunk, group, member, frame.offset)
+                        : group_executor::shard_of_partial(chunk, group, member, frame.offset);
+  if (owner < 0) return refuse(frame, bytes, "that shard does not come this way");
   const Shard shard = chunk.shard(group, owner);
-  if (header.offset < shard.range.begin || header.offset >= shard.range.end) {
-    return refuse(header, "offset outside the shard");
+  if (frame.offset < shard.range.begin || frame.offset >= shard.range.end) {
+    return refuse(frame, bytes, "offset outside the shard");
   }
-  const Range range = shard.fragment(shard.fragment_at(header.offset));
-  const bool has_payload = is_final(header.key) || chunk.carries_partials();
-  const std::uint64_t bytes = has_payload ? range.size() * chunk.element_bytes : 0;
-  if (header.offset != range.begin || header.length != bytes) {
-    return refuse(header, "not a fragment: expected offset " + std::to_string(range.begin) +
-                              " and " + std::to_string(bytes) + " bytes");
+  const Range range = shard.fragment(shard.fragment_at(frame.offset));
+  const bool has_payload = frame.is_final || chunk.carries_partials();
+  const std::uint64_t expected = has_payload ? range.size() * chunk.element_bytes : 0;
+  if (frame.offset != range.begin || bytes != expected) {
+    return refuse(frame, bytes,
+                  "not a fragment: expected offset " + std::to_string(range.begin) + " and " +
+                      std::to_string(expected) + " bytes");
   }
   return Target{group, member, range};
 }
 
+// Of one that passed check() when it got its address.
+Engine::Target Engine::target_of_final(const Sum& sum, const Chunk& chunk) const {
+  const int group = chunk.program->find(sum.frame.level, sum.frame.group);
+  return {group,
+          member_of(chunk.program->groups[group], sum.peer),
+          {sum.frame.offset, sum.frame.offset + sum.bytes / chunk.element_bytes}};
+}
+
 void Engine::arrived(int peer, const FrameHeader& header, std::byte* payload) {
   if (failed_) return;
-  if (header.type == FrameType::kCredit) return take_credits(peer, header);
-  if (header.type == FrameType::kLength) return take_length(peer, header);
-  Chunk& chunk = chunks_[header.seq % chunks_.size()];
-  if (!chunk.active || chunk.seq != header.seq) {
-    early_[header.seq % chunks_.size()].push_back({peer, header, payload});
+  switch (header.type) {
+    case FrameType::kCredit:
+      return take_credits(peer, frame_of<CreditFrame>(header));
+    case FrameType::kLength:
+      return take_length(peer, frame_of<LengthFrame>(header));
+    default:
+      return take({peer, frame_of<DataFrame>(header), header.length, payload});
+  }
+}
+
+void Engine::take(const Sum& sum) {
+  const auto& [peer, frame, bytes, payload] = sum;
+  Chunk& chunk = chunks_[frame.chunk % chunks_.size()];
+  if (!chunk.active || chunk.seq != frame.chunk) {
+    if (frame.chunk < next_seq_) {
+      return violation_(peer, refuse(frame, bytes, "its chunk is over here"));
+    }
+    early_[frame.chunk % chunks_.size()].push_back(sum);
     return;
   }
-  const Result<Target> target = resolve(peer, header, chunk);
-  if (!target) return violation_(peer, target.status());
-  contributor_ = peer;
-  if (is_final(header.key)) {
-    group_executor::final_arrived(*this, chunk, target->group, target->member, target->range);
+  Target target{};
+  if (frame.is_final) {
+    target = target_of_final(sum, chunk);
   } else {
-    if (options_.plants_early_release)
-      give_back(*chunk.generation, peer, level_of(header.key), payload);
-    group_executor::partial_arrived(*this, chunk, target->group, target->member, target->range,
+    const Result<Target> checked = check(peer, frame, bytes, chunk);
+    if (!checked) return violation_(peer, checked.status());
+    target = *checked;
+  }
+  contributor_ = peer;
+  if (frame.is_final) {
+    group_executor::final_arrived(*this, chunk, target.group, target.member, target.range);
+  } else {
+    if (options_.plants_early_release) give_back(*chunk.generation, peer, frame.level, payload);
+    group_executor::partial_arrived(*this, chunk, target.group, target.member, target.range,
                                     payload);
   }
   finish_if_done(chunk);
   start_chunks();
 }
 
-void Engine::take_credits(int peer, const FrameHeader& header) {
-  const int level = header.credit_class;
+void Engine::take_credits(int peer, const CreditFrame& frame) {
   for (const auto& generation : generations_) {
-    if (generation->number() != header.seq) continue;
-    Flow* flow = generation->flow(peer, level);
+    if (generation->number() != frame.generation) continue;
+    Flow* flow = generation->flow(peer, frame.level);
     if (flow == nullptr) {
-      return violation_(peer,
-                        remote_error("it returned credits for level " + std::to_string(level) +
-                                     ", where the plan has no exchange"));
+      return violation_(
+          peer, remote_error("it returned credits for level " + std::to_string(frame.level) +
+                             ", where the plan has no exchange"));
     }
-    flow->add_credits(header.credits);
-    return pump(*generation, peer, level);
+    flow->add_credits(frame.credits);
+    return pump(*generation, peer, frame.level);
   }
-  // Of a generation that has ended here: nobody waits for them.
+  // Of a generation that has ended here: nothing waits for them.
 }
 
-void Engine::take_length(int peer, const FrameHeader& header) {
-  const Chunk& chunk = chunks_[header.seq % chunks_.size()];
-  const bool runs = chunk.active && chunk.seq == header.seq;
-  const Status taken = lengths_.arrived(peer, header, runs ? chunk.operation : nullptr, next_seq_);
+void Engine::take_length(int peer, const LengthFrame& frame) {
+  const Chunk& chunk = chunks_[frame.chunk % chunks_.size()];
+  const bool runs = chunk.active && chunk.seq == frame.chunk;
+  const Status taken = lengths_.arrived(peer, frame, runs ? chunk.operation : nullptr, next_seq_);
   if (!taken) return violation_(peer, taken);
   start_chunks();
 }
 
 // --------------------------------------------------------------------------------------- sending
 
-FrameHeader Engine::header_of(const Chunk& chunk, int level, int index, bool final_sum,
-                              Range range) const {
-  FrameHeader h;
-  h.seq = chunk.seq;
-  h.key = frame_key(level, index, final_sum);
-  h.flags = frame_flags(*chunk.operation, chunk.generation->number());
-  h.offset = range.begin;
-  h.total = chunk.count;
-  h.credit_class = chunk.step_class;
+FrameHeader Engine::header_for(const Chunk& chunk, int level, int index, bool final_sum,
+                               Range range) const {
+  DataFrame frame;
+  frame.chunk = chunk.seq;
+  frame.offset = range.begin;
+  frame.total = chunk.count;
+  frame.level = level;
+  frame.group = index;
+  frame.is_final = final_sum;
+  frame.step_class = chunk.step_class;
+  frame.call = call_code(*chunk.operation, chunk.generation->number());
   const bool has_payload = final_sum || chunk.carries_partials();
-  h.length = has_payload ? static_cast<std::uint32_t>(range.size() * chunk.element_bytes) : 0;
-  return h;
+  return header_of(frame, has_payload ? range.size() * chunk.element_bytes : 0);
 }
 
 void Engine::send_partial(Chunk& chunk, int group, int member, Range range, const std::byte* data) {
@@ -215,7 +242,7 @@ void Engine::hand_over(const Chunk& chunk, int peer, const FrameHeader& header,
 
 void Engine::send_final(Chunk& chunk, int group, int member, Range range) {
   const LocalGroup& local = chunk.program->groups[group];
-  const FrameHeader header = header_of(chunk, local.level, local.index, true, range);
+  const FrameHeader header = header_for(chunk, local.level, local.index, true, range);
   ++chunk.sends;
   hand_over(chunk, local.group.members[member], header, chunk.at_recv(range.begin), true);
 }
@@ -226,7 +253,7 @@ void Engine::pump(Generation& generation, int peer, int level) {
   PartialFrame frame;
   while (flow.pop(&frame)) {
     const Chunk& chunk = chunks_[frame.chunk % chunks_.size()];
-    const FrameHeader header = header_of(chunk, level, frame.group_index, false, frame.range);
+    const FrameHeader header = header_for(chunk, level, frame.group_index, false, frame.range);
     hand_over(chunk, peer, header, frame.data, false);
   }
 }
@@ -235,7 +262,7 @@ void Engine::sent(std::uint64_t cookie) {
   const std::uint64_t index = cookie & kCookieChunk;
   if (failed_ || index >= chunks_.size()) return;
   Chunk& chunk = chunks_[index];
-  RIFFLE_CHECK(chunk.active && chunk.sends > 0, "a frame was sent that nobody queued");
+  RIFFLE_CHECK(chunk.active && chunk.sends > 0, "a frame was sent that was not queued");
   --chunk.sends;
   send_window_.sent(static_cast<std::size_t>(cookie >> kCookieChunkBits));
   finish_if_done(chunk);
@@ -254,12 +281,11 @@ void Engine::give_back(Generation& generation, int peer, int level, const void* 
   --generation.slots_taken;
   const int credits = pool.take_returnable();
   if (credits == 0) return;
-  FrameHeader header;
-  header.type = FrameType::kCredit;
-  header.seq = generation.number();
-  header.credit_class = static_cast<std::uint16_t>(level);
-  header.credits = static_cast<std::uint16_t>(credits);
-  mesh_->send(peer, header, {}, kNoCookie, kUrgent);
+  CreditFrame frame;
+  frame.generation = generation.number();
+  frame.level = static_cast<std::uint16_t>(level);
+  frame.credits = static_cast<std::uint16_t>(credits);
+  mesh_->send(peer, header_of(frame), {}, kNoCookie, kUrgent);
 }
 
 // ------------------------------------------------------------------------- the walk between levels

@@ -153,7 +153,7 @@ Status Generation::make_flows(int rank, int size, const EngineOptions& options) 
     for (const LocalGroup& local : program.groups) {
       const auto flow = [&](int member) { return index(local.group.members[member], local.level); };
       for (int shard = 0; shard < local.size(); ++shard) {
-        const Route& route = local.routes[shard];
+        const ShardRoute& route = local.routes[shard];
         for (const int m : route.partials_from) in_demand[flow(m)].add_shard(local.group, shard, o);
         if (shard == local.me) continue;
         out_demand[flow(route.partial_to)].add_shard(local.group, shard, o);
@@ -215,7 +215,7 @@ void Generation::make_runs(const EngineOptions& options) {
     };
     std::size_t missing = 0, waiting = 0;
     for (int shard = 0; shard < local.size(); ++shard) {
-      const Route& route = local.routes[shard];
+      const ShardRoute& route = local.routes[shard];
       if (route.partials_from.empty()) continue;
       missing += fragments(shard);
       waiting += fragments(shard) * route.operands();

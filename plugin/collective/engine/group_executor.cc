@@ -26,7 +26,7 @@ Meeting meeting_of(Chunk& chunk, int group, int shard, std::uint64_t element) {
   return {&run.missing[fragment], std::span(run.waiting).subspan(first, width)};
 }
 
-void add_up(const Chunk& chunk, int group, const Route& route, Range range,
+void add_up(const Chunk& chunk, int group, const ShardRoute& route, Range range,
             std::span<const void*> operands) {
   if (chunk.operation->is_dry) return;
   operands[route.own_place] = chunk.own_partial(group, range.begin);
@@ -41,7 +41,7 @@ void contribute(ExecutorContext& context, Chunk& chunk, int group, int shard, Ra
                 const Meeting& meeting) {
   if (--*meeting.missing > 0) return;
   const LocalGroup& local = chunk.program->groups[group];
-  const Route& route = local.routes[shard];
+  const ShardRoute& route = local.routes[shard];
   add_up(chunk, group, route, range, meeting.operands);
   for (std::size_t i = 0; i < route.partials_from.size(); ++i) {
     context.release(chunk, group, route.partials_from[i], meeting.operands[route.place_of(i)]);
@@ -69,7 +69,7 @@ void start(Chunk& chunk, int group) {
   run.missing.clear();
   std::size_t waiting = 0;
   for (int shard = 0; shard < local.size(); ++shard) {
-    const Route& route = local.routes[shard];
+    const ShardRoute& route = local.routes[shard];
     if (route.partials_from.empty()) continue;
     const int fragments = chunk.shard(group, shard).fragments();
     run.first_fragment[shard] = static_cast<std::int32_t>(run.missing.size());
@@ -102,7 +102,7 @@ void own_ready(ExecutorContext& context, Chunk& chunk, int group, Range range) {
     const int shard = first + (i + shift) % count;
     const Range part = intersect({run.cuts[shard], run.cuts[shard + 1]}, range);
     if (part.is_empty()) continue;
-    const Route& route = local.routes[shard];
+    const ShardRoute& route = local.routes[shard];
     if (route.partials_from.empty()) {
       context.send_partial(chunk, group, route.partial_to, part,
                            chunk.own_partial(group, part.begin));
@@ -115,7 +115,7 @@ void own_ready(ExecutorContext& context, Chunk& chunk, int group, Range range) {
 void partial_arrived(ExecutorContext& context, Chunk& chunk, int group, int member, Range range,
                      const void* slot) {
   const int shard = member_at(chunk.runs[group], range.begin);
-  const Route& route = chunk.program->groups[group].routes[shard];
+  const ShardRoute& route = chunk.program->groups[group].routes[shard];
   const Meeting meeting = meeting_of(chunk, group, shard, range.begin);
   const void*& place = meeting.operands[route.place_of(route.child(member))];
   RIFFLE_CHECK(place == nullptr, "a partial sum arrived twice");
@@ -134,7 +134,7 @@ void final_arrived(ExecutorContext& context, Chunk& chunk, int group, int /*memb
 
 int shard_of_partial(const Chunk& chunk, int group, int member, std::uint64_t element) {
   const int shard = member_at(chunk.runs[group], element);
-  const Route& route = chunk.program->groups[group].routes[shard];
+  const ShardRoute& route = chunk.program->groups[group].routes[shard];
   return route.child(member) < route.partials_from.size() ? shard : -1;
 }
 

@@ -6,7 +6,7 @@
 namespace riffle {
 namespace {
 
-constexpr std::uint64_t kNobodyWaits = ~0ull;  // for the frame to leave
+constexpr std::uint64_t kNoWait = ~0ull;  // for the frame to leave
 
 // What this node knows by itself.
 std::uint64_t own_length(const Operation& o) {
@@ -56,7 +56,7 @@ bool Lengths::ask(Operation* operation, std::uint64_t seq) {
   answers_missing_ = mesh_->size() - 1;
   std::fill(has_answered_.begin(), has_answered_.end(), false);
   for (int peer = 0; peer < mesh_->size(); ++peer) {
-    if (peer != mesh_->rank()) send(peer, kQuestion, seq, Operation::kUnknown);
+    if (peer != mesh_->rank()) send(peer, LengthFrame::kQuestion, seq, Operation::kUnknown);
   }
   return false;
 }
@@ -78,52 +78,52 @@ void Lengths::answer_all(std::uint64_t seq, const Operation& operation) {
   for (int peer = 0; peer < mesh_->size(); ++peer) {
     if (question_of_[peer] == kNone || question_of_[peer] > seq) continue;
     // One about a former chunk is of no use to the peer any more.
-    if (question_of_[peer] == seq) send(peer, kAnswer, seq, own_length(operation));
+    if (question_of_[peer] == seq) send(peer, LengthFrame::kAnswer, seq, own_length(operation));
     question_of_[peer] = kNone;
     --questions_;
   }
 }
 
-Status Lengths::arrived(int peer, const FrameHeader& header, const Operation* running,
+Status Lengths::arrived(int peer, const LengthFrame& frame, const Operation* running,
                         std::uint64_t next_seq) {
-  if (header.key == kQuestion) {
-    if (header.seq < next_seq) {  // not running any more: the peer has heard from somebody else
-      send(peer, kAnswer, header.seq,
+  if (frame.kind == LengthFrame::kQuestion) {
+    if (frame.chunk < next_seq) {  // not running any more: the peer has heard from another node
+      send(peer, LengthFrame::kAnswer, frame.chunk,
            running == nullptr ? Operation::kUnknown : own_length(*running));
-    } else if (header.seq == waits_for_) {
-      send(peer, kAnswer, header.seq, Operation::kUnknown);
+    } else if (frame.chunk == waits_for_) {
+      send(peer, LengthFrame::kAnswer, frame.chunk, Operation::kUnknown);
     } else {
       // A later question of the peer's may have overtaken this one.
       questions_ += question_of_[peer] == kNone;
       question_of_[peer] =
-          question_of_[peer] == kNone ? header.seq : std::max(question_of_[peer], header.seq);
+          question_of_[peer] == kNone ? frame.chunk : std::max(question_of_[peer], frame.chunk);
     }
     return Status::ok();
   }
-  if (header.key != kAnswer) return remote_error("neither question nor answer about a length");
-  if (header.seq != waits_for_ || has_answered_[peer]) return Status::ok();
+  if (frame.kind != LengthFrame::kAnswer)
+    return remote_error("neither question nor answer about a length");
+  if (frame.chunk != waits_for_ || has_answered_[peer]) return Status::ok();
   has_answered_[peer] = true;
   --answers_missing_;
-  if (header.offset == Operation::kUnknown) return Status::ok();
-  if (header.offset == 0 || header.offset > waiting_count_ ||
-      (found_ != Operation::kUnknown && found_ != header.offset)) {
-    return remote_error("the call at chunk " + std::to_string(header.seq) + " has " +
-                        std::to_string(header.offset) + " valid elements there, here " +
+  if (frame.elements == Operation::kUnknown) return Status::ok();
+  if (frame.elements == 0 || frame.elements > waiting_count_ ||
+      (found_ != Operation::kUnknown && found_ != frame.elements)) {
+    return remote_error("the call at chunk " + std::to_string(frame.chunk) + " has " +
+                        std::to_string(frame.elements) + " valid elements there, here " +
                         (found_ == Operation::kUnknown ? "at most " + std::to_string(waiting_count_)
                                                        : std::to_string(found_)) +
                         ": all nodes must call the same collectives in the same order");
   }
-  found_ = header.offset;
+  found_ = frame.elements;
   return Status::ok();
 }
 
-void Lengths::send(int peer, Kind kind, std::uint64_t seq, std::uint64_t length) {
-  FrameHeader header;
-  header.type = FrameType::kLength;
-  header.seq = seq;
-  header.key = kind;
-  header.offset = length;
-  mesh_->send(peer, header, {}, kNobodyWaits, kUrgent);
+void Lengths::send(int peer, LengthFrame::Kind kind, std::uint64_t seq, std::uint64_t length) {
+  LengthFrame frame;
+  frame.chunk = seq;
+  frame.elements = length;
+  frame.kind = kind;
+  mesh_->send(peer, header_of(frame), {}, kNoWait, kUrgent);
 }
 
 void Lengths::clear() {

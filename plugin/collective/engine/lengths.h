@@ -4,16 +4,16 @@
 // that knows the call's identity (plugin/identity/identity.h) knows its true length, a node that
 // does not must not guess: all have to cut the call alike. Identities are right or not sure, so
 // those who know have the same number; a node that does not know asks the others before the call's
-// first chunk begins, and takes the number of anybody who knows. Only if nobody does, the call runs
-// in full, and everybody has heard so from everybody. So a call costs no message where all nodes
+// first chunk begins, and takes the number of any node that knows. Only if none does, the call runs
+// in full, and every node has heard so from every other. So a call costs no message where all nodes
 // know, needs no repeating sequence, and one node in the dark costs one round trip.
 //
-// Calls that nobody knows (a captured CUDA graph, say) in a row: after kPatience of them nobody
+// Calls that no node knows (a captured CUDA graph, say) in a row: after kPatience of them no node
 // asks for a while, which doubles each time. All nodes count them alike.
 //
 // Why asking cannot deadlock: a question about a chunk is answered when the other node comes to
 // that chunk, known or not, which takes earlier chunks only. At least one element always counts, so
-// that no node can end a call that another one has not begun, and nobody who is asked has
+// that no node can end a call that another one has not begun, and no node that is asked has
 // forgotten.
 //
 // Threads: the engine's. Allocates in the constructor only.
@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "plugin/collective/engine/operation.h"
+#include "plugin/collective/engine/wire.h"
 #include "plugin/transport/base/mesh.h"
 #include "topology/base/status.h"
 
@@ -42,26 +43,25 @@ class Lengths {
   // known; false: the others were asked, call again when arrived() or something else has come.
   bool find(Operation* operation, std::uint64_t seq);
 
-  // A frame of type kLength. `running`: the operation of the chunk that it names if that one runs
+  // `running`: the operation of the chunk that it names if that one runs
   // here, else null; `next_seq`: the next chunk to begin. An error if the peer's answer does not
   // fit the call.
-  Status arrived(int peer, const FrameHeader& header, const Operation* running,
+  Status arrived(int peer, const LengthFrame& frame, const Operation* running,
                  std::uint64_t next_seq);
 
-  // The operations have ended; nobody waits.
+  // The operations have ended; nothing waits.
   void clear();
 
   std::uint64_t asked() const { return asked_; }  // calls that this node asked about
 
  private:
   static constexpr std::uint64_t kNone = ~0ull;
-  enum Kind : std::uint32_t { kQuestion = 0, kAnswer = 1 };
 
   bool is_of_interest(const Operation& operation) const;
   bool ask(Operation* operation, std::uint64_t seq);
   void settle(Operation* operation, std::uint64_t length);
   void answer_all(std::uint64_t seq, const Operation& operation);
-  void send(int peer, Kind kind, std::uint64_t seq, std::uint64_t length);
+  void send(int peer, LengthFrame::Kind kind, std::uint64_t seq, std::uint64_t length);
 
   Mesh* const mesh_;
   bool is_on_ = false;
@@ -74,7 +74,7 @@ class Lengths {
   std::uint64_t found_ = Operation::kUnknown;
   std::vector<bool> has_answered_;
   int answers_missing_ = 0;
-  // Of calls that nobody knew.
+  // Of calls that no node knew.
   int in_a_row_ = 0;
   std::uint64_t pause_ = kShortestPause, calls_to_skip_ = 0;
   std::uint64_t asked_ = 0;

@@ -25,8 +25,8 @@ std::uint64_t shard_bytes_bound(Share begin, Share end, std::size_t chunk_bytes)
   return std::min<std::uint64_t>(chunk_bytes, exact + 2 * kGrainBytes);
 }
 
-Route route_of(const GroupExchange& exchange, int size, int shard, int me) {
-  Route route;
+ShardRoute route_of(const GroupExchange& exchange, int size, int shard, int me) {
+  ShardRoute route;
   route.partials_from = exchange.partials_from(size, shard, me);
   route.sum_to = exchange.sum_to(size, shard, me);
   if (shard != me) {

@@ -21,7 +21,7 @@ inline constexpr int kRoot = -1;
 
 // The way of one shard through a group, as far as it leads past this node (pattern.h). Members by
 // their place in the group.
-struct Route {
+struct ShardRoute {
   int partial_to = kOwner;         // where our partial sum goes
   std::vector<int> partials_from;  // whose partial sums we add to ours first, in rising order
   int sum_from = kOwner;           // who sends us the sum
@@ -48,7 +48,7 @@ struct LocalGroup {
   int me = 0;                         // our place among the members
   int parent = kRoot;                 // index in Program::groups
   std::vector<int> children;          // likewise
-  std::vector<Route> routes;          // by shard
+  std::vector<ShardRoute> routes;     // by shard
   bool sums_in_member_order = false;  // GroupExchange's
 
   int size() const { return static_cast<int>(group.members.size()); }

@@ -177,4 +177,15 @@ void RelaxedRun::give_back(std::uint32_t segment) {
   ++free_count_;
 }
 
+std::uint32_t RelaxedRun::digest_of(std::size_t position, std::uint32_t segment, std::uint64_t step,
+                                    bool is_full) const {
+  std::uint64_t h = digest_ ^ static_cast<std::uint64_t>(mode_) << 60;
+  for (const std::uint64_t n :
+       {std::uint64_t{position}, std::uint64_t{segment}, step, std::uint64_t{is_full}}) {
+    h = (h ^ n) * 0x9e3779b97f4a7c15u;
+    h ^= h >> 29;
+  }
+  return static_cast<std::uint32_t>(h >> 32);
+}
+
 }  // namespace riffle

@@ -128,7 +128,7 @@ std::vector<float> SparseRunner::dense_input(const Slot& slot, bool takes_residu
   return input;
 }
 
-// An exchange in which everybody sends everything.
+// An exchange in which every node sends everything.
 void SparseRunner::begin_dense(Slot& slot, bool takes_residual) {
   const SparseSegment& s = *slot.segment;
   const int teams = slot.places == &all_ ? 1 : s.teams;
@@ -146,7 +146,7 @@ void SparseRunner::begin_dense(Slot& slot, bool takes_residual) {
 // With the next step, if there is one.
 void SparseRunner::go_on(Slot& slot) {
   if (slot.exchange().is_done()) {
-    round_is_over(slot);
+    end_round(slot);
   } else {
     send_step(slot);
   }
@@ -184,7 +184,7 @@ bool SparseRunner::take(Slot& slot, Inbox& inbox) {
   return true;
 }
 
-void SparseRunner::round_is_over(Slot& slot) {
+void SparseRunner::end_round(Slot& slot) {
   SparseSegment& s = *slot.segment;
   const bool is_redone = slot.round > 0;
   if (options_.work != nullptr) add_to(options_.work->entries, slot.exchange().traffic().entries);

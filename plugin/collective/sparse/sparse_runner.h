@@ -4,12 +4,12 @@
 // and that order numbers them. Every step is one message out and one in. Up to kWindow run at once,
 // and none waits for a later one: a message that comes before its segment was submitted here waits
 // in the inbox of its number and step. A node sends for segment s only when it is done with s -
-// kWindow and all before, which it can only be when all nodes have begun those; so nobody's
+// kWindow and all before, which it can only be when all nodes have begun those; so no
 // messages lie further ahead than two windows, and that many inboxes do.
 //
 // Each message carries what its sender has heard so far of the segment: whether any node is in
 // doubt about which elements it has, and the least and the largest digest. In the steps before the
-// all-gather everybody has heard from everybody, so all nodes know alike, before any state changes,
+// all-gather each node has heard from all, so all nodes know alike, before any state changes,
 // whether the result is to be used. If it is not, or if it is not finite, the segment is done again
 // by a second exchange at density 1, which is a dense sum:
 //
@@ -40,15 +40,13 @@
 #include <memory>
 #include <vector>
 
+#include "plugin/collective/base/frames.h"
 #include "plugin/collective/sparse/sparse_segment.h"
 #include "plugin/collective/sparse/sparse_work.h"
 #include "plugin/telemetry/comm_counters.h"
 #include "plugin/transport/base/mesh.h"
 
 namespace riffle {
-
-// Cookies of sparse frames have this bit, so that others on the mesh can tell them apart.
-inline constexpr std::uint64_t kSparseCookie = 1ull << 59;
 
 class SparseRunner {
  public:
@@ -71,8 +69,8 @@ class SparseRunner {
   void submit(SparseSegment* segment) { submit(segment, &segment->operation); }
   void submit(SparseSegment* segment, Operation* operation);
 
-  // The mesh's kSparse frames, as in MeshSink.
-  Result<std::byte*> place(int peer, const FrameHeader& header);
+  // The mesh's kSparse frames, as in FrameSink.
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header);
   void arrived(int peer, const FrameHeader& header, std::byte* payload);
   void sent(std::uint64_t cookie);
 
@@ -133,7 +131,7 @@ class SparseRunner {
   void send_step(Slot& slot);
   void advance(Slot& slot);
   bool take(Slot& slot, Inbox& inbox);
-  void round_is_over(Slot& slot);
+  void end_round(Slot& slot);
   void finish(Slot& slot);
   void close(Slot& slot);
   void retire();
@@ -157,7 +155,7 @@ class SparseRunner {
   std::uint64_t submitted_ = 0;  // how many there are
   std::uint64_t active_since_ns_ = 0;
   bool failed_ = false;
-  std::vector<std::byte> discard_;  // where payloads go that nobody wants
+  std::vector<std::byte> discard_;  // where payloads go that are not wanted
 };
 
 }  // namespace riffle

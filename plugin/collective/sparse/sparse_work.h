@@ -18,7 +18,7 @@ struct SparseWork {
   std::atomic<std::uint64_t> select_ns{0}, memory_ns{0};
   std::atomic<std::uint64_t> span_ns{0};  // in which any segment was under way
 };
-// A line for people; empty if there was none.
+// One human-readable line; empty if there was none.
 std::string describe(const SparseWork& work);
 
 inline void add_to(std::atomic<std::uint64_t>& total, std::uint64_t n) {

@@ -1,5 +1,5 @@
-// CRC32C (Castagnoli, polynomial 0x1EDC6F41, reflected 0x82F63B78; RFC 3720 B.4). The SSE4.2
-// instruction where the processor has it, chosen at run time; else "slicing by 8" tables.
+// CRC32C (Castagnoli, polynomial 0x1EDC6F41, reflected 0x82F63B78; RFC 3720 B.4). The processor's
+// instruction where it has one (SSE4.2, ARMv8.1), chosen at run time; else "slicing by 8" tables.
 #include <array>
 #include <cstring>
 
@@ -8,6 +8,11 @@
 
 #if defined(__x86_64__)
 #include <nmmintrin.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+
+#include "plugin/transport/base/crc32c_armv8.h"
 #endif
 
 namespace riffle {
@@ -44,8 +49,9 @@ std::uint32_t crc32c_tables(const std::uint8_t* p, std::size_t n, std::uint32_t 
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(const std::uint8_t* p, std::size_t n,
-                                                             std::uint32_t crc) {
+__attribute__((target("sse4.2,crc32"))) std::uint32_t crc32c_sse42(const std::uint8_t* p,
+                                                                   std::size_t n,
+                                                                   std::uint32_t crc) {
   std::uint64_t wide = crc;
   for (; n >= 8; p += 8, n -= 8) {
     std::uint64_t word;
@@ -72,6 +78,11 @@ std::uint32_t crc32c(const void* data, std::size_t size, std::uint32_t seed) {
 #if defined(__x86_64__)
   static const bool has_sse42 = __builtin_cpu_supports("sse4.2") != 0;
   if (has_sse42) return ~crc32c_sse42(static_cast<const std::uint8_t*>(data), size, ~seed);
+#elif defined(__aarch64__)
+  static const bool has_crc32 = (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
+  if (has_crc32) {
+    return ~detail::crc32c_armv8(static_cast<const std::uint8_t*>(data), size, ~seed);
+  }
 #endif
   return detail::crc32c_portable(data, size, seed);
 }

@@ -1,15 +1,11 @@
 // Mesh: the links between one node of a communicator and its peers, and nothing more. The engine
-// (plugin/collective) is written against this interface, so that the same code runs over TCP, over
-// the in-memory transport of the tests and, later, in simulated time.
+// (plugin/collective) is written against this interface, so that the same code runs over every
+// transport, over the in-memory one of the tests and in simulated time. A mesh never queues a
+// payload of its own.
 //
-// Why "place" instead of posted receives: the header of a frame says everything about where its
-// payload belongs (sequence, level, shard), so the owner answers with an address when the header is
-// in, and the payload is received in place. Who may send when is the owner's flow control
-// (credits); a mesh never queues a payload of its own.
-//
-// Threads: everything here, calls and callbacks, happens on one thread, the owner's progress
-// thread. A mesh must not call its sink from within a call of the sink's owner (no re-entrance):
-// callbacks come from the mesh's own turn.
+// Threads: everything here, calls and callbacks (frame_sink.h), happens on one thread, the owner's
+// progress thread. A mesh must not call its sink from within a call of the sink's owner (no
+// re-entrance): callbacks come from the mesh's own turn.
 #pragma once
 
 #include <cstddef>
@@ -17,34 +13,16 @@
 #include <span>
 
 #include "plugin/transport/base/frame.h"
+#include "plugin/transport/base/frame_sink.h"
 #include "topology/base/status.h"
 
 namespace riffle {
-
-class MeshSink {
- public:
-  virtual ~MeshSink() = default;
-  // The link to `peer` carries frames in both directions from now on.
-  virtual void opened(int peer) = 0;
-  // A frame's header arrived. Returns where its `length` payload bytes go (any non-null pointer if
-  // length is 0), or an error, after which the peer counts as lost with that error.
-  virtual Result<std::byte*> place(int peer, const FrameHeader& header) = 0;
-  // The whole payload is at `payload`, the address that place() returned.
-  virtual void arrived(int peer, const FrameHeader& header, std::byte* payload) = 0;
-  // The frame was handed to the network completely; its payload is no longer read.
-  virtual void sent(int peer, std::uint64_t cookie) = 0;
-  // The peer closed on purpose (GOODBYE): nothing more comes from it. Not an error by itself.
-  virtual void departed(int peer) = 0;
-  // The peer is gone without a goodbye, or broke the protocol. Called once per peer. `why` may tell
-  // its address; who it is the owner knows better.
-  virtual void lost(int peer, const Status& why) = 0;
-};
 
 // What happened on one link since it opened.
 struct LinkActivity {
   std::uint64_t out_bytes = 0;  // delivered, not only queued
   std::uint64_t in_bytes = 0;
-  std::uint64_t busy_ns = 0;  // the network had something of ours that it had not delivered
+  std::uint64_t busy_ns = 0;  // the network had something to deliver and had not delivered it
   RateHints of_peer;          // in its latest frame
 };
 
@@ -77,7 +55,7 @@ class Mesh {
   virtual void hint(int /*peer*/, RateHints /*hints*/) {}
   // Where frames to several peers, or from several, compete for a link, each way gets a part of it
   // in proportion to its weight: as if it were so many connections (1 to kMostWeight). Both nodes
-  // of a pair must give each other the same weight. None, as at the start: everybody gets the same.
+  // of a pair must give each other the same weight. None, as at the start: all get the same.
   virtual void set_peer_weights(std::span<const int> /*weights*/) {}
 
   // Closes the link to one peer: what was sent to it still goes out, with a goodbye behind it, but

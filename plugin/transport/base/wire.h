@@ -1,4 +1,4 @@
-// Little-endian numbers in byte arrays: the one way that anything of ours is laid out on the wire.
+// Little-endian numbers in byte arrays: the one way that anything is laid out on the wire.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +23,16 @@ T get(const std::uint8_t* at) {
     value = static_cast<T>(value | static_cast<T>(at[i]) << (8 * i));
   }
   return value;
+}
+
+// Several, one behind the other.
+template <class... T>
+void put_fields(std::uint8_t* at, T... values) {
+  ((put(at, values), at += sizeof(T)), ...);
+}
+template <class... T>
+void get_fields(const std::uint8_t* at, T&... values) {
+  ((values = get<T>(at), at += sizeof(T)), ...);
 }
 
 }  // namespace riffle

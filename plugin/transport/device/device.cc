@@ -6,9 +6,7 @@
 #include <netinet/in.h>
 
 #include <bit>
-#include <cstdlib>
 
-#include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/transport/device/device_choice.h"
 #include "plugin/transport/device/placement.h"
@@ -27,11 +25,6 @@ int prefix_bits(const sockaddr* mask) {
     }
   }
   return bits;
-}
-
-std::string environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value != nullptr ? value : "";
 }
 
 }  // namespace
@@ -64,33 +57,14 @@ std::vector<NicAddress> addresses_of_this_machine() {
   return out;
 }
 
-DeviceChoice choice_of_the_user() {
-  DeviceChoice choice;
-  choice.per_nic = config().device_per_nic;
-  choice.rule = config().socket_ifname;
-  choice.rule_source = "RIFFLE_SOCKET_IFNAME";
-  if (choice.rule.empty()) {
-    choice.rule = environment("NCCL_SOCKET_IFNAME");
-    choice.rule_source = "NCCL_SOCKET_IFNAME";
-  }
-  choice.family = config().socket_family;
-  if (choice.family == "any") {
-    const std::string family = environment("NCCL_SOCKET_FAMILY");
-    if (family == "AF_INET") choice.family = "ipv4";
-    if (family == "AF_INET6") choice.family = "ipv6";
-  }
-  return choice;
-}
-
 namespace {
 
-std::vector<Device> find_devices() {
+std::vector<Device> find_devices(const DeviceChoice& choice) {
   placement::job_mask();  // noted now, before NCCL narrows it
   const Result<std::vector<Nic>> nics = list_nics();
   std::vector<std::string> warnings;
-  std::vector<Device> found =
-      choose_devices(addresses_of_this_machine(), nics ? *nics : std::vector<Nic>{},
-                     choice_of_the_user(), &warnings);
+  std::vector<Device> found = choose_devices(addresses_of_this_machine(),
+                                             nics ? *nics : std::vector<Nic>{}, choice, &warnings);
   for (const std::string& w : warnings) log_warn(w);
   for (const Device& d : found) {
     std::string line = "device " + d.name + ", " + std::to_string(d.speed_mbps) + " Mbit/s:";
@@ -102,8 +76,9 @@ std::vector<Device> find_devices() {
 
 }  // namespace
 
-const std::vector<Device>& devices() {
-  static const auto* const all = new std::vector<Device>(find_devices());  // outlives every thread
+const std::vector<Device>& devices(const DeviceChoice& choice) {
+  static const auto* const all =
+      new std::vector<Device>(find_devices(choice));  // outlives every thread
   return *all;
 }
 

@@ -3,12 +3,15 @@
 // NCCL 2.30 demands); with RIFFLE_DEVICE_PER_NIC=1 one device per NIC. Never empty: the last
 // resort, as in NCCL, is docker and then loopback, with a warning.
 //
-// Built once per process on first use and constant afterwards, so pointers into it stay valid.
+// Built once per process, by the choice of the first call, and constant afterwards, so pointers
+// into it stay valid.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "plugin/transport/base/options.h"
 
 namespace riffle {
 
@@ -29,6 +32,6 @@ struct Device {
   std::vector<NicAddress> addresses;  // at least one; where listeners bind
 };
 
-const std::vector<Device>& devices();
+const std::vector<Device>& devices(const DeviceChoice& choice);
 
 }  // namespace riffle

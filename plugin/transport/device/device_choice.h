@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "plugin/transport/base/options.h"
 #include "plugin/transport/device/device.h"
 #include "topology/host/nics.h"
 
@@ -23,21 +24,12 @@ class InterfaceFilter {
   std::vector<std::string> words_;
 };
 
-struct DeviceChoice {
-  std::string rule;         // empty: all but docker, virbr and loopback
-  std::string rule_source;  // the variable that holds it, for messages
-  std::string family = "any";
-  bool per_nic = false;
-};
-
 // At least one device. `warnings` gets a sentence for everything that is not as the user asked.
 std::vector<Device> choose_devices(const std::vector<NicAddress>& addresses,
                                    const std::vector<Nic>& nics, const DeviceChoice& choice,
                                    std::vector<std::string>* warnings);
 
-// What this process would choose from and by: the addresses of the interfaces that are up, and the
-// settings with NCCL's where ours are empty (device.cc).
+// What there is to choose from: the addresses of the interfaces that are up (device.cc).
 std::vector<NicAddress> addresses_of_this_machine();
-DeviceChoice choice_of_the_user();
 
 }  // namespace riffle

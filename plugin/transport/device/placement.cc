@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <vector>
 
-#include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/transport/base/errno_text.h"
 #include "plugin/transport/device/device.h"
@@ -46,19 +45,19 @@ CpuList mask_of(pid_t thread) {
   return mask.list();
 }
 
-Decision decide_for_this_process() {
+Decision decide_for_this_process(const TransportOptions& options) {
   CoreRequest request;
   request.allowed = job_mask();
-  request.threads = static_cast<int>(config().threads);
-  for (const Device& device : devices()) {
+  request.threads = options.threads.count;
+  for (const Device& device : devices(options.devices)) {
     for (const NicAddress& address : device.addresses) request.nics.push_back(address.interface);
   }
-  Decision decision = decide(config().cpus, request, [] { return read_machine_sysfs(); });
+  Decision decision = decide(options.threads.cpus, request, [] { return read_machine_sysfs(); });
   if (!decision.warning.empty()) log_warn(decision.warning);
   if (decision.cpus.empty()) {
-    log_info("progress threads run where the job does: " + decision.why);
+    log_info("progress threads run where the job does: {}", decision.why);
   } else {
-    log_info("progress threads run on CPUs " + to_text(decision.cpus) + ": " + decision.why);
+    log_info("progress threads run on CPUs {}: {}", to_text(decision.cpus), decision.why);
   }
   return decision;
 }
@@ -104,10 +103,10 @@ Decision decide(const std::string& setting, const CoreRequest& request,
   return decision;
 }
 
-CpuList cpus_of_thread(int index) {
-  static const auto* const decision = new Decision(decide_for_this_process());
+CpuList cpus_of_thread(int index, const TransportOptions& options) {
+  static const auto* const decision = new Decision(decide_for_this_process(options));
   if (!decision->is_set) return decision->cpus;
-  return share_of_thread(decision->cpus, index, static_cast<int>(config().threads));
+  return share_of_thread(decision->cpus, index, options.threads.count);
 }
 
 void move_this_thread(const CpuList& cpus) {
@@ -115,9 +114,10 @@ void move_this_thread(const CpuList& cpus) {
   Mask mask;
   for (const int cpu : cpus) mask.add(cpu);
   if (::sched_setaffinity(0, mask.bytes(), mask.get()) == 0) return;
-  log_warn("a progress thread cannot move to CPUs " + to_text(cpus) + ": " + errno_text(errno) +
-           " (this process may use " + to_text(job_mask()) +
-           "); it stays where it is; RIFFLE_CPUS chooses others");
+  log_warn(
+      "a progress thread cannot move to CPUs {}: {} (this process may use {}); it "
+      "stays where it is; RIFFLE_CPUS chooses others",
+      to_text(cpus), errno_text(errno), to_text(job_mask()));
 }
 
 }  // namespace riffle::placement

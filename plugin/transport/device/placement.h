@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "plugin/transport/base/options.h"
 #include "topology/base/status.h"
 #include "topology/host/core_choice.h"
 
@@ -28,7 +29,7 @@ Decision decide(const std::string& setting, const CoreRequest& request,
 
 // What thread `index` of the pool is to run on; empty: leave it alone. The first call decides and
 // logs. Called under the pool's lock, which is held across forks: a child finds it decided or not.
-CpuList cpus_of_thread(int index);
+CpuList cpus_of_thread(int index, const TransportOptions& options);
 
 // Moves the calling progress thread; logs where the system refuses.
 void move_this_thread(const CpuList& cpus);

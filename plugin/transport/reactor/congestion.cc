@@ -10,7 +10,6 @@
 #include <cstring>
 #include <string>
 
-#include "plugin/config/config.h"
 #include "plugin/config/log.h"
 
 namespace riffle {
@@ -30,8 +29,7 @@ bool system_uses_bbr(int fd) {
 
 }  // namespace
 
-void choose_congestion_control(int fd) {
-  const std::string& wanted = config().congestion;
+void choose_congestion_control(int fd, const std::string& wanted) {
   if (wanted == "system") return;
   if (wanted == "auto") {
     // Unprivileged processes may always choose reno; cubic where the administrator allows it.
@@ -40,9 +38,10 @@ void choose_congestion_control(int fd) {
   }
   static std::atomic<bool> said{false};
   if (!set(fd, wanted) && !said.exchange(true)) {
-    log_warn("RIFFLE_CONGESTION=" + wanted + ": " + std::strerror(errno) +
-             "; the system's congestion control stays (accepted: auto, system, or a name from "
-             "/proc/sys/net/ipv4/tcp_allowed_congestion_control)");
+    log_warn(
+        "RIFFLE_CONGESTION={}: {}; the system's congestion control stays (accepted: "
+        "auto, system, or a name from /proc/sys/net/ipv4/tcp_allowed_congestion_control)",
+        wanted, std::strerror(errno));
   }
 }
 

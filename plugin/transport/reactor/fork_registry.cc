@@ -52,7 +52,7 @@ void close(int fd) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
   const auto index = static_cast<std::size_t>(fd);
-  // In a forked child the number was closed already and may belong to somebody else by now.
+  // In a forked child the number was closed already and may belong to something else by now.
   if (index >= r.open.size() || !r.open[index]) return;
   r.open[index] = false;
   ::close(fd);

@@ -2,11 +2,11 @@
 //
 // A caller that waits for something short may do the thread's work itself, with poll(): no thread
 // has to be woken then, which costs as much as sending a small message. "Reactor thread" means,
-// here and everywhere, whoever does that work at the moment; there is never more than one.
+// here and everywhere, the thread that does that work at the moment; there is never more than one.
 //
 // One per RIFFLE_THREADS, shared by all communicators of the process; an object is bound to one
 // reactor for life. The thread starts with the first object and ends when the last is gone and
-// nothing is draining; whoever calls from another thread holds a reference during the call. No
+// nothing is draining; a caller on another thread holds a reference during the call. No
 // signals are handled on it. After fork() the child owns no thread: its descriptors are closed (not
 // shut down) by a pthread_atfork handler and every call fails cleanly.
 //
@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 
+#include "plugin/transport/base/options.h"
 #include "plugin/transport/base/timer_service.h"
 #include "topology/base/status.h"
 
@@ -48,12 +49,12 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
 
   // A reactor of the process-wide pool (round robin); keeps the thread alive while held. Throws
   // std::system_error when the system gives no thread or descriptor; the C border catches it.
-  static std::shared_ptr<Reactor> acquire();
+  static std::shared_ptr<Reactor> acquire(const TransportOptions& options);
 
   // Any thread. Cheap; several wakes before the handler runs count as one. No allocation.
   virtual void wake(WakeHandler* handler) = 0;
   // Any thread that calls again soon, until what it waits for has happened: one turn of the work,
-  // if there is any and nobody is at it. Meanwhile the thread stands aside, and comes back within
+  // if there is any and no other thread does it. Meanwhile the thread yields, and comes back within
   // kAsideNs of the last call. The caller holds the reactor.
   static constexpr std::uint64_t kAsideNs = 1'000'000;
   virtual void poll() = 0;

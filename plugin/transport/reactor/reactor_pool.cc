@@ -1,10 +1,9 @@
-// The process-wide pool: RIFFLE_THREADS reactors, each alive while somebody holds it.
+// The process-wide pool: RIFFLE_THREADS reactors, each alive while it is held.
 #include <pthread.h>
 
 #include <mutex>
 #include <vector>
 
-#include "plugin/config/config.h"
 #include "plugin/transport/device/placement.h"
 #include "plugin/transport/reactor/fork_registry.h"
 #include "plugin/transport/reactor/reactor_thread.h"
@@ -34,10 +33,10 @@ Pool& pool() {
 
 }  // namespace
 
-std::shared_ptr<Reactor> Reactor::acquire() {
+std::shared_ptr<Reactor> Reactor::acquire(const TransportOptions& options) {
   Pool& p = pool();
   const std::lock_guard lock(p.mutex);
-  p.slots.resize(static_cast<std::size_t>(config().threads));
+  p.slots.resize(static_cast<std::size_t>(options.threads.count));
   const std::size_t index = p.next++ % p.slots.size();
   std::weak_ptr<Reactor>& slot = p.slots[index];
   std::shared_ptr<Reactor> reactor = slot.lock();
@@ -45,7 +44,7 @@ std::shared_ptr<Reactor> Reactor::acquire() {
   if (reactor == nullptr ||
       !static_cast<const ReactorThread*>(reactor.get())->is_of_this_process()) {
     reactor = std::shared_ptr<Reactor>(
-        new ReactorThread(placement::cpus_of_thread(static_cast<int>(index))),
+        new ReactorThread(placement::cpus_of_thread(static_cast<int>(index), options)),
         [](Reactor* r) { ReactorThread::retire(static_cast<ReactorThread*>(r)); });
     slot = reactor;
   }

@@ -40,7 +40,7 @@ void guarded(F&& f, Failed&& failed) {
     try {
       failed(why);
     } catch (const std::exception& again) {
-      log_warn(std::string("internal error while handling one: ") + again.what());
+      log_warn("internal error while handling one: {}", again.what());
     }
   }
 }
@@ -72,7 +72,7 @@ ReactorThread::ReactorThread(CpuList cpus)
   pending_.reserve(kExpectedHandlers);
   woken_.reserve(kExpectedHandlers);
   epoll_event event{};
-  // Until the thread has read it, whoever polls and sees it too: an edge could be lost to them.
+  // Until the thread has read it, polling callers see it too: an edge could be lost to them.
   event.events = EPOLLIN;
   event.data.u64 = kWakeTag;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_event_.get(), &event);
@@ -97,7 +97,7 @@ bool ReactorThread::is_of_this_process() const {
 void ReactorThread::retire(ReactorThread* reactor) {
   // In a forked child there is no thread to end, and its locks may be held for ever: leave it be.
   if (!reactor->is_of_this_process()) return;
-  // (Who polls holds it, so it is never given up by another thread within a turn.)
+  // (A polling caller holds it, so it is never given up by another thread within a turn.)
   const bool on_thread = std::this_thread::get_id() == reactor->thread_.get_id();
   {
     std::unique_lock lock(reactor->mutex_);
@@ -156,7 +156,7 @@ void ReactorThread::wake(WakeHandler* handler) {
   if (!is_of_this_process()) return;
   std::unique_lock lock(mutex_);
   pending_.push_back(handler);
-  // Whoever polls does it in its next call, and the thread stands aside for that.
+  // The polling caller does it in its next call, and the thread yields for that.
   if (sleep_ == Sleep::kAside && poller_ == std::this_thread::get_id()) return;
   wake_thread(lock);
 }
@@ -230,7 +230,8 @@ std::uint64_t ReactorThread::call_at(std::uint64_t when_ns, std::function<void()
 void ReactorThread::cancel(std::uint64_t timer) { timers_.cancel(timer); }
 
 // Milliseconds to sleep, 0 if there is work. Declares the thread asleep, so that from here on
-// whoever brings work writes to the event descriptor; who polls does, and may set an earlier timer.
+// every thread that brings work writes to the event descriptor; a polling caller does the work, and
+// may set an earlier timer.
 int ReactorThread::sleep_limit_ms() {
   const std::lock_guard turn_lock(turn_);
   const std::uint64_t next = timers_.next_ns();
@@ -246,7 +247,7 @@ int ReactorThread::sleep_limit_ms() {
   return limit;
 }
 
-// While somebody polls: sleeps where what arrives does not wake it.
+// While a caller polls: sleeps where what arrives does not wake it.
 void ReactorThread::stand_aside() {
   std::unique_lock lock(mutex_);
   while (!has_work()) {
@@ -282,7 +283,7 @@ void ReactorThread::loop() {
 }
 
 // What the network brought comes before timers: after a long pause of the whole process the peers'
-// signs of life are read before anybody counts as silent.
+// signs of life are read before any of them counts as silent.
 void ReactorThread::turn(std::span<const epoll_event> events) {
   worker_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   for (const epoll_event& event : events) {

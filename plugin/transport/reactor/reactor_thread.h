@@ -1,4 +1,4 @@
-// The reactor behind Reactor::acquire(): one epoll loop on one thread, or on whoever polls.
+// The reactor behind Reactor::acquire(): one epoll loop on one thread, or on a polling caller.
 #pragma once
 
 #include <sys/epoll.h>
@@ -33,14 +33,14 @@ class ReactorThread final : public Reactor {
   std::uint64_t call_at(std::uint64_t when_ns, std::function<void()> f) override;
   void cancel(std::uint64_t timer) override;
 
-  // Made by a process that is not a forked child of ours.
+  // Made by this process, not by the parent of a forked one.
   bool is_of_this_process() const;
   // Ends the thread and deletes the object; from the thread itself it happens after this turn.
   static void retire(ReactorThread* reactor);
 
  private:
   // A handler with the age of its registration, so that an event that was fetched before remove()
-  // never reaches whoever got the same descriptor number since.
+  // never reaches another handler that got the same descriptor number since.
   struct Registration {
     FdHandler* handler = nullptr;
     std::uint32_t age = 0;
@@ -69,8 +69,8 @@ class ReactorThread final : public Reactor {
   Timers timers_;
   std::vector<WakeHandler*> woken_;  // the batch being served; forget() leaves null
 
-  std::mutex turn_;                          // held by whoever does the work; taken before mutex_
-  std::atomic<std::thread::id> worker_{};    // who that is
+  std::mutex turn_;                          // held while the work is done; taken before mutex_
+  std::atomic<std::thread::id> worker_{};    // the thread that holds it
   std::atomic<std::uint64_t> polled_ns_{0};  // the last poll()
   std::atomic<int> large_work_{0};
 

@@ -28,7 +28,6 @@ void set_option(int fd, int level, int option, int value) {
 void tune(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsentBytes);
-  choose_congestion_control(fd);
 }
 
 Result<Fd> tcp_socket(int family) {
@@ -116,12 +115,13 @@ SocketAddress remote_address_of(int fd) {
   return a;
 }
 
-Result<Fd> listen_on(const NicAddress& nic, Endpoint* endpoint) {
+Result<Fd> listen_on(const NicAddress& nic, Endpoint* endpoint, const std::string& congestion) {
   Result<Endpoint> local = to_endpoint(nic);
   if (!local) return local.status();
   const SocketAddress address = to_socket_address(*local, nic.scope_id);
   Result<Fd> fd = tcp_socket(address.storage.ss_family);
   if (!fd) return fd;
+  choose_congestion_control(fd->get(), congestion);
   if (::bind(fd->get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0 ||
       ::listen(fd->get(), SOMAXCONN) != 0) {
     return system_error("cannot listen on " + nic.address + " of interface " + nic.interface +
@@ -138,10 +138,12 @@ Result<Fd> listen_on(const NicAddress& nic, Endpoint* endpoint) {
   return fd;
 }
 
-Result<Fd> start_connect(const SocketAddress& to, const NicAddress* from) {
+Result<Fd> start_connect(const SocketAddress& to, const NicAddress* from,
+                         const std::string& congestion) {
   Result<Fd> fd = tcp_socket(to.storage.ss_family);
   if (!fd) return fd;
   tune(fd->get());
+  choose_congestion_control(fd->get(), congestion);
   if (from != nullptr) leave_from(fd->get(), *from);
   if (::connect(fd->get(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) != 0 &&
       errno != EINPROGRESS) {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "plugin/transport/base/errno_text.h"
+#include "plugin/transport/base/handle.h"
 #include "plugin/transport/device/device.h"
-#include "plugin/transport/device/handle.h"
 #include "topology/base/status.h"
 
 namespace riffle {
@@ -43,11 +43,14 @@ std::string to_text(const SocketAddress& address);  // "10.0.0.1:4000", "[fe80::
 std::string to_text(const Endpoint& endpoint);
 SocketAddress remote_address_of(int fd);
 
-// A listening socket on `nic` and a port of the kernel's choice, which goes to `endpoint`.
-Result<Fd> listen_on(const NicAddress& nic, Endpoint* endpoint);
-// Starts to connect, from `from` if given and still ours; the socket becomes writable when
-// connected or failed.
-Result<Fd> start_connect(const SocketAddress& to, const NicAddress* from = nullptr);
+// A listening socket on `nic` and a port of the kernel's choice, which goes to `endpoint`. The
+// sockets that it accepts have its congestion control.
+Result<Fd> listen_on(const NicAddress& nic, Endpoint* endpoint,
+                     const std::string& congestion = "auto");
+// Starts to connect, from `from` if given and still an address of this machine; the socket becomes
+// writable when connected or failed.
+Result<Fd> start_connect(const SocketAddress& to, const NicAddress* from = nullptr,
+                         const std::string& congestion = "auto");
 // The outcome of start_connect once the socket is writable.
 Status connect_outcome(int fd);
 // An accepted connection, or a closed Fd with `error` = errno.

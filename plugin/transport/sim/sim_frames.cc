@@ -154,7 +154,7 @@ void SimNetwork::header_arrived(SimNode& n, std::uint64_t name) {
 
 // Asks where the payload goes. A refusal breaks the link.
 bool SimNetwork::place(SimNode& n, SimFrame& frame) {
-  const Result<std::byte*> where = n.sink->place(frame.from, frame.header);
+  const Result<std::byte*> where = n.sink->get_receive_buffer(frame.from, frame.header);
   if (!where) {
     const int from = frame.from, to = frame.to;
     cut(from, to);

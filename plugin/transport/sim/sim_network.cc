@@ -19,7 +19,7 @@ SimNetwork::~SimNetwork() = default;
 
 Mesh& SimNetwork::mesh(int rank) { return *nodes_[rank]; }
 TimerService& SimNetwork::timers(int rank) { return *nodes_[rank]; }
-void SimNetwork::set_sink(int rank, MeshSink* sink) { nodes_[rank]->sink = sink; }
+void SimNetwork::set_sink(int rank, FrameSink* sink) { nodes_[rank]->sink = sink; }
 bool SimNetwork::is_alive(int rank) const { return nodes_[rank]->state != SimNode::State::kDead; }
 
 void SimNetwork::open_all() {
@@ -99,9 +99,12 @@ void SimNetwork::dispatch(Event event) {
     if (frame != nullptr) free_frame(*frame);
     return;
   }
-  const bool costs = event.kind == EventKind::kArrived || event.kind == EventKind::kSent;
-  if (costs && !event.charged && (options_.frame_cpu_ns > 0 || options_.byte_cpu_ns > 0)) {
-    double cost_ns = static_cast<double>(options_.frame_cpu_ns);
+  // (A loss costs nothing, but waits for its turn: a link reads what arrived before it is lost.)
+  const bool waits = event.kind == EventKind::kArrived || event.kind == EventKind::kSent ||
+                     event.kind == EventKind::kLost;
+  if (waits && !event.charged && (options_.frame_cpu_ns > 0 || options_.byte_cpu_ns > 0)) {
+    double cost_ns =
+        event.kind == EventKind::kLost ? 0 : static_cast<double>(options_.frame_cpu_ns);
     if (event.kind == EventKind::kArrived) {
       cost_ns += options_.byte_cpu_ns * frames_.find(event.what)->header.length;
     }

@@ -52,11 +52,11 @@ class SimNetwork {
   int size() const { return static_cast<int>(nodes_.size()); }
   Mesh& mesh(int rank);
   TimerService& timers(int rank);
-  void set_sink(int rank, MeshSink* sink);
+  void set_sink(int rank, FrameSink* sink);
   // All links are up at once, without the events of opening them.
   void open_all();
-  // Payloads of other frames stay at home: time passes as if they travelled, but the receiver's
-  // memory stays as it is. For traffic whose content nobody looks at.
+  // Payloads of other frames are not copied: time passes as if they travelled, but the receiver's
+  // memory stays as it is. For traffic whose content is not read.
   void carry_only(std::function<bool(const FrameHeader&)> carries) {
     carries_ = std::move(carries);
   }
@@ -75,7 +75,7 @@ class SimNetwork {
   // Both sides hear of it soon; `is_silent`: not before the peer timeout, for nothing passes.
   void break_link(int a, int b, bool is_silent = false);
   // Nothing passes between the node and any other from now on, nor over links that open later.
-  // Nobody hears of it before the peer timeout; a link that was not open never will be.
+  // No node hears of it before the peer timeout; a link that was not open never will be.
   void isolate(int rank);
   // The node says goodbye on every link behind what is queued; its sink hears nothing more.
   void close(int rank);

@@ -51,7 +51,7 @@ class SimNode final : public Mesh, public TimerService {
   State state = State::kRunning;
   bool is_over = false;  // closed or aborted: the sink hears nothing more
   bool is_isolated = false;
-  MeshSink* sink = nullptr;
+  FrameSink* sink = nullptr;
   std::vector<Peer> peers;
   std::vector<int> weights;  // set_peer_weights()
   std::map<std::uint64_t, std::function<void()>> timers;

@@ -80,7 +80,7 @@ class Acceptor::Visitor final : public Reactor::FdHandler {
   }
 
   void refuse(const std::string& why) {
-    log_warn("dropped a connection from " + name_ + ": " + why);
+    log_warn("dropped a connection from {}: {}", name_, why);
     acceptor_.finish(this);
   }
 
@@ -124,7 +124,7 @@ void Acceptor::accept_waiting(int listener) {
     if (error == EAGAIN) return;
     if (error == ECONNABORTED || error == EINTR) continue;
     if (error != 0) {
-      log_warn("cannot accept a connection: " + errno_text(error) + "; trying again");
+      log_warn("cannot accept a connection: {}; trying again", errno_text(error));
       close_doors();
       reopen_timer_ = reactor_.call_at(Reactor::now_ns() + kRetryNs, [this] { open_doors(); });
       return;

@@ -1,8 +1,9 @@
-// Accepts connections on listening sockets and lets in only who knows the secret (handshake.h).
+// Accepts connections on listening sockets and lets in only peers that know the secret
+// (handshake.h).
 //
-// Everybody else, and whoever takes longer than 5 s, is dropped with one log line that says who and
-// why; the job goes on. At most kMaxPending handshakes run at once; further connections wait in the
-// kernel's queue. Reactor thread only.
+// Any other connection, and one that takes longer than 5 s, is dropped with one log line that gives
+// its address and the reason; the job goes on. At most kMaxPending handshakes run at once; further
+// connections wait in the kernel's queue. Reactor thread only.
 #pragma once
 
 #include <memory>

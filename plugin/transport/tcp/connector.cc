@@ -13,7 +13,7 @@ constexpr std::uint64_t kLongestPauseNs = 1'000'000'000;
 // A TCP connection that takes longer is tried over the next endpoint. The handshake has no such
 // limit: the listener answers when its own side of NCCL's set-up has come that far.
 constexpr std::uint64_t kTcpConnectNs = 5'000'000'000;
-// A listener that hangs up after our HELLO has judged it; asking more often would not help.
+// A listener that hangs up after the HELLO has judged it; asking more often would not help.
 constexpr int kMaxRefusals = 3;
 
 }  // namespace
@@ -54,8 +54,8 @@ void Connector::on_timer() {
 
 void Connector::attempt() {
   const Route& way = route(attempts_++);
-  Result<Fd> socket =
-      start_connect(to_socket_address(way.to, way.scope_id), way.from ? &*way.from : nullptr);
+  Result<Fd> socket = start_connect(to_socket_address(way.to, way.scope_id),
+                                    way.from ? &*way.from : nullptr, options_.congestion);
   if (!socket) return try_again(socket.status().message());
   socket_ = std::move(*socket);
   step_ = Step::kConnect;
@@ -106,8 +106,9 @@ bool Connector::receive(std::uint8_t* data, std::size_t size) {
     return have_ == size;
   }
   if (step_ == Step::kWelcome && ++refusals_ >= kMaxRefusals) {
-    finish(remote_error(target() + " refused our introduction: its log says why (a handle of "
-                                   "another job, or its side of the connection failed)"));
+    finish(remote_error(target() +
+                        " refused this node's introduction: its log says why (a handle of "
+                        "another job, or its side of the connection failed)"));
   } else {
     try_again(target() + " hung up during the handshake");
   }
@@ -118,7 +119,7 @@ void Connector::read_challenge() {
   if (!receive(challenge_.data(), challenge_.size())) return;
   hello_ = make_hello(options_.hello, options_.to.secret, challenge_);
   const Status s = check_challenge(challenge_);
-  // Our version reaches the listener even if we give up, so that its log names both versions too.
+  // This version reaches the listener in any case, so that its log names both versions too.
   const std::size_t size = s ? hello_.size() : kVersionPrefixBytes;
   const ssize_t sent = ::send(socket_.get(), hello_.data(), size, MSG_NOSIGNAL);
   if (!s) return finish(remote_error("cannot connect to " + target() + ": " + s.message()));

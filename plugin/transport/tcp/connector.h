@@ -16,8 +16,9 @@ namespace riffle {
 struct ConnectorOptions {
   HandleContent to;
   Hello hello;
-  std::vector<NicAddress> own;    // addresses of our device (routes.h); may be empty
+  std::vector<NicAddress> own;    // addresses of this device (routes.h); may be empty
   std::uint64_t deadline_ns = 0;  // on Reactor::now_ns()
+  std::string congestion = "auto";
 };
 
 class Connector final : public Reactor::FdHandler {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "plugin/transport/base/frame.h"
+#include "plugin/transport/base/random.h"
 #include "plugin/transport/base/wire.h"
 #include "plugin/version.h"
 
@@ -70,18 +71,6 @@ Status check_version(const std::uint8_t* bytes, std::uint32_t magic) {
 }
 
 }  // namespace
-
-void fill_random(void* data, std::size_t size) {
-  static const int ready = sodium_init();  // thread safe, and harmless when done before
-  RIFFLE_CHECK(ready >= 0, "libsodium does not start");
-  randombytes_buf(data, size);
-}
-
-std::uint64_t random_u64() {
-  std::uint64_t value;
-  fill_random(&value, sizeof value);
-  return value;
-}
 
 ChallengeBytes make_challenge() {
   ChallengeBytes bytes{};

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <string>
 
-#include "plugin/transport/device/handle.h"
+#include "plugin/transport/base/handle.h"
 #include "topology/base/status.h"
 
 namespace riffle {
@@ -35,9 +35,6 @@ struct Hello {
   std::uint16_t stream = 0;
   std::uint16_t streams = 1;
 };
-
-void fill_random(void* data, std::size_t size);  // libsodium's generator, any thread
-std::uint64_t random_u64();
 
 ChallengeBytes make_challenge();
 // Magic, wire version and plugin version as expected? The message names both versions.

@@ -71,12 +71,12 @@ std::vector<Route> routes(const std::vector<Endpoint>& to, const std::vector<Nic
 }
 
 int streams_for(const std::vector<Endpoint>& to, const std::vector<NicAddress>& own, int wanted) {
-  std::set<std::size_t> theirs, ours;
+  std::set<std::size_t> remote, local;
   for (const Pair& p : neighbours(to, own)) {
-    theirs.insert(p.to);
-    ours.insert(p.own);
+    remote.insert(p.to);
+    local.insert(p.own);
   }
-  const auto nics = static_cast<int>(std::max(theirs.size(), ours.size()));
+  const auto nics = static_cast<int>(std::max(remote.size(), local.size()));
   return std::min(std::max(wanted, nics), kMaxStreams);
 }
 

@@ -1,12 +1,13 @@
-// By which of our NICs a stream leaves and at which of the peer's it arrives. Data in, data out.
+// By which of this node's NICs a stream leaves and at which of the peer's it arrives. Data in, data
+// out.
 //
-// A listener's handle lists an endpoint per NIC. Pairs of one of our addresses and an endpoint in
-// its network come first, in an order that uses every NIC once before one twice (NIC 0 to NIC 0,
+// A listener's handle lists an endpoint per NIC. Pairs of an address of this node and an endpoint
+// in its network come first, in an order that uses every NIC once before one twice (NIC 0 to NIC 0,
 // NIC 1 to NIC 1, then crosswise), and streams start at successive pairs: so that joined NICs all
 // carry traffic on both sides. A socket is bound
 // to the pair's own address; where several NICs share a network, which of them a packet takes is
 // then for the machine's source routing to say (ip rule), as ever with several NICs in one network.
-// Endpoints outside our networks follow, left to the routing table.
+// Endpoints in other networks follow, left to the routing table.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,8 @@
 #include <optional>
 #include <vector>
 
+#include "plugin/transport/base/handle.h"
 #include "plugin/transport/device/device.h"
-#include "plugin/transport/device/handle.h"
 
 namespace riffle {
 

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "plugin/transport/tcp/tcp_account.h"
+#include "plugin/transport/tcp/tcp_link.h"
 
 namespace riffle {
 namespace {
@@ -32,9 +33,9 @@ void copy_forward(std::byte* to, const std::byte* from, std::size_t size) {
 
 }  // namespace
 
-Stream::Stream(Reactor& reactor, Host& host, Fd socket, bool is_proven)
+Stream::Stream(Reactor& reactor, TcpLink& link, Fd socket, bool is_proven)
     : reactor_(reactor),
-      host_(host),
+      link_(link),
       socket_(std::move(socket)),
       is_proven_(is_proven),
       staging_(kStagingBytes) {
@@ -54,16 +55,16 @@ void Stream::on_ready(std::uint32_t epoll_events) {
   if (epoll_events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) readable_ = true;
   if (epoll_events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) writable_ = true;
   if (epoll_events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) hung_up_ = true;
-  host_.ready(*this);
+  link_.ready(*this);
 }
 
-void Stream::on_failure(const Status& why) { host_.on_failure(why); }
+void Stream::on_failure(const Status& why) { link_.on_failure(why); }
 
 // ---- sending ----
 
 void Stream::take_frames() {
   while (taken_count_ < kMaxTaken && taken_bytes_ < kBatchBytes) {
-    TxFrame* const frame = host_.next_frame(*this);
+    TxFrame* const frame = link_.next_frame(*this);
     if (frame == nullptr) return;
     frame->wire = encode(frame->header);
     taken_[taken_count_++] = frame;
@@ -115,7 +116,7 @@ Status Stream::write() {
 Status Stream::drain_receive(int error) {
   writable_ = false;
   if (Status s = read_all(); !s) return s;
-  return host_.is_up() ? on_broken("sending", error) : Status::ok();
+  return link_.is_up() ? on_broken("sending", error) : Status::ok();
 }
 
 void Stream::release_sent(std::size_t bytes) {
@@ -132,7 +133,7 @@ void Stream::release_sent(std::size_t bytes) {
   }
   std::copy(taken_.begin() + done_count, taken_.begin() + taken_count_, taken_.begin());
   taken_count_ -= done_count;
-  for (std::size_t i = 0; i < done_count && host_.is_up(); ++i) host_.frame_sent(*this, done[i]);
+  for (std::size_t i = 0; i < done_count && link_.is_up(); ++i) link_.frame_sent(*this, done[i]);
 }
 
 void Stream::end_writing() {
@@ -148,8 +149,8 @@ void Stream::copy_payloads() {
   }
 }
 
-// A connection that breaks after the peer's goodbye did its duty: whatever we still send to it
-// would only have been thrown away.
+// A connection that breaks after the peer's goodbye did its duty: the peer would only
+// have thrown away what is still to be sent.
 Status Stream::on_broken(const char* doing, int error) {
   if (!is_proven_) {
     close_unconfirmed();
@@ -170,7 +171,7 @@ void Stream::close_unconfirmed() {
   eof_ = said_goodbye_ = heard_goodbye_ = true;
   writable_ = readable_ = false;
   close();
-  host_.goodbye_received(*this);
+  link_.goodbye_received();
 }
 
 Stream::Activity Stream::activity() {
@@ -248,7 +249,7 @@ Status Stream::read_available(std::size_t read_budget) {
       if (Status s = end_frame(); !s) return s;
     }
     if (Status s = digest_staging(); !s) return s;
-    if (!host_.is_up()) return Status::ok();
+    if (!link_.is_up()) return Status::ok();
   }
   return Status::ok();
 }
@@ -257,7 +258,7 @@ Status Stream::read_available(std::size_t read_budget) {
 // whenever the stream stands inside a payload.
 Status Stream::digest_staging() {
   std::size_t at = 0;
-  while (host_.is_up() && !discarding_) {
+  while (link_.is_up() && !discarding_) {
     if (in_payload_) {
       const std::size_t size = std::min<std::size_t>(staged_ - at, header_.length - payload_have_);
       copy_forward(payload_ + payload_have_, staging_.data() + at, size);
@@ -287,15 +288,15 @@ Status Stream::begin_frame(const FrameHeader& header) {
     if (header.length != 0) return remote_error("heartbeat or goodbye with a payload");
     if (header.type == FrameType::kGoodbye) {
       heard_goodbye_ = true;
-      host_.goodbye_received(*this);
+      link_.goodbye_received();
     }
     return Status::ok();
   }
-  Result<std::byte*> place = host_.place(header);
-  if (!place) return place.status();
-  if (!host_.is_up()) return Status::ok();
+  const Result<std::byte*> buffer = link_.get_receive_buffer(header);
+  if (!buffer) return buffer.status();
+  if (!link_.is_up()) return Status::ok();
   header_ = header;
-  payload_ = *place;
+  payload_ = *buffer;
   payload_have_ = 0;
   in_payload_ = true;
   return Status::ok();
@@ -303,10 +304,10 @@ Status Stream::begin_frame(const FrameHeader& header) {
 
 Status Stream::end_frame() {
   in_payload_ = false;
-  return host_.arrived(header_, payload_);
+  return link_.arrived(header_, payload_);
 }
 
-// We said or are saying goodbye: only the end of the stream is of interest.
+// Goodbye was said here or is on its way: only the end of the stream is of interest.
 Status Stream::discard() {
   std::array<std::byte, 16 << 10> waste;
   while (true) {
@@ -314,7 +315,7 @@ Status Stream::discard() {
     if (n > 0) is_proven_ = true;
     if (n > 0 || (n < 0 && errno == EINTR)) continue;
     if (n == 0) eof_ = true;
-    if (n == 0 && !is_proven_) said_goodbye_ = true;  // nobody is there to hear one
+    if (n == 0 && !is_proven_) said_goodbye_ = true;  // it would reach no peer
     if (n < 0 && errno != EAGAIN) return on_broken("closing", errno);
     readable_ = false;
     return Status::ok();

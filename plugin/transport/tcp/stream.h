@@ -4,8 +4,8 @@
 // Reading: headers and small payloads come through a small staging buffer (one system call brings
 // many small frames); the rest of a payload is received straight to its place, with whatever
 // follows it going to the staging buffer in the same call. Inside a large payload the kernel is
-// asked to wake us when the rest of it is there (SO_RCVLOWAT), not for every packet: nobody can use
-// half a frame, and on a slow link a frame comes in dozens of packets.
+// asked to wake the thread when the rest of it is there (SO_RCVLOWAT), not for every packet: half a
+// frame is of no use, and on a slow link a frame comes in dozens of packets.
 #pragma once
 
 #include <algorithm>
@@ -20,25 +20,13 @@
 
 namespace riffle {
 
+class TcpLink;
+
 class Stream final : public Reactor::FdHandler {
  public:
-  // What a stream needs of its link. Any call may end the link; is_up() then turns false.
-  class Host {
-   public:
-    virtual ~Host() = default;
-    virtual bool is_up() const = 0;
-    virtual void ready(Stream& stream) = 0;  // the socket wants service
-    virtual void on_failure(const Status& why) = 0;
-    virtual TxFrame* next_frame(Stream& stream) = 0;  // null: nothing to send
-    virtual void frame_sent(Stream& stream, TxFrame* frame) = 0;
-    virtual Result<std::byte*> place(const FrameHeader& header) = 0;
-    virtual Status arrived(const FrameHeader& header, std::byte* payload) = 0;
-    virtual void goodbye_received(Stream& stream) = 0;
-  };
-
   // `is_proven`: the peer is known to use this connection. Where it is not, nothing but what comes
   // from there proves it; until then nothing is sent, and its end is as good as a goodbye.
-  Stream(Reactor& reactor, Host& host, Fd socket, bool is_proven = true);
+  Stream(Reactor& reactor, TcpLink& link, Fd socket, bool is_proven = true);
   ~Stream() override;
 
   void on_ready(std::uint32_t epoll_events) override;
@@ -48,11 +36,11 @@ class Stream final : public Reactor::FdHandler {
   // is of no further use.
   Status write();
   Status read(std::size_t read_budget);
-  // Everything that has arrived, whether or not the kernel has told us yet.
+  // Everything that has arrived, whether or not the kernel has reported it yet.
   Status read_all();
   bool is_readable() const { return readable_ && !eof_; }
 
-  // After the goodbye frame: ends our direction; from then on incoming bytes are thrown away.
+  // After the goodbye frame: ends this direction; from then on incoming bytes are thrown away.
   void start_discarding() { discarding_ = true; }
   void end_writing();
   bool is_finished() const { return said_goodbye_ && eof_; }
@@ -104,7 +92,7 @@ class Stream final : public Reactor::FdHandler {
   Status end_frame();
 
   Reactor& reactor_;
-  Host& host_;
+  TcpLink& link_;
   Fd socket_;
   std::uint64_t delivered_bytes_ = 0;  // as of the last activity(), like the next
   std::uint64_t busy_us_ = 0;

@@ -1,11 +1,9 @@
 #include "plugin/transport/tcp/stream_set.h"
 
-#include "plugin/config/config.h"
-
 namespace riffle {
 
-int streams_to_each_of(int peers) {
-  if (config().streams > 0) return static_cast<int>(config().streams);
+int streams_to_each_of(int peers, int wanted) {
+  if (wanted > 0) return wanted;
   return peers <= 2 ? 2 : 1;
 }
 

@@ -15,9 +15,9 @@ inline constexpr int kMaxStreams = 16;
 // which one differs and where.
 Status check_streams(const Hello& hello);
 
-// RIFFLE_STREAMS; unless it is set, two to each of one or two peers and one to each of more: many
+// `wanted` (RIFFLE_STREAMS); if 0, two to each of one or two peers and one to each of more: many
 // flows that share an uplink or a slow NIC get uneven parts of it, and the slowest sets the pace.
-int streams_to_each_of(int peers);
+int streams_to_each_of(int peers, int wanted);
 
 class StreamSet {
  public:

@@ -9,13 +9,13 @@
 
 namespace riffle {
 
-std::optional<TcpAccount> tcp_account(int socket) {
+std::optional<WireAccount> tcp_account(int socket) {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
   if (size < offsetof(tcp_info, tcpi_sndbuf_limited)) return std::nullopt;  // an older kernel
-  return TcpAccount{info.tcpi_bytes_acked, info.tcpi_busy_time, info.tcpi_rwnd_limited,
-                    info.tcpi_total_retrans, info.tcpi_rtt};
+  return WireAccount{info.tcpi_bytes_acked, info.tcpi_busy_time, info.tcpi_rwnd_limited,
+                     info.tcpi_total_retrans, info.tcpi_rtt};
 }
 
 }  // namespace riffle

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plugin/transport/base/random.h"
 #include "plugin/transport/tcp/handshake.h"
 #include "plugin/version.h"
 
@@ -12,8 +13,8 @@ constexpr std::size_t kMaxEndpoints = 3;  // what a handle has room for
 
 }  // namespace
 
-Result<const Device*> find_device(int index) {
-  const auto& all = devices();
+Result<const Device*> find_device(const DeviceChoice& choice, int index) {
+  const auto& all = devices(choice);
   if (index < 0 || static_cast<std::size_t>(index) >= all.size()) {
     return invalid_argument("device " + std::to_string(index) + " does not exist, there are 0.." +
                             std::to_string(all.size() - 1));
@@ -21,10 +22,11 @@ Result<const Device*> find_device(int index) {
   return &all[static_cast<std::size_t>(index)];
 }
 
-Result<std::unique_ptr<BoundListener>> BoundListener::bind(int device, std::uint64_t comm_id) {
-  const Result<const Device*> found = find_device(device);
+Result<std::unique_ptr<TcpListener>> TcpListener::bind(const TransportOptions& options, int device,
+                                                       std::uint64_t comm_id) {
+  const Result<const Device*> found = find_device(options.devices, device);
   if (!found) return found.status();
-  auto listener = std::make_unique<BoundListener>();
+  auto listener = std::make_unique<TcpListener>();
   HandleContent& content = listener->content_;
   content.comm_id = comm_id;
   content.plugin_version = kPluginVersion;
@@ -34,7 +36,7 @@ Result<std::unique_ptr<BoundListener>> BoundListener::bind(int device, std::uint
   for (const NicAddress& nic : (*found)->addresses) {
     if (content.endpoints.size() == kMaxEndpoints) break;
     Endpoint endpoint;
-    Result<Fd> socket = listen_on(nic, &endpoint);
+    Result<Fd> socket = listen_on(nic, &endpoint, options.congestion);
     if (!socket) {
       failure = socket.status();  // an address that went away: the others do
       continue;
@@ -44,14 +46,8 @@ Result<std::unique_ptr<BoundListener>> BoundListener::bind(int device, std::uint
   }
   if (content.endpoints.empty()) return failure;
   listener->handle_ = encode(content);
-  listener->own_ = (*found)->addresses;
+  listener->device_ = *found;
   return listener;
-}
-
-Result<std::unique_ptr<TcpListener>> TcpListener::open(int device, std::uint64_t comm_id) {
-  auto bound = BoundListener::bind(device, comm_id);
-  if (!bound) return bound.status();
-  return std::unique_ptr<TcpListener>(std::move(*bound));
 }
 
 }  // namespace riffle

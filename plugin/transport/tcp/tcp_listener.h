@@ -1,31 +1,34 @@
-// What TcpListener::open() really makes, for those that accept on it.
+// TcpListener: sockets that listen on a device's addresses, and what a peer needs to connect to
+// them.
 #pragma once
 
 #include <memory>
 #include <vector>
 
+#include "plugin/transport/base/transport.h"
+#include "plugin/transport/device/device.h"
 #include "plugin/transport/reactor/socket.h"
-#include "plugin/transport/tcp/tcp_mesh.h"
 
 namespace riffle {
 
-class BoundListener final : public TcpListener {
+class TcpListener final : public TransportListener {
  public:
   // Listens on the device's first three addresses under a fresh secret.
-  static Result<std::unique_ptr<BoundListener>> bind(int device, std::uint64_t comm_id);
+  static Result<std::unique_ptr<TcpListener>> bind(const TransportOptions& options, int device,
+                                                   std::uint64_t comm_id);
 
   const Handle& handle() const override { return handle_; }
-  const HandleContent& content() const { return content_; }
+  const HandleContent& content() const override { return content_; }
+  const Device& device() const override { return *device_; }
   std::vector<Fd> take_sockets() { return std::move(sockets_); }
-  const std::vector<NicAddress>& own() const { return own_; }
 
  private:
   std::vector<Fd> sockets_;
   HandleContent content_;
   Handle handle_;
-  std::vector<NicAddress> own_;  // the device's addresses
+  const Device* device_ = nullptr;
 };
 
-Result<const Device*> find_device(int index);
+Result<const Device*> find_device(const DeviceChoice& choice, int index);
 
 }  // namespace riffle

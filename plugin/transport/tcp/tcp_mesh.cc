@@ -1,25 +1,26 @@
 #include "plugin/transport/tcp/tcp_mesh.h"
 
-#include "plugin/config/config.h"
 #include "plugin/config/log.h"
+#include "plugin/transport/base/random.h"
 #include "plugin/transport/tcp/acceptor.h"
 #include "plugin/transport/tcp/connector.h"
-#include "plugin/transport/tcp/link.h"
 #include "plugin/transport/tcp/stream_set.h"
-#include "plugin/transport/tcp/tcp_listener.h"
+#include "plugin/transport/tcp/tcp_link.h"
 
 namespace riffle {
 namespace {
 
-class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHandler {
+class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandler {
  public:
-  TcpMeshOnReactor(Reactor& reactor, BoundListener& listener, std::vector<HandleContent> handles,
-                   int rank, const TcpMeshOptions& options, MeshSink* sink)
+  TcpMesh(Reactor& reactor, const TransportOptions& transport, TcpListener& listener,
+          std::vector<HandleContent> handles, int rank, const MeshOptions& options, FrameSink* sink)
       : reactor_(reactor.shared_from_this()),
         handles_(std::move(handles)),
         rank_(rank),
+        transport_(transport),
         options_(options),
-        own_(listener.own()),
+        streams_(streams_to_each_of(static_cast<int>(handles_.size()) - 1, transport.streams)),
+        own_(listener.device().addresses),
         communicator_(handles_.front().communicator),
         sink_(sink) {
     for (std::size_t r = 0; r < handles_.size(); ++r) {
@@ -30,7 +31,7 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
     Acceptor::Owner* const self = this;
     acceptor_ = std::make_unique<Acceptor>(*reactor_, listener.take_sockets(), gate, self);
   }
-  ~TcpMeshOnReactor() override {
+  ~TcpMesh() override {
     abort();
     reactor_->forget(this);
   }
@@ -42,14 +43,14 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
   void open(int peer) override { at(peer).ask(); }
   void send(int peer, const FrameHeader& header, std::span<const std::byte> payload,
             std::uint64_t cookie, std::uint64_t priority) override {
-    if (Link* const link = at(peer).link()) link->send(header, payload, cookie, priority);
+    if (TcpLink* const link = at(peer).link()) link->send(header, payload, cookie, priority);
   }
   LinkActivity activity(int peer) override {
-    Link* const link = at(peer).link();
+    TcpLink* const link = at(peer).link();
     return link != nullptr ? link->activity() : LinkActivity{};
   }
   void hint(int peer, RateHints hints) override {
-    if (Link* const link = at(peer).link()) link->hint(hints);
+    if (TcpLink* const link = at(peer).link()) link->hint(hints);
   }
   void set_peer_weights(std::span<const int> weights) override {
     for (int peer = 0; peer < size(); ++peer) {
@@ -68,30 +69,26 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
     for (const auto& peer : peers_) peer->close();
   }
   LinkCounters counters(int peer) const override {
-    const Link* const link = peers_.at(static_cast<std::size_t>(peer))->link();
-    if (link == nullptr) return {};
-    return {.bytes_sent = link->bytes_sent(),
-            .bytes_received = link->bytes_received(),
-            .frames_sent = link->frames_sent(),
-            .frames_received = link->frames_received()};
+    const TcpLink* const link = peers_.at(static_cast<std::size_t>(peer))->link();
+    return link == nullptr ? LinkCounters{} : link->counters();
   }
-  TcpAccount account(int peer) const override {
-    const Link* const link = peers_.at(static_cast<std::size_t>(peer))->link();
-    return link == nullptr ? TcpAccount{} : link->account();
+  std::optional<WireAccount> wire_account(int peer) const override {
+    const TcpLink* const link = peers_.at(static_cast<std::size_t>(peer))->link();
+    return link == nullptr ? std::nullopt : link->wire_account();
   }
 
  private:
   // One other node: first the streams that gather, then the link.
-  class Peer final : public LinkSink {
+  class Peer {
    public:
-    Peer(TcpMeshOnReactor& mesh, int rank)
+    Peer(TcpMesh& mesh, int rank)
         : mesh_(mesh),
           rank_(rank),
           address_(to_text(mesh.handles_[static_cast<std::size_t>(rank)].endpoints.front())),
           name_("node " + std::to_string(rank) + " (" + address_ + ")") {}
-    ~Peer() override { abort(); }
+    ~Peer() { abort(); }
 
-    Link* link() const { return link_.get(); }
+    TcpLink* link() const { return link_.get(); }
     Status admit(const Hello& hello) const {
       if (state_ == State::kOver || (state_ == State::kUp && !is_one_more(hello))) {
         return remote_error(name_ + " is already connected or lost");
@@ -103,8 +100,8 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
       streams_.add(std::move(socket), hello);
       start_if_complete();
     }
-    // Frames go over so many times the streams that the link began with. Whoever connected it
-    // connects what is missing; if that fails, the others do.
+    // Frames go over so many times the streams that the link began with. The side that connected it
+    // connects what is missing; if that fails, the streams that there are carry all.
     void use(int weight) {
       weight_ = static_cast<std::size_t>(weight);
       if (state_ != State::kUp) return;
@@ -133,12 +130,14 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
       session_ = streams_.session();
       std::vector<Fd> sockets = streams_.take();
       first_ = asked_ = sockets.size();
-      link_ = Link::create(*mesh_.reactor_, std::move(sockets),
-                           {.peer = name_,
-                            .communicator = mesh_.communicator_,
-                            .peer_timeout_ns = mesh_.options_.peer_timeout_ns,
-                            .payload_crc = config().payload_crc},
-                           this);
+      link_ = TcpLink::create(*mesh_.reactor_, std::move(sockets),
+                              {.number = rank_,
+                               .peer = name_,
+                               .on_lost = [this](const Status& why) { lost(why); },
+                               .communicator = mesh_.communicator_,
+                               .peer_timeout_ns = mesh_.options_.peer_timeout_ns,
+                               .payload_crc = mesh_.transport_.payload_crc},
+                              mesh_.sink_);
       use(static_cast<int>(weight_));
       mesh_.sink_->opened(rank_);
     }
@@ -151,19 +150,10 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
       if (link_ != nullptr) std::exchange(link_, nullptr)->close();
     }
 
-    Result<std::byte*> place(const FrameHeader& header) override {
-      return mesh_.sink_->place(rank_, header);
-    }
-    void arrived(const FrameHeader& header, std::byte* payload) override {
-      mesh_.sink_->arrived(rank_, header, payload);
-    }
-    void sent(std::uint64_t cookie) override { mesh_.sink_->sent(rank_, cookie); }
-    void departed() override { mesh_.sink_->departed(rank_); }
-    void lost(const Status& why) override {
+   private:
+    void lost(const Status& why) {
       unreachable(Status(why.code(), address_ + ": " + why.message()));
     }
-
-   private:
     // `why` tells the address.
     void unreachable(const Status& why) {
       end();
@@ -175,19 +165,23 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
     void connect(std::uint64_t deadline_ns) {
       const HandleContent& to = mesh_.handles_[static_cast<std::size_t>(rank_)];
       const auto streams =
-          static_cast<std::size_t>(streams_for(to.endpoints, mesh_.own_, mesh_.options_.streams));
+          static_cast<std::size_t>(streams_for(to.endpoints, mesh_.own_, mesh_.streams_));
       const std::uint64_t session = random_u64();
       for (std::size_t i = 0; i < streams; ++i) {
         const Hello own = hello(i, streams, session);
-        connectors_.push_back(std::make_unique<Connector>(
-            *mesh_.reactor_,
-            ConnectorOptions{.to = to, .hello = own, .own = mesh_.own_, .deadline_ns = deadline_ns},
-            [this, own](Result<Fd> socket) {
-              if (!socket) {
-                return unreachable(socket.status());
-              }
-              joined(std::move(*socket), own);
-            }));
+        connectors_.push_back(
+            std::make_unique<Connector>(*mesh_.reactor_,
+                                        ConnectorOptions{.to = to,
+                                                         .hello = own,
+                                                         .own = mesh_.own_,
+                                                         .deadline_ns = deadline_ns,
+                                                         .congestion = mesh_.transport_.congestion},
+                                        [this, own](Result<Fd> socket) {
+                                          if (!socket) {
+                                            return unreachable(socket.status());
+                                          }
+                                          joined(std::move(*socket), own);
+                                        }));
       }
     }
     void connect_up_to(std::size_t streams) {
@@ -197,10 +191,11 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
             ConnectorOptions{.to = mesh_.handles_[static_cast<std::size_t>(rank_)],
                              .hello = hello(asked_, asked_ + 1, session_),
                              .own = mesh_.own_,
-                             .deadline_ns = mesh_.now_ns() + mesh_.options_.connect_timeout_ns},
+                             .deadline_ns = mesh_.now_ns() + mesh_.options_.connect_timeout_ns,
+                             .congestion = mesh_.transport_.congestion},
             [this](Result<Fd> socket) {
               if (socket) return link_->add(std::move(*socket), true);
-              log_info("going on without one more connection to " + name_ + ": " +
+              log_info("going on without one more connection to {}: {}", name_,
                        socket.status().message());
             }));
       }
@@ -225,7 +220,7 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
       state_ = State::kOver;
     }
 
-    TcpMeshOnReactor& mesh_;
+    TcpMesh& mesh_;
     const int rank_;
     const std::string address_, name_;
     State state_ = State::kIdle;
@@ -233,10 +228,10 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
     std::uint64_t session_ = 0;  // of the link's streams
     std::size_t weight_ = 1;     // Mesh::set_peer_weights
     std::size_t first_ = 0;      // streams that it began with
-    std::size_t asked_ = 0;      // ... that it has or that we try to connect
+    std::size_t asked_ = 0;      // ... that it has or that are being connected
     std::vector<std::unique_ptr<Connector>> connectors_;
     std::uint64_t timer_ = 0;
-    std::shared_ptr<Link> link_;
+    std::shared_ptr<TcpLink> link_;
   };
 
   Peer& at(int peer) {
@@ -262,22 +257,25 @@ class TcpMeshOnReactor final : public TcpMesh, Acceptor::Owner, Reactor::WakeHan
   const std::shared_ptr<Reactor> reactor_;
   const std::vector<HandleContent> handles_;
   const int rank_;
-  const TcpMeshOptions options_;
+  const TransportOptions transport_;
+  const MeshOptions options_;
+  const int streams_;  // to each peer of a lower rank; the others connect with theirs
   const std::vector<NicAddress> own_;
   const std::uint64_t communicator_;
-  MeshSink* sink_;
+  FrameSink* sink_;
   std::unique_ptr<Acceptor> acceptor_;
   std::vector<std::unique_ptr<Peer>> peers_;
 };
 
 }  // namespace
 
-std::unique_ptr<TcpMesh> make_tcp_mesh(Reactor& reactor, std::unique_ptr<TcpListener> listener,
-                                       std::vector<HandleContent> handles, int rank,
-                                       const TcpMeshOptions& options, MeshSink* sink) {
+std::unique_ptr<TransportMesh> make_tcp_mesh(Reactor& reactor, const TransportOptions& transport,
+                                             TcpListener& listener,
+                                             std::vector<HandleContent> handles, int rank,
+                                             const MeshOptions& options, FrameSink* sink) {
   RIFFLE_CHECK(rank >= 0 && static_cast<std::size_t>(rank) < handles.size(), "rank out of range");
-  return std::make_unique<TcpMeshOnReactor>(reactor, static_cast<BoundListener&>(*listener),
-                                            std::move(handles), rank, options, sink);
+  return std::make_unique<TcpMesh>(reactor, transport, listener, std::move(handles), rank, options,
+                                   sink);
 }
 
 }  // namespace riffle

@@ -18,7 +18,7 @@ struct TxFrame {
   std::span<const std::byte> payload;
   std::uint64_t cookie = 0;
   FrameBytes wire{};                // the encoded header, made when a stream takes the frame
-  bool is_own = false;              // heartbeat or goodbye of a stream: nobody waits for its sent()
+  bool is_own = false;              // heartbeat or goodbye of a stream: without a sent()
   std::vector<std::byte> own_copy;  // the payload, where its owner left before it was sent
 };
 

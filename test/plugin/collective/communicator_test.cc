@@ -17,12 +17,14 @@
 #include <thread>
 
 #include "plugin/collective/coll_service.h"
+#include "plugin/collective/request.h"
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
+#include "plugin/entry/options.h"
 #include "test/plugin/kernels/numbers.h"
 #include "test/sanitized.h"
 
-namespace riffle {
+namespace riffle::communicator_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -35,7 +37,7 @@ class Cluster {
     std::vector<Handle> handles(nodes);
     std::vector<coll::Listener*> listeners(nodes);
     for (int i = 0; i < nodes; ++i) {
-      Result<coll::Listener*> l = coll::listen(0, 7, &handles[i]);
+      Result<coll::Listener*> l = coll::listen(options_from(config()).transport, 0, 7, &handles[i]);
       if (!l) throw std::runtime_error(l.status().message());
       listeners[i] = *l;
     }
@@ -45,7 +47,8 @@ class Cluster {
     errors.resize(nodes);
     for (int i = 0; i < nodes; ++i) {
       threads.emplace_back([&, i] {
-        Result<coll::Communicator*> c = coll::connect(pointers, i, listeners[i]);
+        Result<coll::Communicator*> c =
+            coll::connect(pointers, i, listeners[i], options_from(config()).collective);
         if (c) {
           comms[i] = *c;
         } else {
@@ -309,4 +312,4 @@ TEST_F(CommunicatorTest, CyclesLeaveNothingBehind) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::communicator_test

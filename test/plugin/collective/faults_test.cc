@@ -17,10 +17,11 @@
 
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
+#include "plugin/entry/options.h"
 #include "test/blamed_nodes.h"
 #include "test/shared_memory.h"
 
-namespace riffle {
+namespace riffle::faults_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -67,14 +68,16 @@ class FaultsTest : public ::testing::Test {
   }
 
   coll::Communicator* connect(int rank, const std::function<void()>& before_connect = {}) {
-    Result<coll::Listener*> l = coll::listen(0, 0, &shared_->handles[rank]);
+    Result<coll::Listener*> l =
+        coll::listen(options_from(config()).transport, 0, 0, &shared_->handles[rank]);
     if (!l) return give_up(rank, l.status().message());
     ++shared_->listening;
     while (shared_->listening < kNodes) std::this_thread::sleep_for(1ms);
     if (before_connect) before_connect();
     std::vector<const Handle*> handles;
     for (const Handle& h : shared_->handles) handles.push_back(&h);
-    Result<coll::Communicator*> c = coll::connect(handles, rank, *l);
+    Result<coll::Communicator*> c =
+        coll::connect(handles, rank, *l, options_from(config()).collective);
     coll::close(*l);
     if (!c) return give_up(rank, c.status().message());
     ++shared_->connected;
@@ -287,4 +290,4 @@ TEST_F(FaultsTest, AMissingFabricFileIsAnAgreedFailureThatNamesIt) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::faults_test

@@ -10,7 +10,7 @@
 
 #include "plugin/config/log.h"
 
-namespace riffle {
+namespace riffle::config_test {
 namespace {
 
 std::vector<std::string> lines;
@@ -173,7 +173,7 @@ TEST_F(ConfigTest, EmptyVariableCountsAsUnset) {
 TEST_F(ConfigTest, DecisionKnobsHoldExactlyTheDigestRows) {
   set("RIFFLE_STREAMS", "4");
   reload_config();
-  const std::string text = decision_knobs();
+  const std::string text = decision_knobs(config());
   EXPECT_NE(text.find("RIFFLE_STREAMS=4\n"), std::string::npos);
   for (const KnobInfo& knob : knobs()) {
     const bool inside = text.find(knob.name + "=" + knob.value + "\n") != std::string::npos;
@@ -190,4 +190,4 @@ TEST_F(ConfigTest, EveryPrintedDefaultIsAcceptedBack) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::config_test

@@ -18,7 +18,7 @@
 #include "plugin/config/fault_log.h"
 #include "test/sanitized.h"
 
-namespace riffle {
+namespace riffle::log_test {
 namespace {
 
 struct Line {
@@ -113,9 +113,9 @@ TEST_F(LogTest, OfManyFaultsOnlyTheFirstIsAWarning) {
   EXPECT_EQ(lines[1].level, 3);
   EXPECT_EQ(lines[1].text, "Riffle: also: lost sender 10.0.0.3");
   EXPECT_EQ(lines[2].level, 3);
-  log_fault("left behind", true);
+  log_fault("excluded", true);
   EXPECT_EQ(lines.back().level, 2);
-  EXPECT_EQ(lines.back().text, "Riffle: left behind");
+  EXPECT_EQ(lines.back().text, "Riffle: excluded");
   end_incident();
   log_fault("lost node 4");
   EXPECT_EQ(lines.back().level, 2);
@@ -187,7 +187,7 @@ class LogFiles : public LogTest {
   static std::string pid() { return std::to_string(getpid()); }
 
  private:
-  const std::string folder_ = testing::TempDir() + "log_test" + std::to_string(getpid());
+  const std::string folder_ = ::testing::TempDir() + "log_test" + std::to_string(getpid());
 };
 
 TEST_F(LogFiles, LinesHaveTimePlaceAndLevel) {
@@ -315,4 +315,4 @@ TEST_F(LogFiles, TheLogOutlivesExitHandlers) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::log_test

@@ -8,7 +8,7 @@
 #include "test/plugin/identity/identity_world.h"
 #include "test/sanitized.h"
 
-namespace riffle::identity {
+namespace riffle::identity::identity_test {
 namespace {
 
 Tally run_many(std::uint64_t first_seed, std::uint64_t jobs, const Troubles& troubles) {
@@ -65,4 +65,4 @@ TEST(Identity, IsNeverWrongWithEverythingAtOnce) {
 }
 
 }  // namespace
-}  // namespace riffle::identity
+}  // namespace riffle::identity::identity_test

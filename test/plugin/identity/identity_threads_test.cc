@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-namespace riffle::identity {
+namespace riffle::identity::identity_threads_test {
 namespace {
 
 constexpr std::uint64_t kCount = 12345, kChunk = 32768, kRegion = 16 * 4 * kChunk;
@@ -31,7 +31,7 @@ class Pair {
     application_.join();
     progress_.join();
     book().end_communicator(context_);
-    end_coll(id_);
+    end_coll(id_, {});
     return right_;
   }
 
@@ -97,7 +97,7 @@ TEST(IdentityThreads, CommunicatorsSideBySide) {
     begin_coll(100, 2);
     add_region(100, pointer(1), 10);
     others += mask == 8 ? 1 : 0;
-    end_coll(100);
+    end_coll(100, {});
     book().end_communicator(context);
   }
   EXPECT_EQ(others, 500U);
@@ -147,4 +147,4 @@ TEST(IdentityThreads, MoreCommunicatorsThanAreFollowed) {
 }
 
 }  // namespace
-}  // namespace riffle::identity
+}  // namespace riffle::identity::identity_threads_test

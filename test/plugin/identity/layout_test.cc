@@ -6,7 +6,7 @@
 
 #include <random>
 
-namespace riffle {
+namespace riffle::layout_test {
 namespace {
 
 using Kind = Layout::Place::Kind;
@@ -284,4 +284,4 @@ TEST(Layout, RandomSequences) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::layout_test

@@ -14,14 +14,14 @@
 #include <xmmintrin.h>
 #endif
 
-namespace riffle {
+namespace riffle::reduce_test {
 namespace {
 
 using reference::Bytes;
 
 std::vector<Isa> isas() {
   std::vector<Isa> available;
-  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kIsas) {
     if (is_available(isa)) available.push_back(isa);
   }
   return available;
@@ -252,4 +252,4 @@ TEST(Reduce, RefusesNoOperands) {
 TEST(Reduce, BestIsAvailable) { EXPECT_TRUE(is_available(best_isa())); }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::reduce_test

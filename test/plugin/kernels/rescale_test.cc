@@ -10,7 +10,7 @@
 
 #include "test/plugin/kernels/float_reference.h"
 
-namespace riffle {
+namespace riffle::rescale_test {
 namespace {
 
 constexpr double kFactor = 8.0 / 7.0;
@@ -85,4 +85,4 @@ TEST(Rescale, OnlyFloatingPoint) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::rescale_test

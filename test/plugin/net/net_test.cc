@@ -6,8 +6,15 @@
 #include "plugin/config/config.h"
 #include "test/plugin/transport/transport_harness.h"
 
-namespace riffle::net {
+namespace riffle::net::net_test {
 namespace {
+
+Result<Listener*> listen(int device, std::uint64_t comm_id, Handle* handle) {
+  return net::listen(settings(), device, comm_id, handle);
+}
+Result<SendConnection*> connect(int device, Handle* handle) {
+  return net::connect(settings(), options_from(config()).net, device, handle);
+}
 
 // A connected pair, and waiting for requests with a deadline.
 struct Pair {
@@ -344,4 +351,4 @@ TEST(Net, TwoHundredPairsLeaveNothingBehind) {
 }
 
 }  // namespace
-}  // namespace riffle::net
+}  // namespace riffle::net::net_test

@@ -15,7 +15,7 @@
 #include "plugin/telemetry/json_line.h"
 #include "plugin/telemetry/recorder.h"
 
-namespace riffle {
+namespace riffle::telemetry_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -23,7 +23,7 @@ using nlohmann::json;
 
 class Folder {
  public:
-  Folder() : path_(fs::path(testing::TempDir()) / ("telemetry" + std::to_string(getpid()))) {
+  Folder() : path_(fs::path(::testing::TempDir()) / ("telemetry" + std::to_string(getpid()))) {
     fs::remove_all(path_);
     fs::create_directories(path_);
   }
@@ -216,4 +216,4 @@ TEST(CommRecord, LinesSayWhatHappened) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::telemetry_test

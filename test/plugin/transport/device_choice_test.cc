@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace riffle {
+namespace riffle::device_choice_test {
 namespace {
 
 NicAddress v4(const std::string& name, const std::string& address) {
@@ -171,4 +171,4 @@ TEST(DeviceChoice, IdentityIsThatOfTheCards) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::device_choice_test

@@ -1,5 +1,5 @@
 // The blob that NCCL's bootstrap carries.
-#include "plugin/transport/device/handle.h"
+#include "plugin/transport/base/handle.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "plugin/version.h"
 
-namespace riffle {
+namespace riffle::handle_test {
 namespace {
 
 HandleContent example(std::size_t endpoints) {
@@ -68,4 +68,4 @@ TEST(Handle, ForeignAndMangledBlobsAreRefused) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::handle_test

@@ -11,7 +11,7 @@
 #include "plugin/version.h"
 #include "test/plugin/transport/transport_harness.h"
 
-namespace riffle {
+namespace riffle::handshake_test {
 namespace {
 
 const Secret kSecret = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -63,28 +63,29 @@ TEST(Handshake, AnotherVersionIsNamedOnBothSides) {
   HelloBytes hello = make_hello(kHello, kSecret, challenge);
   hello[6] = 2;
   const std::string at_listener = check_hello_prefix(hello.data()).message();
-  EXPECT_NE(at_listener.find("2.1.0"), std::string::npos) << at_listener;
+  EXPECT_NE(at_listener.find("2" + std::string(kVersion).substr(1)), std::string::npos)
+      << at_listener;
   challenge = make_challenge();
   challenge[8] = 99;
   EXPECT_NE(check_challenge(challenge).message().find("wire version 99"), std::string::npos);
 }
 
 // A listener behind which everybody who is admitted is counted.
-class AcceptorTest : public testing::Test, public Acceptor::Owner {
+class AcceptorTest : public ::testing::Test, public Acceptor::Owner {
  protected:
   AcceptorTest() {
-    auto bound = BoundListener::bind(0, 0);
+    auto bound = TcpListener::bind(settings(), 0, 0);
     EXPECT_TRUE(bound);
     listener_ = std::move(*bound);
     content_ = listener_->content();
     reactor_->run_and_wait([&] {
       acceptor_ = std::make_unique<Acceptor>(*reactor_, listener_->take_sockets(), content_, this);
     });
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
   }
   ~AcceptorTest() override {
     reactor_->run_and_wait([&] { acceptor_.reset(); });
-    if (!has_log_) testing::internal::GetCapturedStderr();
+    if (!has_log_) ::testing::internal::GetCapturedStderr();
   }
   Status admit(const Hello& hello) override {
     return hello.rank == 66 ? remote_error("no place for node 66") : Status::ok();
@@ -125,7 +126,7 @@ class AcceptorTest : public testing::Test, public Acceptor::Owner {
   // Exactly one line, which names the visitor's address and the reason.
   void expect_one_line(const std::string& reason) {
     reactor_->run_and_wait([] {});
-    const std::string log = testing::internal::GetCapturedStderr();
+    const std::string log = ::testing::internal::GetCapturedStderr();
     has_log_ = true;
     EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
     EXPECT_NE(log.find("dropped a connection from 127.0.0.1:"), std::string::npos) << log;
@@ -152,8 +153,8 @@ class AcceptorTest : public testing::Test, public Acceptor::Owner {
     reactor_->run_and_wait([&] { connector.reset(); });
   }
 
-  std::shared_ptr<Reactor> reactor_ = Reactor::acquire();
-  std::unique_ptr<BoundListener> listener_;
+  std::shared_ptr<Reactor> reactor_ = Reactor::acquire(settings());
+  std::unique_ptr<TcpListener> listener_;
   HandleContent content_;
   std::unique_ptr<Acceptor> acceptor_;
   std::vector<Fd> sockets_;
@@ -206,7 +207,7 @@ TEST_F(AcceptorTest, AnotherVersionThatGoesAfterTheFirstWords) {
   say(fd, bytes.data(), kVersionPrefixBytes);
   ::shutdown(fd, SHUT_WR);
   expect_dropped(fd);
-  expect_one_line("Riffle 5.1.0");
+  expect_one_line("Riffle 5" + std::string(kVersion).substr(1));
 }
 
 TEST_F(AcceptorTest, NoPlace) {
@@ -243,18 +244,18 @@ TEST_F(AcceptorTest, ACrowdOfSilentStrangersIsBoundedAndDoesNotKeepFriendsOut) {
 }
 
 TEST(Connector, ARefusalEndsTheAttemptsSoon) {
-  auto bound = BoundListener::bind(0, 0);
+  auto bound = TcpListener::bind(settings(), 0, 0);
   HandleContent wrong = (*bound)->content();
   wrong.secret = kSecret;
   struct Nobody : Acceptor::Owner {
     Status admit(const Hello&) override { return Status::ok(); }
     void joined(Fd, const Hello&) override { ADD_FAILURE(); }
   } nobody;
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(settings());
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<Connector> connector;
   std::promise<std::string> outcome;
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   reactor->run_and_wait([&] {
     acceptor = std::make_unique<Acceptor>(*reactor, (*bound)->take_sockets(), (*bound)->content(),
                                           &nobody);
@@ -266,17 +267,17 @@ TEST(Connector, ARefusalEndsTheAttemptsSoon) {
   });
   auto future = outcome.get_future();
   ASSERT_EQ(future.wait_for(std::chrono::seconds(5)), std::future_status::ready);
-  EXPECT_NE(future.get().find("refused our introduction"), std::string::npos);
+  EXPECT_NE(future.get().find("refused this node's introduction"), std::string::npos);
   reactor->run_and_wait([&] {
     connector.reset();
     acceptor.reset();
   });
-  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 3) << log;  // one per attempt
 }
 
 TEST(Connector, ADeadEndpointIsSteppedOver) {
-  auto bound = BoundListener::bind(0, 0);
+  auto bound = TcpListener::bind(settings(), 0, 0);
   HandleContent to = (*bound)->content();
   Endpoint dead = to.endpoints[0];
   dead.port = 1;  // nobody listens there
@@ -286,7 +287,7 @@ TEST(Connector, ADeadEndpointIsSteppedOver) {
     void joined(Fd socket, const Hello&) override { kept = std::move(socket); }
     Fd kept;
   } owner;
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(settings());
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<Connector> connector;
   std::promise<bool> outcome;
@@ -309,4 +310,4 @@ TEST(Connector, ADeadEndpointIsSteppedOver) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::handshake_test

@@ -13,25 +13,25 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/transport/tcp/link.h"
+#include "plugin/transport/tcp/tcp_link.h"
 #include "test/plugin/transport/transport_harness.h"
 
 namespace riffle {
 
 inline constexpr std::uint64_t kCommunicator = 0xc0ffee;
 
-struct LinkRecorder : LinkSink {
-  Result<std::byte*> place(const FrameHeader& header) override {
+struct LinkRecorder : FrameSink {
+  Result<std::byte*> get_receive_buffer(int, const FrameHeader& header) override {
     room.assign(header.length + 1u, std::byte{0});
     return room.data();
   }
-  void arrived(const FrameHeader& header, std::byte* payload) override {
+  void arrived(int, const FrameHeader& header, std::byte* payload) override {
     const std::lock_guard lock(mutex);
     frames.push_back({reinterpret_cast<char*>(payload), header.length});
   }
-  void sent(std::uint64_t) override { ++sent_count; }
-  void departed() override { has_departed = true; }
-  void lost(const Status& why) override {
+  void sent(int, std::uint64_t) override { ++sent_count; }
+  void departed(int) override { has_departed = true; }
+  void lost(int, const Status& why) override {
     const std::lock_guard lock(mutex);
     EXPECT_TRUE(error.empty());
     error = why.message();
@@ -52,15 +52,15 @@ struct LinkRecorder : LinkSink {
   std::atomic<int> sent_count{0};
 };
 
-class LinkTest : public testing::Test {
+class LinkTest : public ::testing::Test {
  protected:
-  void start(std::size_t streams, LinkOptions options = {}) {
+  void start(std::size_t streams, TcpLinkOptions options = {}) {
     options.peer = "the test";
     options.communicator = kCommunicator;
     std::vector<Fd> near;
     for (std::size_t i = 0; i < streams; ++i) near.push_back(one_more());
     reactor_->run_and_wait(
-        [&] { link_ = Link::create(*reactor_, std::move(near), options, &sink_); });
+        [&] { link_ = TcpLink::create(*reactor_, std::move(near), options, &sink_); });
   }
   // The link's end of a new stream.
   Fd one_more() {
@@ -75,7 +75,7 @@ class LinkTest : public testing::Test {
   void send_frames(std::size_t count) {
     reactor_->run_and_wait([&] {
       for (std::size_t i = 0; i < count; ++i) {
-        link_->send({.seq = i, .length = 64 << 10}, large_payload_, 0, 0);
+        link_->send(numbered(i, 64 << 10), large_payload_, 0, 0);
       }
     });
   }
@@ -129,12 +129,12 @@ class LinkTest : public testing::Test {
     EXPECT_TRUE(eventually([&] { return ::recv(far_[0].get(), &byte, 1, 0) == 0; }));
   }
 
-  std::shared_ptr<Reactor> reactor_ = Reactor::acquire();
+  std::shared_ptr<Reactor> reactor_ = Reactor::acquire(settings());
   const std::vector<std::byte> large_payload_ = std::vector<std::byte>(64 << 10);
   LinkRecorder sink_;
   std::vector<Fd> far_;
   std::map<std::size_t, std::string> unread_;  // by stream
-  std::shared_ptr<Link> link_;
+  std::shared_ptr<TcpLink> link_;
 };
 
 }  // namespace riffle

@@ -2,10 +2,10 @@
 // that the peer has not proved yet.
 #include <thread>
 
-#include "plugin/transport/tcp/link.h"
+#include "plugin/transport/tcp/tcp_link.h"
 #include "test/plugin/transport/link_harness.h"
 
-namespace riffle {
+namespace riffle::link_streams_test {
 namespace {
 
 TEST_F(LinkTest, AStreamThatIsStuckDoesNotStopTheOthers) {
@@ -16,6 +16,19 @@ TEST_F(LinkTest, AStreamThatIsStuckDoesNotStopTheOthers) {
   const auto through = read_frames(1, 80);
   EXPECT_GE(through.size(), 80u);
   EXPECT_GE(sink_.sent_count.load(), 80);
+}
+
+// The peer reported a fault on one stream and ended: who finds out by sending hears the report.
+TEST_F(LinkTest, WhatArrivedOnOtherStreamsCountsBeforeAnEndNoticedInSending) {
+  start(4);
+  reactor_->run_and_wait([&] {  // no event of the sockets is handled meanwhile
+    write_frame({}, "the reason", 3);
+    for (Fd& end : far_) ::shutdown(end.get(), SHUT_RDWR);
+    link_->send({.length = 64 << 10}, large_payload_, 0, 0);
+    link_->flush();
+    EXPECT_FALSE(sink_.error_now().empty());
+    EXPECT_EQ(sink_.count(), 1u);
+  });
 }
 
 TEST_F(LinkTest, FramesKeepToTheStreamsInUse) {
@@ -98,4 +111,4 @@ TEST_F(LinkTest, CloseIsCompleteWhenAnUnprovenStreamEnds) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::link_streams_test

@@ -1,6 +1,6 @@
 // One link: what a peer may send, in which portions, and what costs it the connection; how a link
 // ends.
-#include "plugin/transport/tcp/link.h"
+#include "plugin/transport/tcp/tcp_link.h"
 
 #include <cstdarg>
 #include <cstdio>
@@ -9,7 +9,7 @@
 #include "plugin/config/log.h"
 #include "test/plugin/transport/link_harness.h"
 
-namespace riffle {
+namespace riffle::link_test {
 namespace {
 
 TEST_F(LinkTest, FramesArriveWhateverPortionsTheyComeIn) {
@@ -104,7 +104,7 @@ TEST_F(LinkTest, CloseSendsWhatIsQueuedThenGoodbyeThenTheEnd) {
   start(2);
   std::vector<std::byte> payload(300, std::byte{7});
   reactor_->run_and_wait([&] {
-    for (std::uint64_t i = 0; i < 40; ++i) link_->send({.seq = i, .length = 300}, payload, 0, 0);
+    for (std::uint64_t i = 0; i < 40; ++i) link_->send(numbered(i, 300), payload, 0, 0);
     link_->close();
     link_.reset();
     payload.assign(300, std::byte{0});
@@ -161,7 +161,7 @@ TEST_F(LinkTest, CloseWaitsForASlowPeerAsLongAsItTakesSomething) {
   constexpr std::size_t kFrames = 60;
   reactor_->run_and_wait([&] {
     for (std::size_t i = 0; i < kFrames; ++i) {
-      link_->send({.seq = i, .length = 64 << 10}, large_payload_, 0, 0);
+      link_->send(numbered(i, 64 << 10), large_payload_, 0, 0);
     }
     std::exchange(link_, nullptr)->close();
   });
@@ -178,7 +178,7 @@ TEST_F(LinkTest, CloseGivesUpAPeerThatTakesNothingAndSaysWhatWasLost) {
   start(1, {.drain_ns = 100'000'000});
   reactor_->run_and_wait([&] {
     for (std::size_t i = 0; i < 30; ++i) {
-      link_->send({.seq = i, .length = 64 << 10}, large_payload_, 0, 0);
+      link_->send(numbered(i, 64 << 10), large_payload_, 0, 0);
     }
     std::exchange(link_, nullptr)->close();
   });
@@ -211,4 +211,4 @@ TEST_F(LinkTest, AnExceptionOfTheOwnerCostsOnlyThisLink) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::link_test

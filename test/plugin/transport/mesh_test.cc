@@ -1,10 +1,11 @@
-// TcpMesh: frames of every size arrive intact whatever stream they took, priorities, goodbyes.
+// Meshes over TCP: frames of every size arrive intact whatever stream they took, priorities,
+// goodbyes.
 #include <random>
 
 #include "test/plugin/transport/transport_harness.h"
 #include "test/sanitized.h"
 
-namespace riffle {
+namespace riffle::mesh_test {
 namespace {
 
 std::vector<std::byte> random_bytes(std::size_t size, std::uint32_t seed) {
@@ -14,12 +15,8 @@ std::vector<std::byte> random_bytes(std::size_t size, std::uint32_t seed) {
   return bytes;
 }
 
-FrameHeader data_header(std::size_t size, std::uint64_t seq) {
-  return {.type = FrameType::kData, .seq = seq, .length = static_cast<std::uint32_t>(size)};
-}
-
-class MeshStreams : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Counts, MeshStreams, testing::Values(1, 2, 5, 16));
+class MeshStreams : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Counts, MeshStreams, ::testing::Values(1, 2, 5, 16));
 
 TEST_P(MeshStreams, RandomFramesArriveIntactBothWays) {
   auto nodes = start_mesh(2, {.streams = GetParam()});
@@ -32,11 +29,11 @@ TEST_P(MeshStreams, RandomFramesArriveIntactBothWays) {
   }
   for (std::size_t i = 0; i < kFrames; ++i) {
     for (int from : {0, 1}) {
-      FrameHeader h = data_header(payloads[i].size(), i);
-      h.key = 17;
-      h.offset = 3 * i;
-      h.total = 1ull << 40 | i;
-      h.flags = 0xabc;
+      NumberedFrame frame;
+      frame.number = i;
+      frame.large = 1ull << 40 | i;
+      frame.key = 17;
+      const FrameHeader h = header_of(frame, payloads[i].size());
       nodes[static_cast<std::size_t>(from)]->send(1 - from, h, payloads[i], i, random() % 5);
     }
   }
@@ -45,13 +42,12 @@ TEST_P(MeshStreams, RandomFramesArriveIntactBothWays) {
         [&](auto& s) { return s.frames_.size() == kFrames && s.sent_.size() == kFrames; }));
     std::vector<bool> seen(kFrames);
     for (const auto& f : node->sink.frames_) {
-      EXPECT_FALSE(seen.at(f.header.seq));
-      seen[f.header.seq] = true;
-      EXPECT_EQ(f.payload, payloads[f.header.seq]);
-      EXPECT_EQ(f.header.offset, 3 * f.header.seq);
-      EXPECT_EQ(f.header.total, 1ull << 40 | f.header.seq);
-      EXPECT_EQ(f.header.key, 17u);
-      EXPECT_EQ(f.header.flags, 0xabc);
+      const auto frame = frame_of<NumberedFrame>(f.header);
+      EXPECT_FALSE(seen.at(frame.number));
+      seen[frame.number] = true;
+      EXPECT_EQ(f.payload, payloads[frame.number]);
+      EXPECT_EQ(frame.large, 1ull << 40 | frame.number);
+      EXPECT_EQ(frame.key, 17u);
     }
     EXPECT_TRUE(node->sink.lost_.empty());
   }
@@ -63,7 +59,7 @@ TEST(Mesh, EightNodesTalkToAll) {
   const auto payload = random_bytes(100'000, 1);
   for (int a = 0; a < kNodes; ++a) {
     for (int b = 0; b < kNodes; ++b) {
-      if (a != b) nodes[static_cast<std::size_t>(a)]->send(b, data_header(100'000, 1), payload);
+      if (a != b) nodes[static_cast<std::size_t>(a)]->send(b, numbered(1, 100'000), payload);
     }
   }
   for (auto& node : nodes) {
@@ -84,12 +80,12 @@ TEST(Mesh, LowerPriorityValueOvertakes) {
   const auto payload = random_bytes(100'000, 1);
   nodes[0]->reactor->run_and_wait([&] {
     for (std::uint64_t i = 0; i < 30; ++i) {
-      nodes[0]->mesh->send(1, data_header(payload.size(), i), payload, 0, 2 - i % 3);
+      nodes[0]->mesh->send(1, numbered(i, payload.size()), payload, 0, 2 - i % 3);
     }
   });
   ASSERT_TRUE(nodes[1]->sink.wait([](auto& s) { return s.frames_.size() == 30; }));
   std::vector<std::uint64_t> order;
-  for (const auto& f : nodes[1]->sink.frames_) order.push_back(f.header.seq);
+  for (const auto& f : nodes[1]->sink.frames_) order.push_back(number_of(f.header));
   std::vector<std::uint64_t> expected;
   for (std::uint64_t priority = 0; priority < 3; ++priority) {
     for (std::uint64_t i = 0; i < 30; ++i) {
@@ -106,7 +102,7 @@ TEST(Mesh, CloseDeliversWhatWasQueuedAndIsNoError) {
     auto payload = random_bytes(200'000, 3);
     nodes[0]->reactor->run_and_wait([&] {
       for (std::size_t i = 0; i < kFrames; ++i) {
-        nodes[0]->mesh->send(1, data_header(payload.size(), i), payload, i, 0);
+        nodes[0]->mesh->send(1, numbered(i, payload.size()), payload, i, 0);
       }
     });
     nodes[0]->close();
@@ -118,7 +114,7 @@ TEST(Mesh, CloseDeliversWhatWasQueuedAndIsNoError) {
   for (const auto& f : nodes[1]->sink.frames_) EXPECT_EQ(f.payload, expected);
   // The one that stays may go on sending; nobody reads it, and it is no error.
   const auto more = random_bytes(1 << 20, 4);
-  for (std::uint64_t i = 0; i < 20; ++i) nodes[1]->send(0, data_header(more.size(), i), more, i);
+  for (std::uint64_t i = 0; i < 20; ++i) nodes[1]->send(0, numbered(i, more.size()), more, i);
   EXPECT_TRUE(nodes[1]->sink.wait([](auto& s) { return s.sent_.size() == 20; }));
   EXPECT_TRUE(nodes[1]->sink.lost_.empty());
 }
@@ -134,15 +130,16 @@ TEST(Mesh, AbortIsALostPeer) {
   }
   // The link between the survivors lives on.
   const auto payload = random_bytes(5000, 1);
-  nodes[1]->send(2, data_header(payload.size(), 9), payload);
+  nodes[1]->send(2, numbered(9, payload.size()), payload);
   EXPECT_TRUE(nodes[2]->sink.wait([](auto& s) { return s.frames_.size() == 1; }));
 }
 
 TEST(Mesh, APlaceRefusedLosesThePeerWithThatReason) {
   auto nodes = start_mesh(2, {.streams = 2});
   nodes[1]->sink.refuse(99);
-  FrameHeader h = data_header(0, 0);
-  h.key = 99;
+  NumberedFrame frame;
+  frame.key = 99;
+  const FrameHeader h = header_of(frame);
   nodes[0]->send(1, h, {});
   ASSERT_TRUE(nodes[1]->sink.wait([](auto& s) { return s.lost_.count(0) == 1; }));
   EXPECT_NE(nodes[1]->sink.lost_[0].find("refused by the test"), std::string::npos);
@@ -153,7 +150,7 @@ TEST(Mesh, AnIdleLinkLivesOnHeartbeats) {
   auto nodes = start_mesh(2, {.streams = 2, .peer_timeout_ns = 300'000'000});
   std::this_thread::sleep_for(std::chrono::milliseconds(1000));
   EXPECT_TRUE(nodes[0]->sink.lost_.empty());
-  nodes[0]->send(1, data_header(0, 1), {});
+  nodes[0]->send(1, numbered(1, 0), {});
   EXPECT_TRUE(nodes[1]->sink.wait([](auto& s) { return s.frames_.size() == 1; }));
 }
 
@@ -209,7 +206,7 @@ TEST(Mesh, SharesAddStreamsAndLoseNothing) {
     constexpr std::size_t kFrames = 12;
     for (std::size_t r : {0, 1}) {
       for (std::uint64_t i = 0; i < kFrames; ++i) {
-        nodes[r]->send(1 - static_cast<int>(r), data_header(payload.size(), i), payload, i);
+        nodes[r]->send(1 - static_cast<int>(r), numbered(i, payload.size()), payload, i);
       }
     }
     nodes[round % 2 == 0 ? 0 : 1]->close();
@@ -246,7 +243,7 @@ TEST(Mesh, SharesHoldForLinksThatOpenLater) {
     EXPECT_TRUE(eventually([&] { return open_descriptors() == fair + 16; })) << open_descriptors();
     const auto payload = random_bytes(100'000, 7);
     for (std::uint64_t i = 0; i < 50; ++i) {
-      nodes[0].send(1, data_header(payload.size(), i), payload, i);
+      nodes[0].send(1, numbered(i, payload.size()), payload, i);
     }
     EXPECT_TRUE(nodes[1].sink.wait([](auto& s) { return s.frames_.size() == 50; }));
   }
@@ -267,4 +264,4 @@ TEST(Mesh, CreatingAndDestroyingLeavesNothingBehind) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::mesh_test

@@ -13,7 +13,7 @@
 #include "plugin/net/net_service.h"
 #include "test/plugin/transport/transport_harness.h"
 
-namespace riffle {
+namespace riffle::peer_loss_test {
 namespace {
 
 constexpr std::uint64_t kPeerTimeoutNs = 1'000'000'000;
@@ -65,7 +65,7 @@ void await(int pipe) {
 
 // The way of both processes into a mesh of two; the child is node 1.
 std::unique_ptr<Node> join_mesh(int pipe, int rank) {
-  auto own = TcpListener::open(0, 0);
+  auto own = transport()->listen(0, 0);
   EXPECT_TRUE(own);
   write_handle(pipe, (*own)->handle());
   std::vector<HandleContent> handles(2);
@@ -122,7 +122,7 @@ TEST(PeerLoss, AStoppedNodeIsLostAlsoWhileWeSendToIt) {
   peer.signal(SIGSTOP);
   const std::vector<std::byte> payload(4 << 20);
   for (std::uint64_t i = 0; i < 16; ++i) {
-    node->send(1, {.seq = i, .length = 4 << 20}, payload, i);
+    node->send(1, numbered(i, 4 << 20), payload, i);
   }
   EXPECT_LT(ms_until_lost(*node), 2000u);
 }
@@ -162,14 +162,14 @@ TEST(PeerLoss, AForkedChildHoldsNoSocketsAndHangsNowhere) {
   ::waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   // The parent's links are as they were.
-  nodes[0]->send(1, {.seq = 1}, {});
+  nodes[0]->send(1, numbered(1), {});
   EXPECT_TRUE(nodes[1]->sink.wait([](auto& s) { return s.frames_.size() == 1; }));
 }
 
 // A receiver in the child; the parent sends. RIFFLE_PEER_TIMEOUT is 2 s (transport_harness.h).
 void receive_for_ever(int pipe) {
   Handle handle;
-  net::Listener* const listener = *net::listen(0, 0, &handle);
+  net::Listener* const listener = *net::listen(options_from(config()).transport, 0, 0, &handle);
   write_handle(pipe, handle);
   net::RecvConnection* connection = nullptr;
   while ((connection = *net::accept(listener)) == nullptr) ::usleep(1000);
@@ -189,14 +189,17 @@ void receive_for_ever(int pipe) {
   }
 }
 
-class NetPeerLoss : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Signals, NetPeerLoss, testing::Values(SIGKILL, SIGSTOP));
+class NetPeerLoss : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Signals, NetPeerLoss, ::testing::Values(SIGKILL, SIGSTOP));
 
 TEST_P(NetPeerLoss, TheSenderGetsOneErrorThatNamesThePeer) {
   Process peer(receive_for_ever);
   Handle handle = read_handle(peer.pipe());
   net::SendConnection* connection = nullptr;
-  ASSERT_TRUE(eventually([&] { return (connection = *net::connect(0, &handle)) != nullptr; }));
+  ASSERT_TRUE(eventually([&] {
+    return (connection = *net::connect(options_from(config()).transport, options_from(config()).net,
+                                       0, &handle)) != nullptr;
+  }));
   await(peer.pipe());
   const std::vector<char> data(1 << 20, 'd');
   std::string error;
@@ -244,7 +247,7 @@ TEST(PeerLoss, AllConnectionsToADeadPeerMakeOneWarning) {
     std::array<net::Listener*, kConnections> listeners{};
     for (net::Listener*& listener : listeners) {
       Handle handle;
-      listener = *net::listen(0, 0, &handle);
+      listener = *net::listen(options_from(config()).transport, 0, 0, &handle);
       write_handle(pipe, handle);
     }
     for (net::Listener* const listener : listeners) {
@@ -259,7 +262,10 @@ TEST(PeerLoss, AllConnectionsToADeadPeerMakeOneWarning) {
   for (int i = 0; i < kConnections; ++i) {
     Handle handle = read_handle(peer.pipe());
     net::SendConnection* connection = nullptr;
-    ASSERT_TRUE(eventually([&] { return (connection = *net::connect(0, &handle)) != nullptr; }));
+    ASSERT_TRUE(eventually([&] {
+      return (connection = *net::connect(options_from(config()).transport,
+                                         options_from(config()).net, 0, &handle)) != nullptr;
+    }));
     requests.push_back(*net::isend(connection, data.data(), data.size(), 0));
     connections.push_back(connection);
   }
@@ -278,4 +284,4 @@ TEST(PeerLoss, AllConnectionsToADeadPeerMakeOneWarning) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::peer_loss_test

@@ -7,9 +7,10 @@
 #include <cstdlib>
 #include <thread>
 
+#include "plugin/entry/options.h"
 #include "plugin/transport/reactor/reactor.h"
 
-namespace riffle::placement {
+namespace riffle::placement::placement_test {
 namespace {
 
 CpuList range(int first, int last) {
@@ -100,7 +101,9 @@ const bool kSettings = [] {
 TEST(Placement, TheReactorRunsWhereRiffleCpusSays) {
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  Reactor::acquire()->run_and_wait([&] { sched_getaffinity(0, sizeof mask, &mask); });
+  Reactor::acquire(options_from(config()).transport)->run_and_wait([&] {
+    sched_getaffinity(0, sizeof mask, &mask);
+  });
   EXPECT_EQ(CPU_COUNT(&mask), 1);
   EXPECT_TRUE(CPU_ISSET(first_cpu(), &mask));
 }
@@ -123,4 +126,4 @@ TEST(Placement, AThreadMovesOrStays) {
 }
 
 }  // namespace
-}  // namespace riffle::placement
+}  // namespace riffle::placement::placement_test

@@ -9,7 +9,7 @@
 
 #include "test/plugin/transport/transport_harness.h"
 
-namespace riffle {
+namespace riffle::reactor_test {
 namespace {
 
 struct CountingWake : Reactor::WakeHandler {
@@ -24,7 +24,7 @@ struct CountingWake : Reactor::WakeHandler {
 };
 
 TEST(Reactor, AWakeIsNeverLost) {
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(TransportOptions());
   CountingWake handler;
   std::atomic<std::uint64_t> produced{0};
   struct Consumer : Reactor::WakeHandler {
@@ -48,7 +48,7 @@ TEST(Reactor, AWakeIsNeverLost) {
 }
 
 TEST(Reactor, SeveralWakesCountAsOneAndAForgottenOneAsNone) {
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(TransportOptions());
   CountingWake a, b;
   reactor->run_and_wait([&] {
     for (int i = 0; i < 10; ++i) reactor->wake(&a);
@@ -63,7 +63,7 @@ TEST(Reactor, SeveralWakesCountAsOneAndAForgottenOneAsNone) {
 }
 
 TEST(Reactor, TimersRunInOrderAndOnlyIfNotCancelled) {
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(TransportOptions());
   std::vector<int> order;
   std::atomic<bool> done{false};
   const std::uint64_t start = Reactor::now_ns();
@@ -83,7 +83,7 @@ TEST(Reactor, TimersRunInOrderAndOnlyIfNotCancelled) {
 }
 
 TEST(Reactor, ReadyDescriptorsReachTheirHandlerUntilRemoved) {
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(TransportOptions());
   int pipe[2];
   ASSERT_EQ(::pipe(pipe), 0);
   struct Reader : Reactor::FdHandler {
@@ -107,7 +107,7 @@ TEST(Reactor, ReadyDescriptorsReachTheirHandlerUntilRemoved) {
 }
 
 TEST(Reactor, AnExceptionReachesItsHandlerAndNobodyElse) {
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(TransportOptions());
   CountingWake bad, good;
   bad.throws = true;
   reactor->run_and_wait([&] {
@@ -122,7 +122,7 @@ TEST(Reactor, AnExceptionReachesItsHandlerAndNobodyElse) {
 }
 
 TEST(Reactor, NoSignalIsHandledOnItsThread) {
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(TransportOptions());
   sigset_t blocked;
   reactor->run_and_wait([&] { ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked); });
   for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGCHLD}) {
@@ -146,7 +146,7 @@ std::thread::id thread_of(Reactor& reactor) {
 }
 
 TEST(Reactor, WhoPollsDoesTheWorkAndTheThreadComesBack) {
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(TransportOptions());
   const std::thread::id thread = thread_of(*reactor);
   // Within a run of polls the thread stands aside. On a busy machine any poll may come too late for
   // that, but not each of a thousand.
@@ -178,7 +178,7 @@ TEST(Reactor, WhoPollsDoesTheWorkAndTheThreadComesBack) {
 }
 
 TEST(Reactor, PollsBesideEachOtherAndTheThreadLoseNothingAndNeverMeet) {
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(TransportOptions());
   struct Consumer : Reactor::WakeHandler {
     void on_wake() override {
       if (inside.exchange(true)) has_met = true;
@@ -213,7 +213,7 @@ TEST(Reactor, PollsBesideEachOtherAndTheThreadLoseNothingAndNeverMeet) {
 }
 
 TEST(Reactor, LargeWorkStaysWithTheThread) {
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(TransportOptions());
   const std::thread::id thread = thread_of(*reactor);
   ThreadOfWake handler;
   for (int i = 1; i <= 50; ++i) {
@@ -232,7 +232,7 @@ TEST(Reactor, LargeWorkStaysWithTheThread) {
 }
 
 TEST(Reactor, WhoPollsMayWaitForACallOfItsOwn) {
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(TransportOptions());
   struct Nested : Reactor::WakeHandler {
     void on_wake() override {
       reactor->run_and_wait([this] { ++calls; });
@@ -250,11 +250,11 @@ TEST(Reactor, WhoPollsMayWaitForACallOfItsOwn) {
 }
 
 TEST(Reactor, AThousandLivesLeaveNothingBehind) {
-  Reactor::acquire().reset();
+  Reactor::acquire(TransportOptions()).reset();
   ASSERT_TRUE(eventually([] { return reactor_threads() == 0; }));
   const std::size_t before = open_descriptors();
   for (int i = 0; i < 1000; ++i) {
-    auto reactor = Reactor::acquire();
+    auto reactor = Reactor::acquire(TransportOptions());
     if (i % 2 == 0) {
       reactor->run([] {});
       if (i % 4 == 0) reactor->poll();
@@ -267,11 +267,11 @@ TEST(Reactor, AThousandLivesLeaveNothingBehind) {
 }
 
 TEST(Reactor, AHolderKeepsTheOneThread) {
-  const auto a = Reactor::acquire();
-  const auto b = Reactor::acquire();
+  const auto a = Reactor::acquire(TransportOptions());
+  const auto b = Reactor::acquire(TransportOptions());
   EXPECT_EQ(a, b);  // RIFFLE_THREADS is 1
   EXPECT_EQ(reactor_threads(), 1u);
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::reactor_test

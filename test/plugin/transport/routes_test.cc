@@ -5,7 +5,7 @@
 
 #include "plugin/transport/reactor/socket.h"
 
-namespace riffle {
+namespace riffle::routes_test {
 namespace {
 
 NicAddress nic(const std::string& address, int prefix_bits) {
@@ -91,4 +91,4 @@ TEST(Routes, ThereAreStreamsForEveryNic) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::routes_test

@@ -16,8 +16,10 @@
 #include <thread>
 #include <vector>
 
+#include "plugin/entry/options.h"
+#include "plugin/transport/factory.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/tcp/tcp_mesh.h"
+#include "test/numbered_frame.h"
 
 namespace riffle {
 
@@ -28,6 +30,12 @@ inline const bool kLoopbackOnly = [] {
   ::setenv("RIFFLE_PEER_TIMEOUT", "2", 1);
   return true;
 }();
+
+// As the border makes them.
+inline TransportOptions settings() { return options_from(config()).transport; }
+inline std::shared_ptr<const Transport> transport(const TransportOptions& options = settings()) {
+  return *make_transport(options);
+}
 
 template <class Condition>
 bool eventually(Condition condition, int limit_ms = 5000) {
@@ -56,7 +64,7 @@ inline std::size_t reactor_threads() {
 }
 
 // A sink that keeps everything. Calls come on the reactor thread, questions from the test's.
-class RecordingSink : public MeshSink {
+class RecordingSink : public FrameSink {
  public:
   struct Frame {
     int peer;
@@ -67,9 +75,10 @@ class RecordingSink : public MeshSink {
   void opened(int peer) override {
     note([&] { opened_.push_back(peer); });
   }
-  Result<std::byte*> place(int peer, const FrameHeader& header) override {
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override {
     const std::lock_guard lock(mutex_);
-    if (refuse_key_ != 0 && header.key == refuse_key_) return remote_error("refused by the test");
+    if (refuse_key_ != 0 && frame_of<NumberedFrame>(header).key == refuse_key_)
+      return remote_error("refused by the test");
     auto& room = rooms_[{peer, next_room_}];
     room.resize(header.length + 1u);
     by_address_[room.data()] = next_room_++;
@@ -121,16 +130,26 @@ class RecordingSink : public MeshSink {
   std::map<std::byte*, std::uint64_t> by_address_;
 };
 
+struct MeshSettings {
+  int streams = 2;
+  std::uint64_t peer_timeout_ns = 60'000'000'000;
+  std::uint64_t connect_timeout_ns = 60'000'000'000;
+};
+
 // One node of a mesh.
 struct Node {
-  std::shared_ptr<Reactor> reactor = Reactor::acquire();
+  std::shared_ptr<Reactor> reactor = Reactor::acquire(settings());
   RecordingSink sink;
-  std::unique_ptr<TcpMesh> mesh;
+  std::unique_ptr<TransportMesh> mesh;
 
-  void start(std::unique_ptr<TcpListener> listener, const std::vector<HandleContent>& handles,
-             int rank, const TcpMeshOptions& options) {
+  void start(std::unique_ptr<TransportListener> listener, const std::vector<HandleContent>& handles,
+             int rank, const MeshSettings& wanted) {
+    TransportOptions options = settings();
+    options.streams = wanted.streams;
     reactor->run_and_wait([&] {
-      mesh = make_tcp_mesh(*reactor, std::move(listener), handles, rank, options, &sink);
+      mesh =
+          transport(options)->make_mesh(*reactor, std::move(listener), handles, rank,
+                                        {wanted.peer_timeout_ns, wanted.connect_timeout_ns}, &sink);
       for (int peer = 0; peer < mesh->size(); ++peer) {
         if (peer != rank) mesh->open(peer);
       }
@@ -153,12 +172,12 @@ struct Node {
 };
 
 struct Listeners {
-  std::vector<std::unique_ptr<TcpListener>> listeners;
+  std::vector<std::unique_ptr<TransportListener>> listeners;
   std::vector<HandleContent> handles;
 
   explicit Listeners(int size) {
     for (int r = 0; r < size; ++r) {
-      auto listener = TcpListener::open(0, 0);
+      auto listener = transport()->listen(0, 0);
       EXPECT_TRUE(listener) << listener.status().message();
       handles.push_back(*decode((*listener)->handle()));
       listeners.push_back(std::move(*listener));
@@ -166,7 +185,7 @@ struct Listeners {
   }
 };
 
-inline std::vector<std::unique_ptr<Node>> start_mesh(int size, const TcpMeshOptions& options) {
+inline std::vector<std::unique_ptr<Node>> start_mesh(int size, const MeshSettings& options) {
   Listeners all(size);
   std::vector<std::unique_ptr<Node>> nodes;
   for (int r = 0; r < size; ++r) {

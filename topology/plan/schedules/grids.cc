@@ -115,7 +115,7 @@ std::vector<Cycle> propose_reference(const FabricView& view, const FamilyOptions
     random.shuffle(whole.back());
     for (std::size_t s = 0; s < slots; ++s) columns[s].push_back(whole.back()[s]);
   }
-  Cycle b{"schedule B", {}, 1, {}}, c{"schedule C", {}, 1, {}};
+  Cycle b{"pattern B", {}, 1, {}}, c{"pattern C", {}, 1, {}};
   for (std::size_t t = 0; t < slots; ++t) {
     NodeGroups groups{columns[t]};
     for (const auto& rack : whole) {
@@ -131,7 +131,7 @@ std::vector<Cycle> propose_reference(const FabricView& view, const FamilyOptions
   }
   b.lanes = std::min(options.max_lanes, static_cast<int>(b.steps.size()));
   c.lanes = std::min(options.max_lanes, 2);
-  return {{"schedule A",
+  return {{"pattern A",
            {whole, columns},
            std::min(options.max_lanes, 2),
            {static_cast<int>(slots), static_cast<int>(racks)}},

@@ -24,7 +24,7 @@ namespace riffle {
 inline constexpr std::size_t kMaxScheduleSteps = 256;
 
 struct ScheduleTable {
-  std::string name;  // e.g. "grid 4 x 2", for people
+  std::string name;  // e.g. "grid 4 x 2", human-readable
   int nodes = 0;
   int steps = 0, lanes = 0;           // both at least 1; at most kMaxScheduleSteps, kMaxPlanLanes
   std::vector<GroupPlan> partitions;  // the distinct ones

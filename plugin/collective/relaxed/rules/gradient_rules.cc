@@ -233,7 +233,7 @@ bool prepare(const float* state, const std::byte* g, DataType type, std::size_t 
 
 void finish(const float* sum, int members, int nodes, std::size_t count, bool resets, float* state,
             DataType type, std::byte* out) {
-  RIFFLE_CHECK(members >= 1, "nobody took part");
+  RIFFLE_CHECK(members >= 1, "no member took part");
   run(nullptr, type, count, out,
       Finish{sum, state, static_cast<float>(members), static_cast<float>(nodes), resets});
 }
@@ -266,7 +266,7 @@ bool prepare_momentum(const MomentumState& s, const std::byte* g, DataType type,
 void finish_momentum(const float* sum, int members, int nodes, const std::byte* g,
                      std::size_t count, float mu, bool resets, const MomentumState& s,
                      DataType type, std::byte* out) {
-  RIFFLE_CHECK(members >= 1, "nobody took part");
+  RIFFLE_CHECK(members >= 1, "no member took part");
   run(g, type, count, out,
       Momentum{sum, s.own, s.state, s.job, static_cast<float>(members), static_cast<float>(nodes),
                mu, resets});
@@ -280,7 +280,7 @@ void keep_momentum(const std::byte* g, int nodes, std::size_t count, float mu,
 
 void correction(const float* sum, int members, const float* snapshot, std::size_t count,
                 float delta, float* missing) {
-  RIFFLE_CHECK(members >= 1, "nobody took part");
+  RIFFLE_CHECK(members >= 1, "no member took part");
   const DefaultFloatEnvironment environment;
   const auto divisor = static_cast<float>(members);
 #pragma GCC ivdep
@@ -326,7 +326,7 @@ bool prepare_towards(const float* state, const float* centre, float pull, const 
 
 void move_centre(const float* __restrict sum, int members, std::size_t count, float follow,
                  float* __restrict centre) {
-  RIFFLE_CHECK(members >= 1, "nobody took part");
+  RIFFLE_CHECK(members >= 1, "no member took part");
   const DefaultFloatEnvironment environment;
   const auto divisor = static_cast<float>(members);
   for (std::size_t i = 0; i < count; ++i) {
@@ -336,7 +336,7 @@ void move_centre(const float* __restrict sum, int members, std::size_t count, fl
 
 void move_block(const float* __restrict sum, int members, std::size_t count, float rate,
                 float momentum, float* __restrict centre, float* __restrict velocity) {
-  RIFFLE_CHECK(members >= 1, "nobody took part");
+  RIFFLE_CHECK(members >= 1, "no member took part");
   const DefaultFloatEnvironment environment;
   const auto divisor = static_cast<float>(members);
   for (std::size_t i = 0; i < count; ++i) {
@@ -350,7 +350,7 @@ void move_block(const float* __restrict sum, int members, std::size_t count, flo
 
 void shift_centre(const float* __restrict sum, int members, std::size_t count,
                   float* __restrict centre) {
-  RIFFLE_CHECK(members >= 1, "nobody took part");
+  RIFFLE_CHECK(members >= 1, "no member took part");
   const DefaultFloatEnvironment environment;
   const auto divisor = static_cast<float>(members);
   for (std::size_t i = 0; i < count; ++i) {

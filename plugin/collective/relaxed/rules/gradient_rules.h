@@ -25,7 +25,7 @@ namespace riffle::rules {
 bool prepare(const float* state, const std::byte* g, DataType type, std::size_t count, float* z);
 
 // m = sum / members; r = m - state; state <- m. `resets`: the sum was over all nodes, so m
-// is taken off everybody's state, which changes nothing but keeps it small.
+// is taken off the state of all, which changes nothing but keeps it small.
 void finish(const float* sum, int members, int nodes, std::size_t count, bool resets, float* state,
             DataType type, std::byte* out);
 
@@ -36,7 +36,7 @@ void keep(const std::byte* g, int nodes, std::size_t count, float* state, DataTy
 // As keep(), of a call that has no state here: r = g.
 void pass_on(const std::byte* g, int nodes, std::size_t count, DataType type, std::byte* out);
 
-// Nobody's input may be used: not a number everywhere; states stay.
+// No input may be used: not a number everywhere; states stay.
 void fill_not_finite(std::size_t count, DataType type, std::byte* out);
 
 // ---- DS-Sync's own rule under momentum `mu` (heavy ball, known to us): every node has a momentum

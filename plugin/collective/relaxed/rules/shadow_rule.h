@@ -10,7 +10,7 @@
 // A node that keeps out of a round (it is not certain which gradients a call holds) has end() and
 // lost() called as well, and no begin(): what all nodes keep alike must move on all of them.
 //
-// Rules have no state of their own: any thread, for states of which nobody else takes hold.
+// Rules have no state of their own: any thread, for states that no other thread uses.
 #pragma once
 
 #include <cstddef>

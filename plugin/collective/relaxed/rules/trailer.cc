@@ -23,7 +23,7 @@ int piece_bits(int nodes) {
 
 int pieces_of(int bits) { return (kDigestBits + bits - 1) / bits; }
 
-// A sum that can only be a whole number below 2^24; all else is somebody else's memory.
+// A sum that can only be a whole number below 2^24; all else is memory of another use.
 bool is_whole(float sum) {
   return sum >= 0 && sum < static_cast<float>(kExact) && std::trunc(sum) == sum;
 }

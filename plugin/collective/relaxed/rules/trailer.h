@@ -29,7 +29,7 @@ void write_trailer(const Trailer& trailer, int nodes, float* to);
 struct Verdict {
   enum class Kind {
     kAverage,    // of `members` contributions
-    kKeep,       // they were not at the same call, or nobody took part: everybody keeps its own
+    kKeep,       // they were not at the same call, or none took part: all keep their own
     kNotFinite,  // outputs are not numbers, no state changes
   };
   Kind kind = Kind::kKeep;

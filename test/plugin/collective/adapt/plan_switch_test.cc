@@ -16,10 +16,10 @@
 #include "plugin/collective/engine/engine.h"
 #include "test/sanitized.h"
 
-namespace riffle {
+namespace riffle::plan_switch_test {
 namespace {
 
-class Node final : public MeshSink {
+class Node final : public FrameSink {
  public:
   Node(Mesh* mesh, const PlanSet& plans, const EngineOptions& options, std::uint64_t horizon)
       : engine(mesh, options, [this](int, const Status& why) { fail(why); }),
@@ -32,15 +32,16 @@ class Node final : public MeshSink {
     EXPECT_TRUE(engine.install(plans));
   }
   void opened(int) override {}
-  Result<std::byte*> place(int peer, const FrameHeader& h) override {
-    return is_control(h) ? control_.place(peer, h) : engine.place(peer, h);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& h) override {
+    return is_control(h) ? control_.get_receive_buffer(peer, h)
+                         : engine.get_receive_buffer(peer, h);
   }
   void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
-    is_control(h) ? control_.arrived(peer, h) : engine.arrived(peer, h, payload);
+    is_control(h) ? control_.arrived(peer, h, payload) : engine.arrived(peer, h, payload);
   }
-  void sent(int, std::uint64_t cookie) override {
+  void sent(int peer, std::uint64_t cookie) override {
     if (cookie == kNoCookie) return;
-    (cookie & kControlCookie) != 0 ? control_.sent(cookie) : engine.sent(cookie);
+    (cookie & kControlCookie) != 0 ? control_.sent(peer, cookie) : engine.sent(cookie);
   }
   void departed(int) override {}
   void lost(int, const Status& why) override { fail(why); }
@@ -255,4 +256,4 @@ TEST(PlanSwitch, NobodyPassesItsPromise) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::plan_switch_test

@@ -12,7 +12,7 @@
 #include "plugin/collective/session.h"
 #include "test/manual_clock.h"
 
-namespace riffle {
+namespace riffle::replanner_test {
 namespace {
 
 using testing::ClockMesh;
@@ -215,4 +215,4 @@ TEST(Intervals, AnEvenNetworkKeepsItsPlanAndAFrozenOneHasNoIntervals) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::replanner_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace riffle {
+namespace riffle::slow_nodes_test {
 namespace {
 
 constexpr std::int64_t kLeast = 50'000;
@@ -98,4 +98,4 @@ TEST(SlowNodes, OffByDefault) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::slow_nodes_test

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
-namespace riffle {
+namespace riffle::background_thread_test {
 namespace {
 
 bool becomes(const std::atomic<int>& value, int wanted) {
@@ -21,7 +21,7 @@ bool becomes(const std::atomic<int>& value, int wanted) {
 }
 
 TEST(BackgroundThread, WorksInOrderAndAnswersOnTheReactor) {
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(TransportOptions());
   BackgroundThread background(reactor);
   std::atomic<int> answers = 0;
   std::atomic<std::thread::id> worker;  // the next work writes while the last answer reads
@@ -37,7 +37,7 @@ TEST(BackgroundThread, WorksInOrderAndAnswersOnTheReactor) {
 }
 
 TEST(BackgroundThread, WorkThatThrowsIsAnsweredAndHarmsNobody) {
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(TransportOptions());
   BackgroundThread background(reactor);
   std::atomic<int> answers = 0;
   ASSERT_TRUE(background.run([] { throw std::runtime_error("no memory"); }, [&] { ++answers; }));
@@ -46,7 +46,7 @@ TEST(BackgroundThread, WorkThatThrowsIsAnsweredAndHarmsNobody) {
 }
 
 TEST(BackgroundThread, NoAnswerComesAfterStop) {
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(TransportOptions());
   std::atomic<int> answers = 0, works = 0;
   {
     BackgroundThread background(reactor);
@@ -60,7 +60,7 @@ TEST(BackgroundThread, NoAnswerComesAfterStop) {
 
 // A data loader's process gets a copy of the object but not its thread.
 TEST(BackgroundThread, AForkedChildCanDropIt) {
-  const auto reactor = Reactor::acquire();
+  const auto reactor = Reactor::acquire(TransportOptions());
   auto background = std::make_unique<BackgroundThread>(reactor);
   std::atomic<int> answers = 0;
   ASSERT_TRUE(background->run([] {}, [&] { ++answers; }));
@@ -78,4 +78,4 @@ TEST(BackgroundThread, AForkedChildCanDropIt) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::background_thread_test

@@ -12,10 +12,10 @@
 
 #include "plugin/collective/base/live_file.h"
 
-namespace riffle {
+namespace riffle::node_lock_test {
 namespace {
 
-class NodeLockTest : public testing::Test {
+class NodeLockTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string folder = (std::filesystem::temp_directory_path() / "lock-test-XXXXXX").string();
@@ -83,4 +83,4 @@ TEST_F(NodeLockTest, WithoutAPlaceForFilesEverybodyGetsIt) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::node_lock_test

@@ -10,18 +10,18 @@
 #include "lab/memory/memory_network.h"
 #include "topology/plan/planner.h"
 
-namespace riffle {
+namespace riffle::bootstrap_test {
 namespace {
 
 struct Faults {
   int reports_problem = -1;  // this node cannot take part
   int install_fails = -1;    // this node cannot take the plan
   bool verdict_refuses = false;
-  bool verdict_steps_aside = false;
+  bool verdict_falls_back = false;
   bool wrong_checksum = false;
 };
 
-class Node final : public MeshSink {
+class Node final : public FrameSink {
  public:
   Node(Mesh* mesh, const Faults& faults) : mesh_(mesh) {
     NodeReport report;
@@ -35,7 +35,7 @@ class Node final : public MeshSink {
         if (!r.problem.empty()) v.problem = r.host + ": " + r.problem;
       }
       if (faults.verdict_refuses) v.problem = "refused";
-      if (faults.verdict_steps_aside) v.aside = "the ring wins";
+      if (faults.verdict_falls_back) v.fallback_reason = "the ring wins";
       const PlanSet plans = plan(even_fabric(mesh_->size(), 1000), 1 << 20, {})->plans;
       v.plans = encode(plans);
       v.digest = digest(plans) + (faults.wrong_checksum ? 1 : 0);
@@ -45,10 +45,10 @@ class Node final : public MeshSink {
       installed = plans;
       return faults.install_fails == mesh_->rank() ? internal_error("cannot install") : Status();
     };
-    steps.finished = [this](Status s, const std::string& why_aside) {
+    steps.finished = [this](Status s, const std::string& why_fallback) {
       EXPECT_FALSE(outcome.has_value()) << "finished twice";
       outcome = s;
-      aside = why_aside;
+      fallback_reason = why_fallback;
     };
     control_ = std::make_unique<ControlChannel>(
         mesh, [this](int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
@@ -58,11 +58,13 @@ class Node final : public MeshSink {
     bootstrap->set_channel(control_.get());
   }
   void opened(int peer) override { bootstrap->opened(peer); }
-  Result<std::byte*> place(int peer, const FrameHeader& h) override {
-    return control_->place(peer, h);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& h) override {
+    return control_->get_receive_buffer(peer, h);
   }
-  void arrived(int peer, const FrameHeader& h, std::byte*) override { control_->arrived(peer, h); }
-  void sent(int, std::uint64_t cookie) override { control_->sent(cookie); }
+  void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
+    control_->arrived(peer, h, payload);
+  }
+  void sent(int peer, std::uint64_t cookie) override { control_->sent(peer, cookie); }
   void departed(int) override {}
   void lost(int peer, const Status& why) override {
     bootstrap->gone(peer);
@@ -71,7 +73,7 @@ class Node final : public MeshSink {
 
   std::unique_ptr<Bootstrap> bootstrap;
   std::optional<Status> outcome;
-  std::string aside;
+  std::string fallback_reason;
   PlanSet installed;
 
  private:
@@ -96,7 +98,8 @@ Status run(int nodes, const Faults& faults, std::uint64_t seed) {
     EXPECT_TRUE(all[r]->outcome.has_value()) << "node " << r << " has no outcome";
     if (!all[r]->outcome) continue;
     EXPECT_EQ(all[r]->outcome->message(), first.message());
-    EXPECT_EQ(all[r]->aside, first.is_ok() && faults.verdict_steps_aside ? "the ring wins" : "");
+    EXPECT_EQ(all[r]->fallback_reason,
+              first.is_ok() && faults.verdict_falls_back ? "the ring wins" : "");
     EXPECT_EQ(first.message().find("timed out"), std::string::npos) << first.message();
     if (first.is_ok()) {
       EXPECT_EQ(all[r]->installed, all[0]->installed);
@@ -134,7 +137,7 @@ TEST_P(BootstrapNodes, AProblemAnywhereIsEverybodysProblem) {
 TEST_P(BootstrapNodes, SteppingAsideIsNoErrorAndEverybodysDecision) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     Faults faults;
-    faults.verdict_steps_aside = true;
+    faults.verdict_falls_back = true;
     EXPECT_EQ(run(GetParam(), faults, seed).message(), "");
     faults.reports_problem = 0;  // a node that cannot take part is still a problem
     EXPECT_NE(run(GetParam(), faults, seed).message(), "");
@@ -182,4 +185,4 @@ TEST_P(BootstrapNodes, ADeadNodeNeverLeavesAnybodyWaiting) {
 INSTANTIATE_TEST_SUITE_P(Sizes, BootstrapNodes, ::testing::Values(1, 2, 3, 5, 8, 16));
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::bootstrap_test

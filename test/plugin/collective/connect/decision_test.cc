@@ -3,13 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <utility>
 
-#include "plugin/config/config.h"
+#include "plugin/entry/options.h"
 #include "plugin/version.h"
+#include "test/plugin/entry/knobs.h"
 #include "topology/plan/group_plan.h"
 
-namespace riffle {
+namespace riffle::decision_test {
 namespace {
 
 constexpr std::int64_t kGbit = 1'000'000;  // kbit/s
@@ -21,7 +22,7 @@ std::vector<NodeReport> reports(int nodes) {
     all[i].rank = i;
     all[i].host = "host" + std::to_string(i);
     all[i].version = kVersion;
-    all[i].knobs = decision_knobs();
+    all[i].knobs = decision_knobs(default_config());
     all[i].rate_kbps = 10 * kGbit;
     all[i].knows_rate = true;
     all[i].speed = {.reduce_mbps = 5000, .stack_mbps = 3000};
@@ -75,69 +76,56 @@ TEST(IsWorthIt, WhereNothingWasMeasured) {
   EXPECT_TRUE(worth(even_fabric(2, 100 * kGbit), all));
 }
 
-class DecideTest : public ::testing::Test {
- protected:
-  void set(const char* collnet) {
-    setenv("RIFFLE_COLLNET", collnet, 1);
-    reload_config();
-  }
-  void TearDown() override {
-    unsetenv("RIFFLE_COLLNET");
-    reload_config();
-  }
-};
-
-TEST_F(DecideTest, SteppingAsideIsNoProblem) {
-  set("off");
-  EXPECT_EQ(decide(reports(3)).problem, "");
-  EXPECT_EQ(decide(reports(3)).aside, "RIFFLE_COLLNET=off");
-  set("auto");
-  std::vector<NodeReport> virtual_nics = reports(2);
-  for (NodeReport& r : virtual_nics) r.knows_rate = false;
-  EXPECT_EQ(decide(virtual_nics).problem, "");
-  EXPECT_NE(decide(virtual_nics).aside.find("RIFFLE_COLLNET=auto: "), std::string::npos);
-  EXPECT_EQ(decide(reports(2)).aside, "");
-  EXPECT_FALSE(decide(reports(2)).plans.empty());
-  setenv("RIFFLE_ON_LOSS", "continue", 1);
-  set("auto");
-  EXPECT_EQ(decide(virtual_nics).aside, "") << "on NCCL's ring no loss would be survived";
-  EXPECT_FALSE(decide(virtual_nics).plans.empty());
-  set("off");
-  EXPECT_NE(decide(virtual_nics).aside.find("RIFFLE_ON_LOSS=continue"), std::string::npos);
-  unsetenv("RIFFLE_ON_LOSS");
-  set("on");
-  EXPECT_EQ(decide(virtual_nics).aside, "");
-  EXPECT_FALSE(decide(virtual_nics).plans.empty());
+Verdict decide_with(const Knobs& knobs, const std::vector<NodeReport>& reports) {
+  return decide(options_from(config_with(knobs)).collective.connect, reports);
 }
 
-TEST_F(DecideTest, WhoAsksForSparseSumsGetsThem) {
+TEST(Decide, FallingBackToNcclIsNoProblem) {
+  const Knobs off = {{"RIFFLE_COLLNET", "off"}};
+  EXPECT_EQ(decide_with(off, reports(3)).problem, "");
+  EXPECT_EQ(decide_with(off, reports(3)).fallback_reason, "RIFFLE_COLLNET=off");
+  const Knobs automatic = {{"RIFFLE_COLLNET", "auto"}};
   std::vector<NodeReport> virtual_nics = reports(2);
   for (NodeReport& r : virtual_nics) r.knows_rate = false;
-  for (const auto& [wish, steps_aside] : {std::pair{"0.01", false}, std::pair{"auto:0.01", true}}) {
-    setenv("RIFFLE_SPARSE", wish, 1);
-    set("auto");
-    for (NodeReport& r : virtual_nics) r.knobs = decision_knobs();
-    EXPECT_EQ(decide(virtual_nics).problem, "");
-    EXPECT_EQ(!decide(virtual_nics).aside.empty(), steps_aside) << wish;
-  }
-  unsetenv("RIFFLE_SPARSE");
+  EXPECT_EQ(decide_with(automatic, virtual_nics).problem, "");
+  EXPECT_NE(decide_with(automatic, virtual_nics).fallback_reason.find("RIFFLE_COLLNET=auto: "),
+            std::string::npos);
+  EXPECT_EQ(decide_with(automatic, reports(2)).fallback_reason, "");
+  EXPECT_FALSE(decide_with(automatic, reports(2)).plans.empty());
+  const Verdict survives =
+      decide_with({{"RIFFLE_COLLNET", "auto"}, {"RIFFLE_ON_LOSS", "continue"}}, virtual_nics);
+  EXPECT_EQ(survives.fallback_reason, "") << "on NCCL's ring no loss would be survived";
+  EXPECT_FALSE(survives.plans.empty());
+  const Verdict refused =
+      decide_with({{"RIFFLE_COLLNET", "off"}, {"RIFFLE_ON_LOSS", "continue"}}, virtual_nics);
+  EXPECT_NE(refused.fallback_reason.find("RIFFLE_ON_LOSS=continue"), std::string::npos);
+  const Verdict on = decide_with({{"RIFFLE_COLLNET", "on"}}, virtual_nics);
+  EXPECT_EQ(on.fallback_reason, "");
+  EXPECT_FALSE(on.plans.empty());
 }
 
-// Moshpit with all levels: an exact plan, no pattern; the best one where nodes fill no grid.
-TEST_F(DecideTest, AllLevelsOfMoshpitAreAGridWhereThereIsOne) {
-  setenv("RIFFLE_SYNC", "moshpit", 1);
-  setenv("RIFFLE_MOSHPIT_LEVELS", "all", 1);
-  set("on");
+TEST(Decide, SparseSumsThatAreAskedForAreNotLeftToNccl) {
+  std::vector<NodeReport> virtual_nics = reports(2);
+  for (NodeReport& r : virtual_nics) r.knows_rate = false;
+  for (const auto& [wish, falls_back] : {std::pair{"0.01", false}, std::pair{"auto:0.01", true}}) {
+    const Verdict verdict = decide_with({{"RIFFLE_SPARSE", wish}}, virtual_nics);
+    EXPECT_EQ(verdict.problem, "");
+    EXPECT_EQ(!verdict.fallback_reason.empty(), falls_back) << wish;
+  }
+}
+
+// Moshpit with all levels: an exact plan, no schedule; the best one where nodes fill no grid.
+TEST(Decide, AllLevelsOfMoshpitAreAGridWhereThereIsOne) {
+  const Knobs knobs = {
+      {"RIFFLE_COLLNET", "on"}, {"RIFFLE_SYNC", "moshpit"}, {"RIFFLE_MOSHPIT_LEVELS", "all"}};
   for (const auto& [nodes, is_grid] : {std::pair{8, true}, std::pair{7, false}}) {
-    const Verdict verdict = decide(reports(nodes));
+    const Verdict verdict = decide_with(knobs, reports(nodes));
     EXPECT_EQ(verdict.problem, "") << nodes;
     const auto plans = decode_plan_set(verdict.plans.data(), verdict.plans.size());
     ASSERT_TRUE(plans) << plans.status().message();
     EXPECT_EQ(plans->name.starts_with("grid"), is_grid) << plans->name;
     EXPECT_TRUE(plans->relaxed.is_empty());
   }
-  unsetenv("RIFFLE_SYNC");
-  unsetenv("RIFFLE_MOSHPIT_LEVELS");
 }
 
 TEST(MachineShare, CountsWhoIsOnTheSameMachine) {
@@ -160,4 +148,4 @@ TEST(MachineSpeed, IsMeasured) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::decision_test

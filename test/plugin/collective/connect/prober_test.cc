@@ -11,7 +11,7 @@
 
 #include "lab/memory/memory_network.h"
 
-namespace riffle {
+namespace riffle::prober_test {
 namespace {
 
 // Timers that run when the test says so.
@@ -43,16 +43,16 @@ class Timers final : public TimerService {
   Calls calls_;
 };
 
-struct Node final : MeshSink {
+struct Node final : FrameSink {
   explicit Node(Mesh* mesh, ProbeTurns turns = {}) : prober(mesh, &timers, std::move(turns)) {}
   void opened(int peer) override { prober.opened(peer); }
-  Result<std::byte*> place(int peer, const FrameHeader& h) override {
-    return prober.place(peer, h);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& h) override {
+    return prober.get_receive_buffer(peer, h);
   }
   void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
     if (!is_deaf) prober.arrived(peer, h, payload);
   }
-  void sent(int, std::uint64_t cookie) override { prober.sent(cookie); }
+  void sent(int peer, std::uint64_t cookie) override { prober.sent(peer, cookie); }
   void departed(int) override {}
   void lost(int peer, const Status& why) override {
     ADD_FAILURE() << "lost " << peer << ": " << why.message();
@@ -203,15 +203,14 @@ TEST(Prober, NothingIsReportedAfterStop) {
 
 TEST(Prober, FramesThatDoNotFitAreRefused) {
   Cluster cluster(2, 1);
-  FrameHeader header;
-  header.type = FrameType::kProbe;
-  header.flags = ProbeFlows::kData;
-  header.length = ProbeFlows::kFrameBytes + 1;
-  EXPECT_FALSE(cluster.all[0]->prober.place(1, header));
-  header.flags = ProbeFlows::kReport;
-  header.length = 64;
+  ProbeFrame frame;
+  frame.step = ProbeFrame::kData;
+  EXPECT_FALSE(
+      cluster.all[0]->prober.get_receive_buffer(1, header_of(frame, ProbeFlows::kFrameBytes + 1)));
+  frame.step = ProbeFrame::kReport;
+  const FrameHeader header = header_of(frame, 64);
   int taken = 0;
-  while (taken < 100 && cluster.all[0]->prober.place(1, header)) ++taken;
+  while (taken < 100 && cluster.all[0]->prober.get_receive_buffer(1, header)) ++taken;
   EXPECT_LT(taken, 100);
 }
 
@@ -259,4 +258,4 @@ TEST(ProbeMessages, MangledOnesAreRefused) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::prober_test

@@ -5,7 +5,7 @@
 
 #include "topology/probe/live_rates.h"
 
-namespace riffle {
+namespace riffle::recovery_messages_test {
 namespace {
 
 template <class Decode>
@@ -115,4 +115,4 @@ TEST(RecoveryMessages, TheModeThatBeganLast) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::recovery_messages_test

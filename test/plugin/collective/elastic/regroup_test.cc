@@ -16,7 +16,7 @@
 #include "plugin/collective/base/byte_io.h"
 #include "test/plugin/collective/elastic/regroup_world.h"
 
-namespace riffle {
+namespace riffle::regroup_test {
 namespace {
 
 using testing::Nodes;
@@ -138,7 +138,7 @@ TEST(Regroup, AMissingLinkCostsOneNode) {
     EXPECT_TRUE(w.goes_on(std::min(a, b)) != w.goes_on(std::max(a, b)));
     for (int r = 0; r < 8; ++r) {
       if (!w.goes_on(r)) {
-        EXPECT_EQ(w.error(r).find("left behind"), 0u) << w.error(r);
+        EXPECT_EQ(w.error(r).find("excluded"), 0u) << w.error(r);
       }
     }
   }
@@ -198,7 +198,7 @@ TEST(Regroup, WhoIsSentAwayHearsWhyAndTheOthersGoOn) {
       if (!is_sent_away && !(kills && r == victim)) left.push_back(r);
       // Where node 0 dies before its word is heard they may stay.
       if (is_sent_away && !(kills && victim == 0)) {
-        EXPECT_EQ(w.error(r), "left behind: too slow") << "node " << r;
+        EXPECT_EQ(w.error(r), "excluded: too slow") << "node " << r;
       }
     }
     if (!(kills && victim == 0)) {
@@ -290,13 +290,13 @@ TEST(Regroup, WhoWakesUpTooLateDoesNotCountThoseWhoEnded) {
   steps.cancel = [](std::uint64_t) {};
   Regroup regroup(7, 8, {}, steps);
   ByteWriter w;
-  w.blob(std::string("it ended: left behind or cut off"));
+  w.blob(std::string("it ended: excluded or cut off"));
   w.number(1);
   const Regroup::Bytes gone = w.take();
   for (int peer = 1; peer < 7; ++peer) ASSERT_TRUE(regroup.received(peer, Regroup::kGone, gone));
   regroup.lost(0, "connection reset by peer");
   EXPECT_EQ(error,
-            "left behind or cut off: this node, itself included, reaches only 1 of 8 nodes, the "
+            "excluded or cut off: this node, itself included, reaches only 1 of 8 nodes, the "
             "others may have gone on without it (lost node 0: connection reset by peer)");
 }
 
@@ -321,4 +321,4 @@ TEST(Regroup, RandomPartitions) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::regroup_test

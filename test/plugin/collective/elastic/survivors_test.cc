@@ -23,10 +23,11 @@
 
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
+#include "plugin/entry/options.h"
 #include "test/sanitized.h"
 #include "test/shared_memory.h"
 
-namespace riffle {
+namespace riffle::survivors_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -97,13 +98,15 @@ class SurvivorsTest : public ::testing::Test {
   }
 
   void node(int rank, bool in_place) {
-    Result<coll::Listener*> l = coll::listen(0, 0, &shared_->handles[rank]);
+    Result<coll::Listener*> l =
+        coll::listen(options_from(config()).transport, 0, 0, &shared_->handles[rank]);
     if (!l) return give_up(rank, l.status().message());
     ++shared_->listening;
     while (shared_->listening < kNodes) std::this_thread::sleep_for(1ms);
     std::vector<const Handle*> handles;
     for (const Handle& h : shared_->handles) handles.push_back(&h);
-    Result<coll::Communicator*> c = coll::connect(handles, rank, *l);
+    Result<coll::Communicator*> c =
+        coll::connect(handles, rank, *l, options_from(config()).collective);
     coll::close(*l);
     if (!c) return give_up(rank, c.status().message());
     ++shared_->connected;
@@ -159,7 +162,7 @@ class SurvivorsTest : public ::testing::Test {
   // breaks before the last word of one that ended for the same reason is read, that one, too.)
   void expect_cut_off(int node, const std::vector<int>& missing) {
     const std::string error = shared_->error[node];
-    EXPECT_EQ(error.find("left behind or cut off: only "), 0u) << node << ": " << error;
+    EXPECT_EQ(error.find("excluded or cut off: only "), 0u) << node << ": " << error;
     EXPECT_NE(error.find(" of 8 nodes "), std::string::npos) << node << ": " << error;
     const std::string names = error.substr(std::min(error.find("(lost node "), error.size()));
     for (const int m : missing) {
@@ -275,7 +278,7 @@ TEST_F(SurvivorsTest, OneIsStoppedAndWakesUpWhenItIsTooLate) {
   while (!shared_->is_done[3] && Clock::now() < deadline) std::this_thread::sleep_for(1ms);
   EXPECT_TRUE(shared_->is_done[3]);
   EXPECT_EQ(shared_->errors[3], 1);
-  EXPECT_NE(std::string(shared_->error[3]).find("left behind"), std::string::npos)
+  EXPECT_NE(std::string(shared_->error[3]).find("excluded"), std::string::npos)
       << shared_->error[3];
   std::printf("node 3 says: %s\n", shared_->error[3]);
 }
@@ -386,4 +389,4 @@ TEST_F(SurvivorsTest, FourOfEightAreKilledAndTheSideWithoutTheLowestEnds) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::survivors_test

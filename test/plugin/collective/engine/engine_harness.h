@@ -10,13 +10,13 @@
 
 namespace riffle::testing {
 
-class EngineNode final : public MeshSink {
+class EngineNode final : public FrameSink {
  public:
   EngineNode(Mesh* mesh, const EngineOptions& options)
       : engine(mesh, options, [this](int, const Status& why) { fail(why); }) {}
   void opened(int) override {}
-  Result<std::byte*> place(int peer, const FrameHeader& h) override {
-    return engine.place(peer, h);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& h) override {
+    return engine.get_receive_buffer(peer, h);
   }
   void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
     engine.arrived(peer, h, payload);

@@ -10,7 +10,7 @@
 #include "test/plugin/collective/engine/engine_case.h"
 #include "test/sanitized.h"
 
-namespace riffle {
+namespace riffle::engine_test {
 namespace {
 
 using testing::EngineCase;
@@ -60,4 +60,4 @@ TEST_P(EngineLengths, OnlyValidElementsAreMoved) {
 INSTANTIATE_TEST_SUITE_P(Seeds, EngineLengths, ::testing::Range(0, 4));
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::engine_test

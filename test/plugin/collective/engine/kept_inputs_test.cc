@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-namespace riffle {
+namespace riffle::kept_inputs_test {
 namespace {
 
 TEST(KeptInputs, RandomUse) {
@@ -72,4 +72,4 @@ TEST(KeptInputs, SixtyFourAtMost) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::kept_inputs_test

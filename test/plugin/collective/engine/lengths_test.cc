@@ -12,7 +12,7 @@
 #include "test/plugin/collective/engine/engine_harness.h"
 #include "topology/plan/planner.h"
 
-namespace riffle {
+namespace riffle::lengths_test {
 namespace {
 
 using testing::EngineCluster;
@@ -195,4 +195,4 @@ TEST_F(RingLengthsTest, TheBitsOfAValidElementDoNotDependOnWhatIsKnown) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::lengths_test

@@ -7,7 +7,7 @@
 
 #include "plugin/transport/base/mesh.h"
 
-namespace riffle {
+namespace riffle::peer_weights_test {
 namespace {
 
 Group direct(std::vector<int> members, std::vector<Share> cuts) {
@@ -97,4 +97,4 @@ TEST(PeerWeights, NoneWithRelaxedGroups) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::peer_weights_test

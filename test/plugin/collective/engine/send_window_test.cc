@@ -5,7 +5,7 @@
 
 #include <array>
 
-namespace riffle {
+namespace riffle::send_window_test {
 namespace {
 
 class NotedMesh final : public Mesh {
@@ -96,4 +96,4 @@ TEST_F(SendWindowTest, ForgetsWhatWaits) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::send_window_test

@@ -11,7 +11,7 @@
 #include "test/plugin/collective/relaxed/rule_simulation.h"
 #include "topology/plan/schedules/contraction.h"
 
-namespace riffle::rules {
+namespace riffle::rules::background_rules_test {
 namespace {
 
 // Rounds of the delta rule without noise: how far the nodes are apart after `rounds`, of 1. The
@@ -253,4 +253,4 @@ TEST(ShadowRules, OtherVariantsFollowTheirSimulation) {
 }
 
 }  // namespace
-}  // namespace riffle::rules
+}  // namespace riffle::rules::background_rules_test

@@ -8,7 +8,7 @@
 #include "plugin/collective/relaxed/rules/gradient_rules.h"
 #include "test/plugin/collective/relaxed/rule_simulation.h"
 
-namespace riffle::rules {
+namespace riffle::rules::gradient_numbers_test {
 namespace {
 
 // The job adds up rounded outputs. State follows them, so that nodes do not drift apart by
@@ -163,4 +163,4 @@ TEST(GradientRules, KeepingIsAGroupOfOne) {
 }
 
 }  // namespace
-}  // namespace riffle::rules
+}  // namespace riffle::rules::gradient_numbers_test

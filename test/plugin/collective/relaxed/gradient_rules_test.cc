@@ -10,7 +10,7 @@
 #include "test/plugin/collective/relaxed/rule_simulation.h"
 #include "topology/plan/schedules/schedules.h"
 
-namespace riffle::rules {
+namespace riffle::rules::gradient_rules_test {
 namespace {
 
 // The float64 simulation of parameter averaging and the job under float32 rules, side by side. The
@@ -197,4 +197,4 @@ TEST(GradientRules, GroupsConserveTheSum) {
 }
 
 }  // namespace
-}  // namespace riffle::rules
+}  // namespace riffle::rules::gradient_rules_test

@@ -10,7 +10,7 @@
 
 #include "test/modes/relaxed_job.h"
 
-namespace riffle {
+namespace riffle::relaxed_calls_test {
 namespace {
 
 using testing::kNodes;
@@ -347,4 +347,4 @@ TEST(RelaxedCalls, ShadowSyncEndsWithRoundsUnderWayAndBeginsAnew) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::relaxed_calls_test

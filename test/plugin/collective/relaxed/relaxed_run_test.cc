@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <fstream>
 
-namespace riffle {
+namespace riffle::relaxed_run_test {
 namespace {
 
 constexpr std::uint64_t kCall = 256 << 10;  // elements: 1 MiB of float32
@@ -98,4 +98,4 @@ TEST(RelaxedRun, OverTheLimitItDoesNotBeginAndSaysSo) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::relaxed_run_test

@@ -14,7 +14,7 @@
 #include "plugin/collective/relaxed/shadow_rule_of.h"
 #include "topology/plan/schedules/contraction.h"
 
-namespace riffle::rules {
+namespace riffle::rules::shadow_rule_test {
 namespace {
 
 constexpr ShadowVariant kAll[] = {ShadowVariant::kDelta, ShadowVariant::kInterpolation,
@@ -351,4 +351,4 @@ TEST(ShadowSettings, NamesAndNumbers) {
 }
 
 }  // namespace
-}  // namespace riffle::rules
+}  // namespace riffle::rules::shadow_rule_test

@@ -14,7 +14,7 @@
 #include "plugin/kernels/reduce.h"
 #include "test/plugin/kernels/float_reference.h"
 
-namespace riffle::rules {
+namespace riffle::rules::trailer_test {
 namespace {
 
 using Trailers = std::vector<Trailer>;
@@ -144,9 +144,9 @@ TEST_P(Convert, RoundsToNearestEven) {
     }
     values.push_back(x);
   }
-  ConvertKernels avx2 = avx2_converters();
   std::vector<ConvertKernels> sets{portable_converters()};
-  if (is_available(Isa::kAvx2)) sets.push_back(avx2);
+  if (is_available(Isa::kAvx2)) sets.push_back(avx2_converters());
+  if (is_available(Isa::kNeon)) sets.push_back(neon_converters());
   for (const ConvertKernels& kernels : sets) {
     std::vector<std::uint16_t> got(values.size());
     auto* to = reinterpret_cast<std::byte*>(got.data());
@@ -173,4 +173,4 @@ TEST(ConvertTypes, AreThoseOfGradients) {
 }
 
 }  // namespace
-}  // namespace riffle::rules
+}  // namespace riffle::rules::trailer_test

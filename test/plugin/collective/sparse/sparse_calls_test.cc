@@ -2,9 +2,10 @@
 // get the same bits, and go dense together whatever goes wrong on one of them.
 #include <gtest/gtest.h>
 
+#include "plugin/collective/sparse/sparse_frame.h"
 #include "test/modes/sparse_calls_job.h"
 
-namespace riffle {
+namespace riffle::sparse_calls_test {
 namespace {
 
 using testing::SparseCallsJob;
@@ -226,26 +227,24 @@ TEST(SparseCalls, ALostNodeFailsTheCallsOfAllOthers) {
 TEST(SparseCalls, AMessageThatDoesNotFitIsRefused) {
   SparseCallsJob job({.nodes = 4});
   ASSERT_EQ(job.run(25), "");
-  const auto refused = [&](const FrameHeader& header, const std::string& why) {
-    const Result<std::byte*> place = job.sink(1)->place(0, header);
+  const auto refused = [&](const SparseFrame& frame, const std::string& why) {
+    const Result<std::byte*> place = job.sink(1)->get_receive_buffer(0, header_of(frame, 100));
     ASSERT_FALSE(place);
     EXPECT_NE(place.status().message().find(why), std::string::npos) << place.status().message();
   };
-  FrameHeader header;
-  header.type = FrameType::kSparse;
-  header.length = 100;
-  header.total = 100;
-  refused(header, "expected are segments");
-  header.seq = job.counts(1).sparse.segments;
-  header.credit_class = 77;
-  refused(header, "no such step");
-  header.credit_class = 0;
-  header.total = 1u << 30;
-  refused(header, "accepted are 1 to");
-  header.total = 100;
-  header.offset = 50;
-  refused(header, "a part does not fit");
+  SparseFrame frame;
+  frame.total = 100;
+  refused(frame, "expected are segments");
+  frame.segment = job.counts(1).sparse.segments;
+  frame.step = 77;
+  refused(frame, "no such step");
+  frame.step = 0;
+  frame.total = 1u << 30;
+  refused(frame, "accepted are 1 to");
+  frame.total = 100;
+  frame.offset = 50;
+  refused(frame, "a part does not fit");
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::sparse_calls_test

@@ -10,7 +10,7 @@
 #include "plugin/kernels/types.h"
 #include "topology/plan/planner.h"
 
-namespace riffle {
+namespace riffle::sparse_choice_test {
 namespace {
 
 constexpr std::uint64_t kChunk = 1 << 18;  // elements
@@ -139,4 +139,4 @@ TEST(SparseChoice, TheMachineIsMeasured) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::sparse_choice_test

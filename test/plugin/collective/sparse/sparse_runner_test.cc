@@ -1,6 +1,7 @@
 // Nodes that turn out not to be at the same call: the runner alone, without the agreement that
 // keeps that from happening.
 #include "plugin/collective/sparse/sparse_runner.h"
+#include "plugin/collective/sparse/sparse_frame.h"
 
 #include <gtest/gtest.h>
 
@@ -11,12 +12,12 @@
 #include "lab/memory/memory_network.h"
 #include "test/sparse_runner_setup.h"
 
-namespace riffle {
+namespace riffle::sparse_runner_test {
 namespace {
 
 constexpr std::uint64_t kElements = 4000;
 
-class Node final : public MeshSink {
+class Node final : public FrameSink {
  public:
   Node(Mesh& mesh, int rank, int nodes) : run(testing::sparse_run_of(rank, nodes, 1, kElements)) {
     runner = std::make_unique<SparseRunner>(
@@ -37,8 +38,8 @@ class Node final : public MeshSink {
   SparseSegment& segment() const { return run->segments(0)[0]; }
 
   void opened(int) override {}
-  Result<std::byte*> place(int peer, const FrameHeader& h) override {
-    return runner->place(peer, h);
+  Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& h) override {
+    return runner->get_receive_buffer(peer, h);
   }
   void arrived(int peer, const FrameHeader& h, std::byte* payload) override {
     runner->arrived(peer, h, payload);
@@ -96,12 +97,11 @@ TEST(SparseRunner, AMessageThatShowsItsFaultWhenReadIsRefusedAndStopsTheSegment)
   network.set_sink(1, &second);
   testing::open_links(network, 2);
   second.call(1, 5);
-  FrameHeader header;
-  header.type = FrameType::kSparse;
-  header.key = 5;
-  header.length = 100;
-  header.total = 5ull << 32 | 100;
-  const Result<std::byte*> place = second.place(0, header);
+  SparseFrame frame;
+  frame.least_digest = frame.largest_digest = 5;
+  frame.total = 100;
+  const FrameHeader header = header_of(frame, 100);
+  const Result<std::byte*> place = second.get_receive_buffer(0, header);
   ASSERT_TRUE(place) << place.status().message();
   std::fill_n(*place, 100, std::byte{0x55});
   second.arrived(0, header, *place);
@@ -113,4 +113,4 @@ TEST(SparseRunner, AMessageThatShowsItsFaultWhenReadIsRefusedAndStopsTheSegment)
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::sparse_runner_test

@@ -1,0 +1,56 @@
+#include "plugin/collective/adapt/rate_reports.h"
+
+#include <algorithm>
+
+#include "topology/fabric/fabric.h"
+
+namespace riffle {
+namespace {
+
+void put(ByteWriter* w, const probe::PassiveRate& r) {
+  w->number(static_cast<std::uint64_t>(r.limit_kbps));
+  w->number(static_cast<std::uint64_t>(r.peak_kbps));
+  w->number(static_cast<std::uint64_t>(r.limit_ms));
+}
+
+probe::PassiveRate get_rate(ByteReader* reader) {
+  // No link carries more, or for longer, than this; so sums and products stay in range.
+  const auto number = [reader] {
+    return static_cast<std::int64_t>(std::min<std::uint64_t>(reader->number(), 1ull << 40));
+  };
+  probe::PassiveRate r;
+  r.limit_kbps = number();
+  r.peak_kbps = number();
+  r.limit_ms = number();
+  return r;
+}
+
+}  // namespace
+
+void put_rates(ByteWriter* w, const std::vector<NodeRates>& rates) {
+  w->number(rates.size());
+  for (const NodeRates& r : rates) {
+    w->number(static_cast<std::uint64_t>(r.rank));
+    put(w, r.report.out);
+    put(w, r.report.in);
+    put(w, r.report.far);
+    w->number(static_cast<std::uint64_t>(r.report.active_ms));
+  }
+}
+
+std::vector<NodeRates> get_rates(ByteReader* reader) {
+  std::vector<NodeRates> rates;
+  for (std::uint64_t n = reader->number(); n > 0 && reader->is_ok(); --n) {
+    NodeRates r;
+    r.rank = static_cast<int>(std::min<std::uint64_t>(reader->number(), kMaxNodes));
+    r.report.out = get_rate(reader);
+    r.report.in = get_rate(reader);
+    r.report.far = get_rate(reader);
+    r.report.active_ms =
+        static_cast<std::int64_t>(std::min<std::uint64_t>(reader->number(), 1ull << 40));
+    rates.push_back(r);
+  }
+  return rates;
+}
+
+}  // namespace riffle

@@ -1,0 +1,32 @@
+#include "plugin/collective/connect/network_decision.h"
+
+#include "plugin/collective/connect/decision.h"
+#include "plugin/collective/connect/live_network.h"
+
+namespace riffle {
+
+bool NetworkDecision::look_up(const std::vector<NodeReport>& reports, std::vector<int>* racks) {
+  racks_ = racks_from_file(options_, reports);
+  if (racks_) *racks = racks_->rack_of;
+  if (!riffle::wants_probe(options_, reports)) return false;
+  network_ = remembered_network(options_, reports);
+  return !network_.has_value();
+}
+
+bool NetworkDecision::knows_network(const std::vector<NodeReport>& reports) const {
+  return remembered_network(options_, reports).has_value();
+}
+
+void NetworkDecision::probed(const std::vector<NodeReport>& reports, const ProbeOutcome& outcome) {
+  if (outcome.findings.rounds == 0) network_ = remembered_network(options_, reports);
+  if (network_) return;
+  network_ = probed_network(options_, outcome, reports, device_, racks());
+  // Also if NCCL's ring turns out to be better: then no verdict brings it.
+  if (network_) remember_network(network_text(*network_));
+}
+
+Verdict NetworkDecision::decide(const std::vector<NodeReport>& reports) {
+  return riffle::decide(options_, reports, network_ ? &*network_ : nullptr, racks(), &basis_);
+}
+
+}  // namespace riffle

@@ -1,0 +1,31 @@
+// Options: what the knobs ask for, in the form that each room takes. Made here, at the border, and
+// handed down: nothing below plugin/entry reads config().
+#pragma once
+
+#include <string>
+
+#include "plugin/collective/options.h"
+#include "plugin/config/config.h"
+#include "plugin/identity/identity.h"
+#include "plugin/net/net_options.h"
+#include "plugin/transport/base/options.h"
+#include "plugin/tuner/tuner.h"
+
+namespace riffle {
+
+struct Options {
+  std::string isa;  // kernels/reduce.h
+  TransportOptions transport;
+  NetOptions net;
+  identity::Options identity;
+  CollectiveOptions collective;
+  TunerSettings tuner;
+};
+
+Options options_from(const Config& config);
+
+// Of this process, from config(), made on first use; what holds for the whole process is put in
+// force with it. Any thread.
+const Options& options();
+
+}  // namespace riffle

@@ -1,0 +1,48 @@
+#include "plugin/entry/transport_options.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "topology/base/time.h"
+
+namespace riffle {
+namespace {
+
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+DeviceChoice device_choice(const Config& c) {
+  DeviceChoice choice;
+  choice.per_nic = c.device_per_nic;
+  choice.rule = c.socket_ifname;
+  choice.rule_source = "RIFFLE_SOCKET_IFNAME";
+  if (choice.rule.empty()) {
+    choice.rule = environment("NCCL_SOCKET_IFNAME");
+    choice.rule_source = "NCCL_SOCKET_IFNAME";
+  }
+  choice.family = c.socket_family;
+  if (choice.family == "any") {
+    const std::string family = environment("NCCL_SOCKET_FAMILY");
+    if (family == "AF_INET") choice.family = "ipv4";
+    if (family == "AF_INET6") choice.family = "ipv6";
+  }
+  return choice;
+}
+
+}  // namespace
+
+TransportOptions transport_options(const Config& c) {
+  TransportOptions options;
+  options.devices = device_choice(c);
+  options.threads = {static_cast<int>(c.threads), c.cpus};
+  options.streams = static_cast<int>(c.streams);
+  options.congestion = c.congestion;
+  options.payload_crc = c.payload_crc;
+  options.peer_timeout_ns = static_cast<std::uint64_t>(c.peer_timeout_s) * kSecond;
+  options.connect_timeout_ns = static_cast<std::uint64_t>(c.connect_timeout_s) * kSecond;
+  return options;
+}
+
+}  // namespace riffle

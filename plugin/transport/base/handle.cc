@@ -1,0 +1,97 @@
+#include "plugin/transport/base/handle.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "plugin/transport/base/frame.h"
+#include "plugin/transport/base/wire.h"
+#include "plugin/version.h"
+
+namespace riffle {
+namespace {
+
+constexpr std::uint32_t kHandleMagic = 0x484c4652;  // "RFLH"
+constexpr std::size_t kHandleEndpoints = 3;
+constexpr std::size_t kEndpointBytes = 18;  // address and port
+
+enum : std::size_t {
+  kHandleMagicAt = 0,
+  kHandleVersionAt = 4,
+  kHandleCommunicatorAt = 8,
+  kHandleCommIdAt = 16,
+  kHandleSecretAt = 24,
+  kHandleCountAt = 40,
+  kHandleIpv6MaskAt = 41,
+  kHandleEndpointsAt = 42,
+  kHandleCrcAt = kHandleEndpointsAt + kHandleEndpoints * kEndpointBytes,  // 96
+  kEnd = kHandleCrcAt + 4,  // then zeros, then scratch
+};
+static_assert(kEnd <= kHandleBytes - 8, "the last 8 bytes are scratch of the connecting side");
+
+}  // namespace
+
+std::string version_text(std::uint32_t version) {
+  return std::to_string(version >> 16) + "." + std::to_string(version >> 8 & 255) + "." +
+         std::to_string(version & 255);
+}
+
+Handle encode(const HandleContent& content) {
+  RIFFLE_CHECK(!content.endpoints.empty() && content.endpoints.size() <= kHandleEndpoints,
+               "a handle names 1 to 3 endpoints");
+  Handle handle;
+  std::uint8_t* b = handle.bytes.data();
+  put(b + kHandleMagicAt, kHandleMagic);
+  put(b + kHandleVersionAt, content.plugin_version);
+  put(b + kHandleCommunicatorAt, content.communicator);
+  put(b + kHandleCommIdAt, content.comm_id);
+  std::copy(content.secret.begin(), content.secret.end(), b + kHandleSecretAt);
+  b[kHandleCountAt] = static_cast<std::uint8_t>(content.endpoints.size());
+  for (std::size_t i = 0; i < content.endpoints.size(); ++i) {
+    const Endpoint& e = content.endpoints[i];
+    std::uint8_t* at = b + kHandleEndpointsAt + i * kEndpointBytes;
+    std::copy(e.address.begin(), e.address.end(), at);
+    put(at + 16, e.port);
+    if (e.is_ipv6) b[kHandleIpv6MaskAt] |= static_cast<std::uint8_t>(1u << i);
+  }
+  put(b + kHandleCrcAt, crc32c(b, kHandleCrcAt));
+  return handle;
+}
+
+Result<HandleContent> decode(const Handle& handle) {
+  const std::uint8_t* b = handle.bytes.data();
+  if (get<std::uint32_t>(b + kHandleMagicAt) != kHandleMagic) {
+    return remote_error(
+        "the peer's connection handle is not one of Riffle: every node must load the same plugin "
+        "(check NCCL_NET_PLUGIN on all nodes)");
+  }
+  // The version before the checksum: only these first 8 bytes are promised to stay where they are.
+  HandleContent content;
+  content.plugin_version = get<std::uint32_t>(b + kHandleVersionAt);
+  if (content.plugin_version != kPluginVersion) {
+    return remote_error("the peer runs Riffle " + version_text(content.plugin_version) +
+                        ", this node runs " + version_text(kPluginVersion) +
+                        ": install the same version on all nodes");
+  }
+  if (get<std::uint32_t>(b + kHandleCrcAt) != crc32c(b, kHandleCrcAt)) {
+    return remote_error("the peer's connection handle arrived damaged (CRC32C does not match)");
+  }
+  const std::size_t count = b[kHandleCountAt];
+  if (count < 1 || count > kHandleEndpoints) {
+    return remote_error("the peer's connection handle names " + std::to_string(count) +
+                        " endpoints, 1 to 3 are possible");
+  }
+  content.communicator = get<std::uint64_t>(b + kHandleCommunicatorAt);
+  content.comm_id = get<std::uint64_t>(b + kHandleCommIdAt);
+  std::copy_n(b + kHandleSecretAt, kSecretBytes, content.secret.begin());
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint8_t* at = b + kHandleEndpointsAt + i * kEndpointBytes;
+    Endpoint e;
+    std::copy_n(at, e.address.size(), e.address.begin());
+    e.port = get<std::uint16_t>(at + 16);
+    e.is_ipv6 = (b[kHandleIpv6MaskAt] >> i & 1) != 0;
+    content.endpoints.push_back(e);
+  }
+  return content;
+}
+
+}  // namespace riffle

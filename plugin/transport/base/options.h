@@ -1,0 +1,35 @@
+// What the knobs say about the transport. Made at the border (plugin/entry/options.h) and handed
+// down; the settings that the whole process shares (devices, threads) are those of the first use.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace riffle {
+
+// Which of a machine's addresses become devices (device/device_choice.h).
+struct DeviceChoice {
+  std::string rule;         // empty: all but docker, virbr and loopback
+  std::string rule_source;  // the variable that holds it, for messages
+  std::string family = "any";
+  bool per_nic = false;
+};
+
+// The threads that make progress, shared by all communicators of the process.
+struct ThreadOptions {
+  int count = 1;
+  std::string cpus;  // where they run (device/placement.h); empty: near the NIC
+};
+
+struct TransportOptions {
+  std::string name = "tcp";  // a line of the table in factory.cc
+  DeviceChoice devices;
+  ThreadOptions threads;
+  int streams = 0;                  // to each peer; 0: as their number asks for (tcp/stream_set.h)
+  std::string congestion = "auto";  // reactor/congestion.h
+  bool payload_crc = false;         // CRC32C of payloads, on the sockets of both sides
+  std::uint64_t peer_timeout_ns = 60'000'000'000;
+  std::uint64_t connect_timeout_ns = 60'000'000'000;
+};
+
+}  // namespace riffle

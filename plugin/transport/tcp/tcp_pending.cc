@@ -1,0 +1,80 @@
+#include "plugin/transport/tcp/tcp_pending.h"
+
+#include <utility>
+
+#include "plugin/transport/base/random.h"
+#include "plugin/transport/tcp/tcp_link.h"
+
+namespace riffle {
+namespace {
+
+std::shared_ptr<Link> make_link(Reactor& reactor, const TransportOptions& transport,
+                                StreamSet* streams, std::uint64_t communicator,
+                                const std::string& peer) {
+  return TcpLink::create(reactor, streams->take(),
+                         {.peer = peer,
+                          .communicator = communicator,
+                          .peer_timeout_ns = transport.peer_timeout_ns,
+                          .payload_crc = transport.payload_crc});
+}
+
+}  // namespace
+
+TcpConnecting::TcpConnecting(Reactor& reactor, const TransportOptions& transport,
+                             const HandleContent& to, const std::vector<NicAddress>& own,
+                             const std::string& role, Transport::Linked linked)
+    : reactor_(reactor),
+      transport_(transport),
+      peer_(role + " " + to_text(to.endpoints.front())),
+      linked_(std::move(linked)) {
+  const auto streams = static_cast<std::uint16_t>(
+      streams_for(to.endpoints, own, streams_to_each_of(1, transport.streams)));
+  Hello hello = {.communicator = to.communicator, .session = random_u64(), .streams = streams};
+  const std::uint64_t deadline_ns = Reactor::now_ns() + transport.connect_timeout_ns;
+  for (; hello.stream < streams; ++hello.stream) {
+    connectors_.push_back(std::make_unique<Connector>(
+        reactor,
+        ConnectorOptions{.to = to,
+                         .hello = hello,
+                         .own = own,
+                         .deadline_ns = deadline_ns,
+                         .congestion = transport.congestion},
+        [this, hello](Result<Fd> socket) { joined(hello, std::move(socket)); }));
+  }
+}
+
+void TcpConnecting::joined(const Hello& hello, Result<Fd> socket) {
+  if (!socket) return finish(socket.status());
+  streams_.add(std::move(*socket), hello);
+  if (!streams_.is_complete()) return;
+  finish(make_link(reactor_, transport_, &streams_, hello.communicator, peer_));
+}
+
+void TcpConnecting::finish(Result<std::shared_ptr<Link>> result) {
+  connectors_.clear();
+  const auto linked = std::move(linked_);
+  linked(std::move(result));  // may destroy this
+}
+
+TcpAccepting::TcpAccepting(Reactor& reactor, const TransportOptions& transport,
+                           TcpListener& listener, const std::string& role, Transport::Linked linked)
+    : reactor_(reactor),
+      transport_(transport),
+      role_(role),
+      communicator_(listener.content().communicator),
+      linked_(std::move(linked)) {
+  Acceptor::Owner* const self = this;
+  acceptor_ =
+      std::make_unique<Acceptor>(reactor, listener.take_sockets(), listener.content(), self);
+}
+
+void TcpAccepting::joined(Fd socket, const Hello& hello) {
+  const std::string peer = role_ + " " + to_text(remote_address_of(socket.get()));
+  streams_.add(std::move(socket), hello);
+  if (!streams_.is_complete()) return;
+  acceptor_.reset();
+  const auto linked = std::move(linked_);
+  linked(make_link(reactor_, transport_, &streams_, communicator_, peer));  // may destroy this
+}
+
+}  // namespace riffle

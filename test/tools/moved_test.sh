@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# An installation finds its profiles beside itself: after it was moved, and without the source tree.
+#
+# usage: moved_test.sh CMAKE BUILD_FOLDER SOURCE_FOLDER
+set -euo pipefail
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$1" --install "$2" --prefix "$folder/first" >/dev/null
+mv "$folder/first" "$folder/second"
+riffle=$folder/second/bin/riffle
+"$riffle" plan --profile racks8 >/dev/null
+
+# What there is, and where it is looked for.
+answer=$("$riffle" plan --profile none-such 2>&1) && { echo "a profile of no such name was planned"; exit 1; }
+[[ $answer == *"$folder/second/share/riffle/profiles/none-such.toml"*racks8* ]] || {
+  echo "not looked for in the installation: $answer"
+  exit 1
+}
+if grep -qF "$3/bench" "$riffle"; then
+  echo "$riffle names a folder of the source tree:"
+  grep -aoF "$3/bench" "$riffle" | head -1
+  exit 1
+fi
