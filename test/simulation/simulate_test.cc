@@ -22,7 +22,7 @@ double x_bound(const Fabric& fabric, std::uint64_t bytes, const std::string& onl
   return run ? run->time_us / bound_us(fabric, bytes) : 0;
 }
 
-// One piece per shard, so that everything goes in two steps that cannot overlap: 2 * 7/8 of the
+// One fragment per shard, so that everything goes in two steps that cannot overlap: 2 * 7/8 of the
 // buffer over the link, two latencies, and 64 bytes for each of the 14 frames.
 TEST(SimulateTest, DirectOnEvenNodesTakesWhatTheFormulaSays) {
   const Fabric fabric = even_fabric(8, 1'000'000);
@@ -46,6 +46,46 @@ TEST(SimulateTest, RingOnEvenNodesTakesWhatTheFormulaSays) {
   ASSERT_TRUE(run) << run.status().message();
   const double formula_us = 14 * ((static_cast<double>(bytes) / 8 + 64) / 125 + 50);
   EXPECT_NEAR(run->time_us, formula_us, 0.1);
+}
+
+// Of three nodes each tree is a chain of two hops, and the hops of one are not in the way of the
+// other's: four steps of half the buffer.
+TEST(SimulateTest, DoubleTreeOfThreeTakesWhatTheFormulaSays) {
+  const Fabric fabric = even_fabric(3, 1'000'000);
+  const std::uint64_t bytes = 256 << 10;
+  SimulateOptions options;
+  options.network.tick_ns = 1;
+  PlanSet plans = plans_of(fabric, bytes, "double-tree");
+  plans.chunk_bytes = 0;  // one chunk, and so one fragment per half
+  const Result<Simulated> run = simulate(fabric, plans, bytes, options);
+  ASSERT_TRUE(run) << run.status().message();
+  const double formula_us = 4 * ((static_cast<double>(bytes) / 2 + 64) / 125 + 50);
+  EXPECT_NEAR(run->time_us, formula_us, 0.1);
+  EXPECT_EQ(run->counters.payload_bytes, 4 * bytes);  // two edges per tree, both ways
+}
+
+// What the planner foretells for two trees, from small sums to large ones.
+TEST(SimulateTest, DoubleTreesTakeWhatTheModelSays) {
+  for (const int nodes : {5, 8, 13, 16, 32, 64}) {
+    const Fabric fabric = even_fabric(nodes, 1'000'000);
+    for (const std::uint64_t bytes : {kMegabyte / 64, kMegabyte, 32 * kMegabyte}) {
+      PlanOptions options;
+      options.only = "double-tree";
+      options.message_ns = 0;  // the simulator's processors are infinitely fast
+      const Result<PlanChoice> choice = plan(fabric, bytes, options);
+      ASSERT_TRUE(choice) << choice.status().message();
+      const Result<Simulated> run = simulate(fabric, choice->plans, bytes);
+      ASSERT_TRUE(run) << run.status().message();
+      const double prediction = choice->time_us / run->time_us;
+      if (bytes < kMegabyte) {  // the model takes the busiest node's first hop for all nodes'
+        EXPECT_GE(prediction, 1) << nodes << " nodes, " << bytes;
+        EXPECT_LE(prediction, 1.4) << nodes << " nodes, " << bytes;
+      } else {
+        EXPECT_NEAR(prediction, 1, 0.1) << nodes << " nodes, " << bytes;
+      }
+      EXPECT_GE(run->time_us, choice->bound_us);
+    }
+  }
 }
 
 TEST(SimulateTest, LargeBuffersComeCloseToTheBound) {

@@ -34,6 +34,7 @@ struct PlanCost {
   explicit PlanCost(const FabricView& view) : loads(view) {}
   Loads loads;  // of all phases of all levels of all lanes
   double lanes = 1, levels = 1;
+  double stages = 1;      // levels, and the relays in them
   double unevenness = 0;  // of what nodes send: 0 if all alike, towards 1 if not at all
   std::vector<PhaseCost> phases;
   double latency_us = 0;  // of all steps of a chunk
