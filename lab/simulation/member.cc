@@ -225,7 +225,8 @@ void Member::post() {
 void Member::end_soon() {
   if (ending_) return;
   ending_ = true;
-  const std::uint64_t wait_ns = error_.empty() ? scenario_.most_linger_ns : kMostErrorNs;
+  const std::uint64_t wait_ns =
+      error_.empty() ? scenario_.most_pause_before_close_ns : kMostErrorNs;
   network_->timers(rank_).call_at(network_->now_ns() + below(wait_ns + 1), [this] {
     say("ends");
     if (session_->end()) {

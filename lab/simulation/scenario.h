@@ -50,11 +50,11 @@ struct Scenario {
   PlanSet plans;
   std::vector<Call> calls;
   int outstanding = 1;
-  std::uint64_t most_start_ns = 0;   // nodes start within this time
-  std::uint64_t most_think_ns = 0;   // between a completion and the next post
-  std::uint64_t most_linger_ns = 0;  // between the last completion and close
-  bool probes = false;               // while connecting
-  bool exits_on_error = false;       // a process that has an error ends at once
+  std::uint64_t most_start_ns = 0;               // nodes start within this time
+  std::uint64_t most_think_ns = 0;               // between a completion and the next post
+  std::uint64_t most_pause_before_close_ns = 0;  // between the last completion and close
+  bool probes = false;                           // while connecting
+  bool exits_on_error = false;                   // a process that has an error ends at once
   // Calls have a length that some nodes, or none, do not know (collective/engine/lengths.h).
   bool has_lengths = false;
   // Replanning, if session.replan is on: planning, and preparing a plan, take up to this.

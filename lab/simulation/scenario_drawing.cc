@@ -153,7 +153,7 @@ class Drawing {
     s_.outstanding = 1 + static_cast<int>(below(8));
     s_.most_start_ns = one_in(2) ? 0 : spread(kMillisecond, kSecond);
     s_.most_think_ns = one_in(2) ? 0 : spread(10 * kMicrosecond, 5 * kMillisecond);
-    s_.most_linger_ns = one_in(2) ? 0 : 2 * kSecond;
+    s_.most_pause_before_close_ns = one_in(2) ? 0 : 2 * kSecond;
   }
 
   // Half of the time what the planner makes, else wilder ones.

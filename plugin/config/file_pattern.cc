@@ -9,13 +9,13 @@
 namespace riffle {
 namespace {
 
-std::string record_host() {
+std::string host_name() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "unknown-host";
   return name.data();
 }
 
-// From the environment, which must not lead out of the folder that the user named.
+// From the environment, which must not lead out of the folder that the pattern names.
 std::string number_of(std::initializer_list<const char*> variables) {
   for (const char* variable : variables) {
     const char* text = std::getenv(variable);
@@ -49,7 +49,7 @@ Result<std::string> file_of_process(const std::string& knob, const std::string& 
     const char letter = ++i < full.size() ? full[i] : '\0';
     switch (letter) {
       case 'h':
-        path += record_host();
+        path += host_name();
         break;
       case 'p':
         path += std::to_string(getpid());

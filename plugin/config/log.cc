@@ -77,14 +77,21 @@ class FileSink final : public spdlog::sinks::sink {
   void set_formatter(std::unique_ptr<spdlog::formatter>) override {}
 };
 
-spdlog::logger& make_logger() {
+spdlog::logger* make_logger() {
   LogFile::instance();  // registers with fork
   const auto logger =
       new spdlog::logger("riffle", {std::make_shared<NcclSink>(), std::make_shared<FileSink>()});
   logger->set_level(SpdlogLevel::trace);
-  return *logger;
+  // In place of spdlog's own, which takes a lock that fork does not know of.
+  logger->set_error_handler([](const std::string&) {});
+  return logger;
 }
-spdlog::logger& logger = make_logger();
+spdlog::logger& logger() {
+  static spdlog::logger* const made = make_logger();
+  return *made;
+}
+// Made when the library is loaded, before there are threads that could log while another forks.
+[[maybe_unused]] const spdlog::logger& made_at_load = logger();
 
 }  // namespace
 
@@ -109,7 +116,8 @@ bool is_logged(LogLevel level) {
 void log(LogLevel level, const std::string& text, const char* file, int line) {
   if (!is_logged(level)) return;
   const int errno_before = errno;
-  logger.log(spdlog::source_loc{file, line, ""}, spdlog_level(level), spdlog::string_view_t(text));
+  logger().log(spdlog::source_loc{file, line, ""}, spdlog_level(level),
+               spdlog::string_view_t(text));
   errno = errno_before;
 }
 

@@ -25,7 +25,7 @@ using NcclLogger = void (*)(int level, unsigned long subsystems, const char* fil
 void set_logger(NcclLogger logger);
 
 // From now on lines go to this file, too: RIFFLE_LOG_FILE (file_pattern.h) if it is not empty. At
-// `bytes` the file becomes FILE.1 and a new one begins; one older file is kept. Where the file
+// `bytes` FILE.log becomes FILE.1.log and a new one begins; one older file is kept. Where the file
 // cannot be written there is one warning, and the lines go where they went before. A forked child
 // does not write into its parent's file.
 void set_log_file(const std::string& pattern, std::uint64_t bytes);
@@ -43,7 +43,17 @@ struct LogFormat {
   int line;
 };
 
-// A line that is a text already; never taken for a format.
+// A line that is a text already, with the place it stands at; never taken for a format.
+struct LogText {
+  LogText(const std::string& line_text,  // NOLINT(google-explicit-constructor)
+          const char* file_called = __builtin_FILE(), int line_called = __builtin_LINE())
+      : text(line_text), file(file_called), line(line_called) {}
+  const std::string& text;
+  const char* file;
+  int line;
+};
+
+// The same with the level and the place as arguments.
 void log(LogLevel level, const std::string& text, const char* file = __builtin_FILE(),
          int line = __builtin_LINE());
 bool is_logged(LogLevel level);
@@ -73,17 +83,10 @@ void log_trace(LogFormat<std::type_identity_t<Arguments>...> format, Arguments&&
   detail::log_formatted<Arguments...>(LogLevel::kTrace, format,
                                       std::forward<Arguments>(arguments)...);
 }
-inline void log_warn(const std::string& text, const char* file = __builtin_FILE(),
-                     int line = __builtin_LINE()) {
-  log(LogLevel::kWarn, text, file, line);
-}
-inline void log_info(const std::string& text, const char* file = __builtin_FILE(),
-                     int line = __builtin_LINE()) {
-  log(LogLevel::kInfo, text, file, line);
-}
-inline void log_trace(const std::string& text, const char* file = __builtin_FILE(),
-                      int line = __builtin_LINE()) {
-  log(LogLevel::kTrace, text, file, line);
+inline void log_warn(const LogText& line) { log(LogLevel::kWarn, line.text, line.file, line.line); }
+inline void log_info(const LogText& line) { log(LogLevel::kInfo, line.text, line.file, line.line); }
+inline void log_trace(const LogText& line) {
+  log(LogLevel::kTrace, line.text, line.file, line.line);
 }
 
 }  // namespace riffle

@@ -24,7 +24,7 @@ class LogFile {
  public:
   static LogFile& instance();
 
-  // Appends to `path`, which becomes `path`.1 at `bytes`. Empty: no further lines are written.
+  // Appends to `path`; NAME.log becomes NAME.1.log at `bytes`. Empty: no further lines are written.
   Status open(const std::string& path, std::uint64_t bytes);
   // Ok if there is no file. After an error (a full disk) there is none any more.
   Status write(const spdlog::details::log_msg& message);

@@ -8,11 +8,15 @@
 
 namespace riffle::entry {
 
-void start_log(abi::LogFn log) {
+void start_log(abi::LogFn log) noexcept {
   set_logger(log);
   static std::atomic<bool> has_file{false};
-  if (!has_file.exchange(true)) {
-    set_log_file(config().log_file, static_cast<std::uint64_t>(config().log_file_bytes));
+  try {
+    if (!has_file.exchange(true)) {
+      set_log_file(config().log_file, static_cast<std::uint64_t>(config().log_file_bytes));
+    }
+  } catch (...) {
+    // Without memory for a file name the lines go to NCCL's logger alone.
   }
 }
 

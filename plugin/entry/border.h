@@ -18,7 +18,7 @@ namespace riffle::entry {
 inline constexpr char kPluginName[] = "riffle";
 
 // Every table's init: log lines go where NCCL says and into RIFFLE_LOG_FILE.
-void start_log(abi::LogFn log);
+void start_log(abi::LogFn log) noexcept;
 
 // NCCL's code for ours; 0 to 6 only (kTimeout is a remote error for releases before 2.30).
 abi::ResultCode nccl_code(Code code);

@@ -50,10 +50,9 @@ void end_coll(std::uint64_t coll, const Options& options) {
   book().end_coll(coll);
   const Counts seen = counts();
   if (!options.says_totals || seen.sure + seen.unsure == 0) return;
-  std::string line = "identity of all-reduce calls: sure of " + std::to_string(seen.sure) +
-                     ", not of " + std::to_string(seen.unsure);
-  if (seen.unsure != 0) line += std::string(", the last time because of: ") + seen.last_reason;
-  log_info(line);
+  log_info("identity of all-reduce calls: sure of {}, not of {}{}{}", seen.sure, seen.unsure,
+           seen.unsure != 0 ? ", the last time because of: " : "",
+           seen.unsure != 0 ? seen.last_reason : "");
 }
 
 CallIdentity identify(const CallShape& call) {

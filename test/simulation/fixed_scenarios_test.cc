@@ -102,7 +102,7 @@ TEST(FixedScenario, TheSleeperOfThirteenHearsWhatTheOthersReported) {
   s.session.engine.chunk_bytes = 16384;
   s.session.engine.window_bytes = 1024;
   s.session.engine.max_chunks = 13;
-  s.most_linger_ns = 2'000'000'000;
+  s.most_pause_before_close_ns = 2'000'000'000;
   s.calls = {{.type = DataType::kUint8, .count = 3},
              {.type = DataType::kFloat64, .count = 15, .in_place = false},
              {.type = DataType::kFloat32, .count = 1, .in_place = false},

@@ -12,11 +12,11 @@ from sources import ROOT
 MOST_LINES = 10
 PLACES = ("plugin", "topology", "sparse", "lab", "tools", "bench", "docs", "deploy", "README.md",
           "SECURITY.md", "CHANGELOG.md")
-SUFFIXES = (".h", ".cc", ".def", ".cuh", ".cu", ".md", ".py", ".txt")
+SUFFIXES = (".h", ".cc", ".def", ".cuh", ".cu", ".md", ".py", ".txt", ".sh")
 BANNED = ("whoever", "whomever", "nobody", "somebody", "everybody", "anybody", "someone", "everyone",
           "anyone", "hear_out", "vanish", "share_out", "SyncParty", "mended", "sees ghosts", "for people",
           "of one mind", "steps aside", "stepped aside", "leaves behind for good")
-WORDS = re.compile(rf"\b({'|'.join(BANNED)})\b", re.IGNORECASE)
+WORDS = re.compile(rf"(?<![a-z])({'|'.join(BANNED)})(?![a-z])", re.IGNORECASE)
 
 found = []
 for name in subprocess.check_output(["git", "ls-files", *PLACES], cwd=ROOT, text=True).split("\n"):

@@ -131,11 +131,11 @@ Result<ProbeFindings> lead_probe(Crew& crew, int timeout_ms, bool one_per_host) 
     for (const Part& part : parts) names.push_back(part.hello.host);
     std::optional<ProbeFindings> found;
     std::vector<Crew::Member*> content;  // think that it is over
-    bool is_somebody_lost = false;
+    bool is_host_lost = false;
     failure = Status::ok();
     for (const Part& part : parts) {
       if (!part.member->absent.empty()) {
-        is_somebody_lost = true;
+        is_host_lost = true;
         continue;
       }
       const std::string line = take_line(*part.member);
@@ -151,11 +151,11 @@ Result<ProbeFindings> lead_probe(Crew& crew, int timeout_ms, bool one_per_host) 
       }
     }
     // Cut short because of the loss: without the lost host there is more to find.
-    if (found && (found->trouble.empty() || !is_somebody_lost)) {
+    if (found && (found->trouble.empty() || !is_host_lost)) {
       found->absent = absent(crew);
       return std::move(*found);
     }
-    if (!is_somebody_lost) break;
+    if (!is_host_lost) break;
     for (Crew::Member* member : content) crew.tell(*member, "again");
   }
   if (failure) failure = remote_error("the hosts did not come to an end");

@@ -1,4 +1,4 @@
-// Engine, part 2: frames. What arrives is checked against the plan and given to the pattern of its
+// Engine: frames. What arrives is checked against the plan and given to the pattern of its
 // group; what a pattern wants sent leaves here; the walk between levels is here too.
 #include <algorithm>
 #include <string>
@@ -131,6 +131,7 @@ Result<Engine::Target> Engine::check(int peer, const DataFrame& frame, std::uint
 // Of one that passed check() when it got its address.
 Engine::Target Engine::target_of_final(const Sum& sum, const Chunk& chunk) const {
   const int group = chunk.program->find(sum.frame.level, sum.frame.group);
+  RIFFLE_CHECK(group >= 0, "a final sum of a group that its chunk does not have");
   return {group,
           member_of(chunk.program->groups[group], sum.peer),
           {sum.frame.offset, sum.frame.offset + sum.bytes / chunk.element_bytes}};

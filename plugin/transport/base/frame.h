@@ -10,7 +10,8 @@
 //   };
 //
 // Lengths and numbers from the wire are never trusted: decode() checks magic, version, CRC and
-// length; the receiver checks the rest against what it expects before a payload byte is stored.
+// length; the receiver checks the rest before a payload byte is stored, or keeps it in a slot until
+// it has.
 #pragma once
 
 #include <array>

@@ -81,10 +81,14 @@ TEST_F(LogTest, NamesTheCallsOwnPlace) {
   log_warn("{} of {}", 1, "two");
   const int line = __LINE__ - 1;
   log_warn(std::string("a text"));
-  ASSERT_EQ(lines.size(), 2U);
+  log_warn("{}", static_cast<const char*>("three"));
+  log_warn("{} {}", static_cast<const char*>("four"), 5);
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines[2].text, "Riffle: three");
+  EXPECT_EQ(lines[3].text, "Riffle: four 5");
   EXPECT_EQ(lines[0].text, "Riffle: 1 of two");
   EXPECT_EQ(lines[0].line, line);
-  EXPECT_EQ(lines[1].line, line + 2);
+  for (int i = 1; i < 4; ++i) EXPECT_EQ(lines[i].line, line + 1 + i);
   for (const Line& l : lines) EXPECT_NE(l.file.find("log_test.cc"), std::string::npos) << l.file;
 }
 

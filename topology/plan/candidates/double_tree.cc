@@ -12,6 +12,7 @@ constexpr double kTreesMustGain = 1.03;
 // One group of all nodes, rack after rack, of which two own half of the buffer each: the roots of
 // the two trees, which are the first member and the one that comes first in the second tree.
 std::vector<Blueprint> propose_double_tree(const FabricView& view) {
+  if (view.size() < 2) return {};
   const auto build = [&view](const LaneOrder& order) {
     const std::vector<int> members = order.flat();
     std::vector<double> weights(members.size(), 0);
