@@ -99,7 +99,7 @@ void PlanSwitch::report_if_complete() {
   if (problem_.empty() && (!own_is_prepared_ || children_missing_ > 0)) return;
   if (problem_.empty()) subtree_seq_ = std::max(subtree_seq_, steps_.hold(horizon_ns_));
   phase_ = Phase::kPromised;
-  if (is_root()) return decide(problem_.empty() && !anybody_left_);
+  if (is_root()) return decide(problem_.empty() && !has_departures_);
   ByteWriter w;
   w.number(attempt_);
   w.number(subtree_seq_);
@@ -111,7 +111,7 @@ void PlanSwitch::decide(bool is_on) {
   const std::string problem = problem_.empty() ? "a node closed its communicator" : problem_;
   last_ = {attempt_, is_on, subtree_seq_};
   take_decision(last_);
-  if (anybody_left_) tell_all(last_);
+  if (has_departures_) tell_all(last_);
   steps_.decided(is_on ? Result<std::uint64_t>(last_.seq) : remote_error(problem));
 }
 
@@ -146,7 +146,7 @@ void PlanSwitch::tell_all(const Decision& d) {
 }
 
 void PlanSwitch::departed(int peer) {
-  anybody_left_ = true;
+  has_departures_ = true;
   if (is_root()) {
     if (is_running()) {
       decide(false);

@@ -100,7 +100,7 @@ class PlanSwitch {
   std::uint64_t subtree_seq_ = 0;
   std::string problem_;
   Decision last_;  // node 0
-  bool anybody_left_ = false;
+  bool has_departures_ = false;
 };
 
 }  // namespace riffle

@@ -92,7 +92,7 @@ SyncReport SyncAgreement::get(ByteReader* reader) {
 }
 
 void SyncAgreement::interval_ended(std::uint64_t round_ns, bool may_begin) {
-  if (switch_.is_running() || anybody_left_ || is_over_) return;
+  if (switch_.is_running() || has_departures_ || is_over_) return;
   const SyncReport& r = gathered_;
   const auto nodes = static_cast<std::uint64_t>(size_);
   if (r.relaxed_nodes > 0) {

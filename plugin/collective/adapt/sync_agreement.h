@@ -73,7 +73,7 @@ class SyncAgreement {
     return switch_.received(peer, kind, message);
   }
   void departed(int peer) {
-    anybody_left_ = true;
+    has_departures_ = true;
     switch_.departed(peer);
   }
   // Nothing is decided any more.
@@ -92,7 +92,7 @@ class SyncAgreement {
   Background* const background_;
   const Hooks hooks_;
   PlanSwitch switch_;
-  bool is_over_ = false, anybody_left_ = false;
+  bool is_over_ = false, has_departures_ = false;
   SyncReport gathered_;
 
   // Node 0.
