@@ -18,11 +18,12 @@ Result<Listener*> Listener::open(const TransportOptions& options, int device, st
   listener->timeout_ns_ = options.connect_timeout_ns;
   *handle = (*bound)->handle();
   listener->reactor_->run_and_wait([&] {
-    listener->pending_ = (*transport)
-                             ->accept(*listener->reactor_, std::move(*bound), "sender",
-                                      [self = listener.get()](Result<std::shared_ptr<Link>> link) {
-                                        self->linked(link);
-                                      });
+    listener->pending_ =
+        (*transport)
+            ->accept(*listener->reactor_, std::move(*bound), "sender",
+                     [self = listener.get()](const Result<std::shared_ptr<Link>>& link) {
+                       self->linked(link);
+                     });
   });
   return listener.release();
 }

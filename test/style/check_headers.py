@@ -7,6 +7,7 @@ usage: check_headers.py COMPILER [FLAG...]
 """
 import concurrent.futures
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -31,7 +32,8 @@ def is_first_in_its_source(header):
 
 shipped = sources(".h", rooms=("bench", "plugin", "sparse", "tools", "topology"))
 assert shipped, "no headers found"
-headers = [header for header in shipped if not is_first_in_its_source(header)]
+elsewhere = {"neon.h"} if platform.machine() == "x86_64" else set()  # compiled by that processor's build
+headers = [h for h in shipped if h.name not in elsewhere and not is_first_in_its_source(h)]
 failures = 0
 with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
     for header, result in zip(headers, pool.map(compile_alone, headers)):

@@ -278,7 +278,7 @@ Result<std::byte*> Survivors::get_receive_buffer(int peer, const FrameHeader& he
   if (!is_wanted || header.type == FrameType::kDone) return discard_->data();
   const int place = term_->mesh.members().place_of(peer);
   FrameHandler& handler = term_->handler_of(header.type);
-  const Result<std::byte*> at = handler.get_receive_buffer(place, header);
+  Result<std::byte*> at = handler.get_receive_buffer(place, header);
   if (!at) hooks_.violation(peer, at.status());
   return at;
 }
