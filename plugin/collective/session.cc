@@ -85,7 +85,8 @@ void Session::connect_at(std::uint64_t when_ns, void (Bootstrap::*step)()) {
 // Something is wrong with a peer in the middle of connect. A lost node has neighbours in the tree;
 // what others see may as well be a node that has heard of it and left.
 void Session::connect_lost(int peer, const std::string& sentence) {
-  if (bootstrap_->is_neighbour(peer)) return bootstrap_->fail(sentence);
+  const bool reaches_neighbours = !bootstrap_->expects_neighbour();
+  if (bootstrap_->is_neighbour(peer) && reaches_neighbours) return bootstrap_->fail(sentence);
   connect_timers_.push_back(timers_->call_at(mesh_->now_ns() + kGraceNs,
                                              [this, sentence] { bootstrap_->fail(sentence); }));
 }

@@ -246,6 +246,12 @@ bool Bootstrap::is_neighbour(int peer) const {
          std::find(children_.begin(), children_.end(), peer) != children_.end();
 }
 
+bool Bootstrap::expects_neighbour() const {
+  const std::vector<int> nodes = neighbours();
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [this](int peer) { return !link_is_open_[peer] && !gone_[peer]; });
+}
+
 std::vector<int> Bootstrap::neighbours() const {
   std::vector<int> nodes = children_;
   if (!is_root()) nodes.push_back(parent());

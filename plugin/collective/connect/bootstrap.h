@@ -65,6 +65,9 @@ class Bootstrap {
   bool is_over() const { return phase_ == Phase::kOver; }
   // Does the tree tell us directly what became of it? Of all others we hear by our neighbours.
   bool is_neighbour(int peer) const;
+  // A neighbour has not connected yet: a node that ended now would look lost to it, and it would
+  // name this node in place of the cause.
+  bool expects_neighbour() const;
   // A peer closed its communicator: may connect still end well? It may if the peer has heard how it
   // ends and we have not: the decision, or a verdict to fall back to NCCL, which is still on its
   // way down to us. A neighbour tells us what it knows before it leaves.
