@@ -77,7 +77,10 @@ State load() {
 
 State& load_and_report(State& state) {
   state = load();
-  // Warnings pass the log whatever its level, so this never asks for config() again.
+  const std::string& level = state.config.log_level;
+  set_log_level(level == "warn"    ? LogLevel::kWarn
+                : level == "trace" ? LogLevel::kTrace
+                                   : LogLevel::kInfo);
   for (const std::string& problem : state.problems) log_warn(problem);
   return state;
 }

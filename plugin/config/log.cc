@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <memory>
 
-#include "plugin/config/config.h"
 #include "plugin/config/file_pattern.h"
 #include "plugin/config/log_file.h"
 
@@ -21,6 +20,7 @@ namespace {
 using SpdlogLevel = spdlog::level::level_enum;
 
 std::atomic<NcclLogger> nccl_logger{nullptr};
+std::atomic<LogLevel> most_detailed{LogLevel::kInfo};
 
 // NCCL's numbers (docs/nccl-contract.md).
 constexpr unsigned long kSubsystemInit = 1;
@@ -106,12 +106,8 @@ void set_log_file(const std::string& pattern, std::uint64_t bytes) {
   }
 }
 
-// Warnings always pass: reading the configuration itself may have one to report.
-bool is_logged(LogLevel level) {
-  if (level == LogLevel::kWarn) return true;
-  const std::string& most_detailed = config().log_level;
-  return most_detailed == "trace" || (most_detailed == "info" && level == LogLevel::kInfo);
-}
+void set_log_level(LogLevel level) { most_detailed.store(level, std::memory_order_relaxed); }
+bool is_logged(LogLevel level) { return level <= most_detailed.load(std::memory_order_relaxed); }
 
 void log(LogLevel level, const std::string& text, const char* file, int line) {
   if (!is_logged(level)) return;

@@ -53,10 +53,15 @@ struct LogText {
   int line;
 };
 
+// The most detailed lines that pass (RIFFLE_LOG), set whenever the configuration is read; kInfo
+// until then. Kept here, as asking for the configuration may mean to read it, and a child of a fork
+// in that moment would wait for ever.
+void set_log_level(LogLevel most_detailed);
+bool is_logged(LogLevel level);
+
 // The same with the level and the place as arguments.
 void log(LogLevel level, const std::string& text, const char* file = __builtin_FILE(),
          int line = __builtin_LINE());
-bool is_logged(LogLevel level);
 
 namespace detail {
 template <class... Arguments>

@@ -284,6 +284,35 @@ TEST_F(LogFiles, AForkAmongLoggingThreadsFindsNoLockHeld) {
   }
 }
 
+std::atomic<bool> is_reported{false}, may_return{false};
+void wait_in_logger(int, unsigned long, const char*, int, const char*, ...) {
+  is_reported = true;
+  while (!may_return) std::this_thread::yield();
+}
+
+// The configuration is read when it is first asked for; a child that another thread's fork makes in
+// that moment never sees the end of it, and can log nevertheless.
+TEST_F(LogTest, AForkWhileTheConfigurationIsRead) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer's own locks are held over a fork";
+  setenv("RIFFLE_LOG", "nonsense", 1);
+  is_reported = may_return = false;
+  set_logger(wait_in_logger);
+  std::thread reads([] { reload_config(); });
+  while (!is_reported) std::this_thread::yield();
+  set_logger(drop_line);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    log_info("of a child");
+    _exit(0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  may_return = true;
+  reads.join();
+}
+
 // From an exit handler that was there first, so that it runs after all of the library's own would
 // have, and from a detached thread that is still at it.
 TEST_F(LogFiles, TheLogOutlivesExitHandlers) {
