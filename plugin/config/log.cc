@@ -4,6 +4,7 @@
 // while the process exits finds it half made or gone.
 #include "plugin/config/log.h"
 
+#include <fmt/format.h>
 #include <spdlog/logger.h>
 #include <unistd.h>
 
@@ -116,5 +117,12 @@ void log(LogLevel level, const std::string& text, const char* file, int line) {
                spdlog::string_view_t(text));
   errno = errno_before;
 }
+
+namespace detail {
+void log_formatted(LogLevel level, fmt::string_view format, fmt::format_args arguments,
+                   const char* file, int line) {
+  log(level, fmt::vformat(format, arguments), file, line);
+}
+}  // namespace detail
 
 }  // namespace riffle

@@ -4,16 +4,13 @@
 // lock over a fork, or is destroyed while the process exits.
 #pragma once
 
-// Nothing to link, and nothing that could clash with the job's own fmt: all of it stays hidden.
-#ifndef FMT_HEADER_ONLY
-#define FMT_HEADER_ONLY
-#endif
+// For checked formats and packed arguments alone, which need no code of fmt's: that is in log.cc,
+// once (it takes a compiler three seconds).
 #include <fmt/core.h>
 
 #include <cstdint>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 namespace riffle {
 
@@ -64,29 +61,30 @@ void log(LogLevel level, const std::string& text, const char* file = __builtin_F
          int line = __builtin_LINE());
 
 namespace detail {
+void log_formatted(LogLevel level, fmt::string_view format, fmt::format_args arguments,
+                   const char* file, int line);
+
 template <class... Arguments>
 void log_formatted(LogLevel level, const LogFormat<Arguments...>& format,
-                   Arguments&&... arguments) {
+                   const Arguments&... arguments) {
   if (!is_logged(level)) return;
-  log(level, fmt::format(format.format, std::forward<Arguments>(arguments)...), format.file,
-      format.line);
+  log_formatted(level, format.format, fmt::make_format_args(arguments...), format.file,
+                format.line);
 }
 }  // namespace detail
 
 template <class... Arguments>
-void log_warn(LogFormat<std::type_identity_t<Arguments>...> format, Arguments&&... arguments) {
-  detail::log_formatted<Arguments...>(LogLevel::kWarn, format,
-                                      std::forward<Arguments>(arguments)...);
+void log_warn(LogFormat<std::type_identity_t<Arguments>...> format, const Arguments&... arguments) {
+  detail::log_formatted<Arguments...>(LogLevel::kWarn, format, arguments...);
 }
 template <class... Arguments>
-void log_info(LogFormat<std::type_identity_t<Arguments>...> format, Arguments&&... arguments) {
-  detail::log_formatted<Arguments...>(LogLevel::kInfo, format,
-                                      std::forward<Arguments>(arguments)...);
+void log_info(LogFormat<std::type_identity_t<Arguments>...> format, const Arguments&... arguments) {
+  detail::log_formatted<Arguments...>(LogLevel::kInfo, format, arguments...);
 }
 template <class... Arguments>
-void log_trace(LogFormat<std::type_identity_t<Arguments>...> format, Arguments&&... arguments) {
-  detail::log_formatted<Arguments...>(LogLevel::kTrace, format,
-                                      std::forward<Arguments>(arguments)...);
+void log_trace(LogFormat<std::type_identity_t<Arguments>...> format,
+               const Arguments&... arguments) {
+  detail::log_formatted<Arguments...>(LogLevel::kTrace, format, arguments...);
 }
 inline void log_warn(const LogText& line) { log(LogLevel::kWarn, line.text, line.file, line.line); }
 inline void log_info(const LogText& line) { log(LogLevel::kInfo, line.text, line.file, line.line); }
