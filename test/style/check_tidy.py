@@ -20,7 +20,7 @@ import sys
 from sources import ROOT, sources
 
 ROOMS = ("plugin", "topology", "sparse")
-BATCH = 12
+BATCH = 30
 
 
 def digest(*texts):

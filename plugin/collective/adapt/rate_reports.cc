@@ -7,7 +7,7 @@
 namespace riffle {
 namespace {
 
-void put(ByteWriter* w, const probe::PassiveRate& r) {
+void put_rate(ByteWriter* w, const probe::PassiveRate& r) {
   w->number(static_cast<std::uint64_t>(r.limit_kbps));
   w->number(static_cast<std::uint64_t>(r.peak_kbps));
   w->number(static_cast<std::uint64_t>(r.limit_ms));
@@ -31,9 +31,9 @@ void put_rates(ByteWriter* w, const std::vector<NodeRates>& rates) {
   w->number(rates.size());
   for (const NodeRates& r : rates) {
     w->number(static_cast<std::uint64_t>(r.rank));
-    put(w, r.report.out);
-    put(w, r.report.in);
-    put(w, r.report.far);
+    put_rate(w, r.report.out);
+    put_rate(w, r.report.in);
+    put_rate(w, r.report.far);
     w->number(static_cast<std::uint64_t>(r.report.active_ms));
   }
 }
