@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -111,6 +112,21 @@ std::int64_t measure_stack() {
 
 MachineSpeed measure_machine() {
   return {.reduce_mbps = measure_reduction(), .stack_mbps = measure_stack()};
+}
+
+MachineSpeed machine_speed() {
+  constexpr int kMeasurements = 3;
+  static std::mutex mutex;
+  static MachineSpeed best;
+  static int measurements = 0;
+  const std::lock_guard lock(mutex);
+  if (measurements < kMeasurements) {
+    const MachineSpeed now = measure_machine();
+    best.reduce_mbps = std::max(best.reduce_mbps, now.reduce_mbps);
+    best.stack_mbps = std::max(best.stack_mbps, now.stack_mbps);
+    ++measurements;
+  }
+  return best;
 }
 
 MachineShare share_of_machine() {

@@ -1,6 +1,6 @@
 // How fast this machine does what an all-reduce asks of its processor besides the network: measured
 // in connect, a few milliseconds, in processor time of the calling thread, so that a busy machine
-// does not look like a slow one.
+// does not look like a slow one. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,10 @@ struct MachineSpeed {
 };
 
 MachineSpeed measure_machine();
+
+// Of this process: the best of its first three measurements, as what disturbs one makes it slower;
+// from then on without measuring.
+MachineSpeed machine_speed();
 
 // Which machine this is, so that nodes that share one (containers, an emulated cluster) can be told
 // from nodes that do not, and how many processors this process may use.

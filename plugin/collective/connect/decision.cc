@@ -90,7 +90,7 @@ NodeReport own_report(const ConnectOptions& options, int rank, const Device& d,
   r.knobs = options.knobs;
   r.rate_kbps = static_cast<std::int64_t>(d.speed_mbps) * 1000;
   r.knows_rate = d.knows_speed;
-  r.speed = measure_machine();
+  r.speed = machine_speed();
   r.share = share_of_machine();
   r.knows_lengths = options.moves_valid_elements && identity::is_told();
   if (const Status s = agreement::check_local(job, options.knobs); !s) r.problem = s.message();
