@@ -59,12 +59,6 @@ std::string names_of(const std::vector<NicAddress>& addresses) {
   return text.empty() ? "none" : text;
 }
 
-const Nic* find_nic(const std::vector<Nic>& nics, const std::string& name) {
-  const auto it =
-      std::find_if(nics.begin(), nics.end(), [&](const Nic& n) { return n.name == name; });
-  return it == nics.end() ? nullptr : &*it;
-}
-
 // Interfaces without a carrier would only be tried in vain.
 std::vector<NicAddress> with_carrier(const std::vector<NicAddress>& all,
                                      const std::vector<Nic>& nics) {
