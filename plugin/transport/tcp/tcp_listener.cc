@@ -7,12 +7,6 @@
 #include "plugin/version.h"
 
 namespace riffle {
-namespace {
-
-constexpr std::size_t kMaxEndpoints = 3;  // what a handle has room for
-
-}  // namespace
-
 Result<const Device*> find_device(const DeviceChoice& choice, int index) {
   const auto& all = devices(choice);
   if (index < 0 || static_cast<std::size_t>(index) >= all.size()) {
@@ -34,8 +28,9 @@ Result<std::unique_ptr<TcpListener>> TcpListener::bind(const TransportOptions& o
   fill_random(content.secret.data(), content.secret.size());
   Status failure;
   for (const NicAddress& nic : (*found)->addresses) {
-    if (content.endpoints.size() == kMaxEndpoints) break;
     Endpoint endpoint;
+    endpoint.is_ipv6 = nic.is_ipv6;
+    if (!has_room(content.endpoints, endpoint)) continue;  // a later IPv4 one may fit
     Result<Fd> socket = listen_on(nic, &endpoint, options.congestion);
     if (!socket) {
       failure = socket.status();  // an address that went away: the others do
