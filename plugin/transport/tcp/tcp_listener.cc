@@ -7,13 +7,16 @@
 #include "plugin/version.h"
 
 namespace riffle {
+
 Result<const Device*> find_device(const DeviceChoice& choice, int index) {
-  const auto& all = devices(choice);
-  if (index < 0 || static_cast<std::size_t>(index) >= all.size()) {
+  const Result<std::vector<Device>>& all = devices(choice);
+  if (!all) return all.status();
+  const std::size_t count = (*all).size();
+  if (index < 0 || static_cast<std::size_t>(index) >= count) {
     return invalid_argument("device " + std::to_string(index) + " does not exist, there are 0.." +
-                            std::to_string(all.size() - 1));
+                            std::to_string(count - 1));
   }
-  return &all[static_cast<std::size_t>(index)];
+  return &(*all)[static_cast<std::size_t>(index)];
 }
 
 Result<std::unique_ptr<TcpListener>> TcpListener::bind(const TransportOptions& options, int device,
