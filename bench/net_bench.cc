@@ -92,7 +92,9 @@ class BareFlows {
  public:
   // The receiver listens on the address that NET uses as well.
   static BareFlows accept(int pipe, std::size_t flows) {
-    const NicAddress& nic = devices(options_from(config()).transport.devices)[0].addresses[0];
+    const auto& found = devices(options_from(config()).transport.devices);
+    if (!found) give_up(found.status().message());
+    const NicAddress& nic = (*found)[0].addresses[0];
     if (nic.is_ipv6) give_up("this benchmark compares over IPv4 only: RIFFLE_SOCKET_FAMILY=ipv4");
     const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};

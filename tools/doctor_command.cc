@@ -11,6 +11,8 @@
 
 #include "lab/nccl_host/tables/plugin_library.h"
 #include "plugin/config/config.h"
+#include "plugin/entry/options.h"
+#include "plugin/transport/device/nic_choice.h"
 #include "plugin/version.h"
 #include "tools/command.h"
 #include "tools/locate.h"
@@ -123,6 +125,12 @@ void check_devices(const std::string& path, Findings& findings) {
     findings.problem("NET starts without a device",
                      "see the messages above; RIFFLE_SOCKET_IFNAME names an interface");
     return;
+  }
+  const Interfaces here = interfaces_of_this_machine();
+  const auto nics =
+      choose_nics(here.addresses, here.nics, options_from(config()).transport.devices);
+  if (nics && !(*nics).left_out.empty()) {
+    findings.note("not used: " + to_text((*nics).left_out));
   }
   for (int d = 0; d < count; ++d) {
     host::DeviceProperties p;

@@ -116,7 +116,9 @@ Status gather_peers(const ProbeArguments& options, const Launch& launch, const F
 Status meet_by_pmix(const ProbeArguments& options, Launch& launch) {
   if (launch.rank == 0) {
     fill_random(launch.meeting.secret.data(), launch.meeting.secret.size());
-    for (const NicAddress& a : devices(options_from(config()).transport.devices)[0].addresses) {
+    const auto& found = devices(options_from(config()).transport.devices);
+    if (!found) return found.status();
+    for (const NicAddress& a : (*found)[0].addresses) {
       launch.meeting.hosts.push_back(
           a.is_ipv6 && a.scope_id != 0 ? a.address + "%" + a.interface : a.address);
     }

@@ -84,10 +84,7 @@ abi::NcclResult finalize(void* context) {
 // The same count as NET's whatever the knobs say: NCCL 2.30 wants it equal on all ranks.
 abi::NcclResult devices(int* count) {
   *count = 0;
-  return guard("COLLNET devices", [&] {
-    *count = static_cast<int>(riffle::devices(options().transport.devices).size());
-    return Status::ok();
-  });
+  return guard("COLLNET devices", [&] { return count_devices(count); });
 }
 
 template <class Properties>

@@ -14,6 +14,9 @@ struct Context {
   std::shared_ptr<agreement::Publication> publication;
 };
 
+// At start, so that what is wrong with them is said then, and NCCL takes another network.
+Status find_devices() { return devices(options().transport.devices).status(); }
+
 }  // namespace
 
 std::shared_ptr<agreement::Publication> publish_knobs(std::uint64_t comm_id) {
@@ -22,7 +25,7 @@ std::shared_ptr<agreement::Publication> publish_knobs(std::uint64_t comm_id) {
 
 Status start_process(abi::LogFn log) {
   start_log(log);
-  devices(options().transport.devices);  // found now, so that warnings about them come at start
+  if (Status status = find_devices(); !status) return status;
   // These versions have no finalize: the publication ends with the process.
   static const std::shared_ptr<agreement::Publication> publication = publish_knobs(0);
   return Status::ok();
@@ -30,7 +33,7 @@ Status start_process(abi::LogFn log) {
 
 Status start_communicator(std::uint64_t comm_id, abi::LogFn log, void** context) {
   start_log(log);
-  devices(options().transport.devices);
+  if (Status status = find_devices(); !status) return status;
   auto made = std::make_unique<Context>();
   made->comm_id = comm_id;
   made->publication = publish_knobs(comm_id);

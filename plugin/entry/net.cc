@@ -69,10 +69,7 @@ abi::NcclResult finalize(void* context) {
 
 abi::NcclResult devices(int* count) {
   *count = 0;
-  return guard("NET devices", [&] {
-    *count = static_cast<int>(riffle::devices(options().transport.devices).size());
-    return Status::ok();
-  });
+  return guard("NET devices", [&] { return count_devices(count); });
 }
 
 template <class Properties>

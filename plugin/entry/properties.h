@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "plugin/abi/constants.h"
 #include "plugin/entry/options.h"
@@ -14,8 +15,16 @@
 
 namespace riffle::entry {
 
+inline Status count_devices(int* count) {
+  const Result<std::vector<Device>>& all = devices(options().transport.devices);
+  if (!all) return all.status();
+  *count = static_cast<int>((*all).size());
+  return Status::ok();
+}
+
 inline Status check_device(int device) {
-  const int count = static_cast<int>(devices(options().transport.devices).size());
+  int count = 0;
+  if (Status status = count_devices(&count); !status) return status;
   if (device >= 0 && device < count) return Status::ok();
   return invalid_argument("device " + std::to_string(device) + " does not exist, there are 0.." +
                           std::to_string(count - 1));
@@ -24,7 +33,7 @@ inline Status check_device(int device) {
 template <class Properties>
 Status fill_properties(int index, Properties* out) {
   if (Status status = check_device(index); !status) return status;
-  const Device& device = devices(options().transport.devices)[static_cast<std::size_t>(index)];
+  const Device& device = (*devices(options().transport.devices))[static_cast<std::size_t>(index)];
   Properties p{};
   // devices() never changes, so NCCL may keep pointers into it; it does not write through them.
   p.name = const_cast<char*>(device.name.c_str());

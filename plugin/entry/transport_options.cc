@@ -20,6 +20,7 @@ DeviceChoice device_choice(const Config& c) {
   choice.rule_source = "RIFFLE_SOCKET_IFNAME";
   if (choice.rule.empty()) {
     choice.rule = environment("NCCL_SOCKET_IFNAME");
+    if (choice.rule.size() == 1) choice.rule.clear();  // NCCL takes that for unset
     choice.rule_source = "NCCL_SOCKET_IFNAME";
   }
   choice.family = c.socket_family;

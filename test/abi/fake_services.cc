@@ -77,15 +77,16 @@ std::string call(const char* name, Numbers... numbers) {
 
 }  // namespace
 
-const std::vector<Device>& devices(const DeviceChoice&) {
-  (void)enter("devices");
-  static const std::vector<Device> all = {
-      {.name = "riffle0",
-       .pci_path = "/sys/devices/pci0000:00/0000:00:03.0",
-       .guid = 77,
-       .speed_mbps = 25000,
-       .addresses = {{"eth0", "192.0.2.1"}}},
-      {.name = "riffle1", .guid = 78, .addresses = {{"eth1", "192.0.2.2"}}}};
+const Result<std::vector<Device>>& devices(const DeviceChoice&) {
+  static Result<std::vector<Device>> none = invalid_argument("not asked for yet");
+  if (Status status = enter("devices"); !status) return none = status;
+  static const Result<std::vector<Device>> all =
+      std::vector<Device>{{.name = "riffle0",
+                           .pci_path = "/sys/devices/pci0000:00/0000:00:03.0",
+                           .guid = 77,
+                           .speed_mbps = 25000,
+                           .addresses = {{"eth0", "192.0.2.1"}}},
+                          {.name = "riffle1", .guid = 78, .addresses = {{"eth1", "192.0.2.2"}}}};
   return all;
 }
 

@@ -24,7 +24,8 @@ void try_input(std::span<const std::uint8_t> input) {
     require(!content.status().message().empty(), "refused without a reason");
     return;
   }
-  require(!content->endpoints.empty() && content->endpoints.size() <= 3, "endpoints out of range");
+  require(!content->endpoints.empty() && content->endpoints.size() <= kHandleMaxEndpoints,
+          "endpoints out of range");
   const Result<HandleContent> again = decode(encode(*content));
   require(again.is_ok() && again->communicator == content->communicator &&
               again->endpoints.size() == content->endpoints.size(),

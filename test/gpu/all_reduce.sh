@@ -69,7 +69,7 @@ for program in all_gather reduce_scatter broadcast reduce alltoall sendrecv; do
 done
 # Bad settings: one line that names the culprit, and results as ever.
 EXPECT='RIFFLE_STREAMS=99' perf "value out of range" COLLNET "${collnet[@]}" RIFFLE_STREAMS=99 -- all_reduce_perf -b 1M -e 1M
-EXPECT='eth77' perf "no such interface" COLLNET "${collnet[@]}" RIFFLE_SOCKET_IFNAME=eth77 -- all_reduce_perf -b 1M -e 1M
+EXPECT='RIFFLE_SOCKET_IFNAME=eth77 matches no interface' perf "no such interface: NCCL's sockets" - "${collnet[@]}" RIFFLE_SOCKET_IFNAME=eth77 -- all_reduce_perf -b 1M -e 1M
 EXPECT='/nonexistent/fabric.toml' perf "no such fabric file" - "${collnet[@]}" RIFFLE_FABRIC=/nonexistent/fabric.toml -- \
   all_reduce_perf -b 1M -e 1M
 # Knobs that differ between nodes: an agreed refusal that names the knob, then the ring.

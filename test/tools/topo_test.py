@@ -103,6 +103,15 @@ class Topo(unittest.TestCase):
         self.assertTrue(data["devices"][0]["pci_path"].endswith("0000:86:00.0"))
         self.assertEqual(data["nics"]["ens3f0"]["why"], "in bond0")
         self.assertEqual(data["nics"]["lo"]["why"], "loopback")
+        _, data = self.check_all_outputs("--hwloc-xml", MACHINES / "dgx.xml")
+        self.assertEqual(data["devices"][0]["interfaces"], [f"eth{i}" for i in range(8)])
+        self.assertEqual(data["nics"]["eno1"]["why"], "1000 Mbit/s where eth0 has 400000")
+        _, data = self.check_all_outputs("--hwloc-xml", MACHINES / "workstation.xml")
+        self.assertEqual(data["nics"]["wlp0s20f3"]["why"], "wireless")
+        data = json.loads(self.shown("--hwloc-xml", MACHINES / "dgx.xml", "--json",
+                                     RIFFLE_SOCKET_IFNAME="ib"))
+        self.assertEqual(data["devices"], [])
+        self.assertIn("RIFFLE_SOCKET_IFNAME=ib matches no interface", data["advice"][0])
         text = self.shown("--hwloc-xml", MACHINES / "dgx.xml", RIFFLE_SOCKET_IFNAME="eth")
         self.assertIn("not used: eno1 (not in RIFFLE_SOCKET_IFNAME=eth)", text)
 

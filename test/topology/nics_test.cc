@@ -104,6 +104,7 @@ TEST_F(Nics, VirtualDownAndLoopback) {
 TEST_F(Nics, BondAndItsMembersButNotBridgePorts) {
   interface("bond0", "devices/virtual/net", "0x1403", "1", "20000");
   write("devices/virtual/net/bond0/bonding/slaves", "eth0 eth1");
+  write("devices/virtual/net/bond0/uevent", "DEVTYPE=bond\nINTERFACE=bond0\nIFINDEX=7");
   write("class/net/bonding_masters", "bond0");
   const fs::path function = "devices/pci0000:00/0000:00:04.0";
   interface("eth0", function / "net", "0x1803", "1", "10000");
@@ -115,6 +116,8 @@ TEST_F(Nics, BondAndItsMembersButNotBridgePorts) {
   const auto nics = list();
   ASSERT_EQ(nics.size(), 3u);
   EXPECT_EQ(nics[0].bond_members, (std::vector<std::string>{"eth0", "eth1"}));
+  EXPECT_EQ(nics[0].kind, "bond");
+  EXPECT_EQ(nics[1].kind, "");
   EXPECT_EQ(nics[1].bond_master, "bond0");
   EXPECT_EQ(nics[2].bond_master, "");
 }

@@ -6,6 +6,7 @@
 
 #include "plugin/entry/options.h"
 #include "plugin/transport/device/device_choice.h"
+#include "plugin/transport/device/nic_choice.h"
 #include "tools/numbers.h"
 #include "topology/host/machine_read.h"
 
@@ -40,7 +41,7 @@ std::string above(const Machine& machine, const std::string& name) {
 }
 
 NicUse use_of(const View& view, const Nic& nic, const std::vector<NicAddress>& used,
-              const std::vector<NicAddress>& addresses, const DeviceChoice& choice) {
+              const std::vector<NicAddress>& addresses, const std::vector<LeftOut>& left_out) {
   if (has_address(used, nic.name)) {
     return {true, nic.is_virtual ? over(view.machine, nic) : std::string()};
   }
@@ -52,13 +53,10 @@ NicUse use_of(const View& view, const Nic& nic, const std::vector<NicAddress>& u
     const std::string upper = above(view.machine, nic.name);
     return {false, upper.empty() ? "no address" : "under " + upper};
   }
-  if (!choice.rule.empty() && !InterfaceFilter(choice.rule).accepts(nic.name)) {
-    return {false, "not in " + choice.rule_source + "=" + choice.rule};
+  for (const LeftOut& l : left_out) {
+    if (l.interface == nic.name) return {false, l.why};
   }
-  if (nic.name.starts_with("docker") || nic.name.starts_with("virbr")) {
-    return {false, "only when asked for"};
-  }
-  return {false, "link-local address only"};
+  return {false, "Riffle does not start"};
 }
 
 void advise(View& view, const std::vector<NicAddress>& used) {
@@ -92,7 +90,15 @@ void advise(View& view, const std::vector<NicAddress>& used) {
 
 void complete(View& view, const std::vector<NicAddress>& addresses) {
   const DeviceChoice choice = options_from(config()).transport.devices;
-  view.devices = choose_devices(addresses, view.machine.nics, choice, &view.advice);
+  const Result<NicChoice> nics = choose_nics(addresses, view.machine.nics, choice);
+  std::vector<LeftOut> left_out;
+  if (nics) {
+    view.devices = make_devices((*nics).chosen, view.machine.nics, choice.per_nic);
+    view.advice = (*nics).warnings;
+    left_out = (*nics).left_out;
+  } else {
+    view.advice = {"Riffle would not start: " + nics.status().message()};
+  }
   std::vector<NicAddress> used;
   CoreRequest request{
       .allowed = view.job_cpus, .nics = {}, .threads = static_cast<int>(config().threads)};
@@ -103,10 +109,11 @@ void complete(View& view, const std::vector<NicAddress>& addresses) {
     }
   }
   view.devices_why = choice.rule.empty()
-                         ? "all interfaces that are up, with a carrier and an address"
+                         ? "the NICs that are up, with a carrier, an address and more than a "
+                           "tenth of the fastest one's speed"
                          : choice.rule_source + "=" + choice.rule;
   for (const Nic& nic : view.machine.nics) {
-    view.uses.push_back(use_of(view, nic, used, addresses, choice));
+    view.uses.push_back(use_of(view, nic, used, addresses, left_out));
   }
   view.placement = placement::decide(config().cpus, request,
                                      [&view]() -> Result<Machine> { return view.machine; });
@@ -124,7 +131,7 @@ Result<View> view_of_this_machine() {
   view.name = host_name();
   view.machine = std::move(*machine);
   view.job_cpus = placement::job_mask();
-  complete(view, addresses_of_this_machine());
+  complete(view, interfaces_of_this_machine().addresses);
   return view;
 }
 

@@ -12,6 +12,7 @@ namespace {
 constexpr const char* kState = "RiffleState";
 constexpr const char* kSpeed = "RiffleSpeedMbps";
 constexpr const char* kDriver = "RiffleDriver";
+constexpr const char* kKind = "RiffleKind";
 constexpr const char* kMtu = "RiffleMtu";
 constexpr const char* kBondMembers = "RiffleBondMembers";
 constexpr const char* kBondMaster = "RiffleBondMaster";
@@ -63,6 +64,7 @@ Nic recorded_nic(hwloc_obj_t object) {
   nic.is_running = nic.is_up && state != "no-carrier";
   set_speed(hwloc_info(object, kSpeed), nic);
   nic.driver = hwloc_info(object, kDriver);
+  nic.kind = hwloc_info(object, kKind);
   nic.mac = hwloc_info(object, "Address");
   nic.mtu = sysfs::non_negative(hwloc_info(object, kMtu)).value_or(0);
   nic.bond_members = words_of(hwloc_info(object, kBondMembers));
@@ -89,6 +91,7 @@ void annotate(const HwlocTopology& topology, const std::vector<Nic>& nics) {
     add(kState, state_of(nic));
     add(kSpeed, nic.speed_mbps ? std::to_string(*nic.speed_mbps) : nic.odd_speed);
     add(kDriver, nic.driver);
+    add(kKind, nic.kind);
     add(kMtu, nic.mtu > 0 ? std::to_string(nic.mtu) : "");
     add(kBondMembers, joined_words(nic.bond_members));
     add(kBondMaster, nic.bond_master);

@@ -25,6 +25,7 @@ Json json_of(const Nic& nic) {
               {"pci_path", nic.pci_path},
               {"numa_node", or_null(nic.numa_node)},
               {"rdma", nic.rdma}};
+  if (!nic.kind.empty()) out["kind"] = nic.kind;
   if (!nic.bond_members.empty()) out["bond_members"] = nic.bond_members;
   if (!nic.bond_master.empty()) out["bond_master"] = nic.bond_master;
   if (!nic.lower.empty()) out["over"] = nic.lower;

@@ -7,8 +7,8 @@
 //
 // Recorded machines are hwloc XML exports. What hwloc does not know of a NIC (speed, driver, bond)
 // stands there as info attributes of its OS device, written by record_machine: "RiffleState" (up,
-// down, no-carrier), "RiffleSpeedMbps", "RiffleDriver", "RiffleBondMembers", "RiffleBondMaster",
-// "RiffleLower", "RiffleMtu". An export of lstopo lacks them and says less.
+// down, no-carrier), "RiffleSpeedMbps", "RiffleDriver", "RiffleKind", "RiffleBondMembers",
+// "RiffleBondMaster", "RiffleLower", "RiffleMtu". An export of lstopo lacks them and says less.
 //
 // Any thread; no state but the loaded library.
 #pragma once

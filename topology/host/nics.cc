@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <system_error>
 
@@ -72,6 +73,15 @@ void read_bond(const fs::path& interface, Nic& nic) {
   if (!error) nic.bond_master = master.filename().string();
 }
 
+std::string read_kind(const fs::path& interface) {
+  constexpr std::string_view kKey = "DEVTYPE=";
+  std::ifstream lines(interface / "uevent");
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(kKey)) return line.substr(kKey.size());
+  }
+  return "";
+}
+
 Nic read_nic(const fs::path& interface, const fs::path& root) {
   constexpr long kUp = 0x1;        // IFF_UP
   constexpr long kLoopback = 0x8;  // IFF_LOOPBACK
@@ -84,22 +94,17 @@ Nic read_nic(const fs::path& interface, const fs::path& root) {
   set_speed(attribute(interface / "speed"), nic);
   nic.mac = attribute(interface / "address");
   nic.mtu = non_negative(attribute(interface / "mtu")).value_or(0);
+  nic.kind = read_kind(interface);
   read_device(interface, root, nic);
   read_bond(interface, nic);
   if (nic.is_virtual) read_lower(interface, nic);
   return nic;
 }
 
-const Nic* find(const std::vector<Nic>& nics, const std::string& name) {
-  const auto it =
-      std::find_if(nics.begin(), nics.end(), [&](const Nic& n) { return n.name == name; });
-  return it == nics.end() ? nullptr : &*it;
-}
-
 void add_hardware(const std::vector<Nic>& nics, const std::string& name, int depth,
                   std::vector<const Nic*>& out) {
   constexpr int kDeepest = 8;  // a VLAN over a bridge over a bond is 3; a recorded file may loop
-  const Nic* const nic = find(nics, name);
+  const Nic* const nic = find_nic(nics, name);
   if (nic == nullptr || depth > kDeepest) return;
   if (!nic->is_virtual) {
     if (std::find(out.begin(), out.end(), nic) == out.end()) out.push_back(nic);
@@ -111,6 +116,12 @@ void add_hardware(const std::vector<Nic>& nics, const std::string& name, int dep
 }
 
 }  // namespace
+
+const Nic* find_nic(const std::vector<Nic>& nics, const std::string& name) {
+  const auto it =
+      std::find_if(nics.begin(), nics.end(), [&](const Nic& n) { return n.name == name; });
+  return it == nics.end() ? nullptr : &*it;
+}
 
 void set_speed(const std::string& text, Nic& nic) {
   nic.speed_mbps.reset();
@@ -134,7 +145,7 @@ std::vector<const Nic*> hardware_of(const std::vector<Nic>& nics, const std::str
 std::optional<int> real_speed_mbps(const std::vector<Nic>& nics, const std::string& name) {
   const std::vector<const Nic*> hardware = hardware_of(nics, name);
   if (hardware.empty()) return {};
-  if (const Nic* const nic = find(nics, name); nic->speed_mbps) return nic->speed_mbps;
+  if (const Nic* const nic = find_nic(nics, name); nic->speed_mbps) return nic->speed_mbps;
   int sum = 0;
   for (const Nic* const nic : hardware) {
     if (!nic->speed_mbps || sum > kMaxNicSpeedMbps) return {};

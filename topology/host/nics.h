@@ -20,6 +20,7 @@ struct Nic {
   bool is_loopback = false;
   bool is_virtual = false;        // no hardware of its own: lo, veth, bridge, bond, VLAN, tunnel
   std::string driver;             // e.g. "mlx5_core"; empty if virtual
+  std::string kind;               // the kernel's DEVTYPE: "bond", "wlan", "vxlan"; often empty
   std::optional<int> speed_mbps;  // none where the driver does not know (virtio, Wi-Fi, down)
   std::string odd_speed;          // what the driver said when that cannot be true; usually empty
   std::string pci_path;           // real path of its PCI function under <root>; empty if none
@@ -36,6 +37,9 @@ inline constexpr int kMaxNicSpeedMbps = 10'000'000;  // more than that is no spe
 
 // speed_mbps or odd_speed from what a driver or a file says; "-1" and "0" are unknown.
 void set_speed(const std::string& text, Nic& nic);
+
+// Null if there is none of that name.
+const Nic* find_nic(const std::vector<Nic>& nics, const std::string& name);
 
 // The hardware under an interface: itself, or what a bond, VLAN or bridge runs over, in the order
 // of their names. Empty if `name` is unknown or has none (loopback, veth).

@@ -11,8 +11,7 @@ namespace riffle {
 namespace {
 
 constexpr std::uint32_t kHandleMagic = 0x484c4652;  // "RFLH"
-constexpr std::size_t kHandleEndpoints = 3;
-constexpr std::size_t kEndpointBytes = 18;  // address and port
+constexpr std::size_t kPortBytes = 2;
 
 enum : std::size_t {
   kHandleMagicAt = 0,
@@ -21,14 +20,26 @@ enum : std::size_t {
   kHandleCommIdAt = 16,
   kHandleSecretAt = 24,
   kHandleCountAt = 40,
-  kHandleIpv6MaskAt = 41,
-  kHandleEndpointsAt = 42,
-  kHandleCrcAt = kHandleEndpointsAt + kHandleEndpoints * kEndpointBytes,  // 96
-  kEnd = kHandleCrcAt + 4,  // then zeros, then scratch
+  kHandleIpv6MaskAt = 41,  // two bytes
+  kHandleEndpointsAt = 43,
+  kHandleCrcAt = kHandleEndpointsAt + kHandleMaxEndpoints * (4 + kPortBytes),  // 115
+  kEnd = kHandleCrcAt + 4,
 };
 static_assert(kEnd <= kHandleBytes - 8, "the last 8 bytes are scratch of the connecting side");
 
+std::size_t address_bytes(const Endpoint& e) { return e.is_ipv6 ? 16 : 4; }
+
+std::size_t end_of(const std::vector<Endpoint>& endpoints) {
+  std::size_t at = kHandleEndpointsAt;
+  for (const Endpoint& e : endpoints) at += address_bytes(e) + kPortBytes;
+  return at;
+}
+
 }  // namespace
+
+bool has_room(const std::vector<Endpoint>& endpoints, const Endpoint& next) {
+  return end_of(endpoints) + address_bytes(next) + kPortBytes <= kHandleCrcAt;
+}
 
 std::string version_text(std::uint32_t version) {
   return std::to_string(version >> 16) + "." + std::to_string(version >> 8 & 255) + "." +
@@ -36,8 +47,8 @@ std::string version_text(std::uint32_t version) {
 }
 
 Handle encode(const HandleContent& content) {
-  RIFFLE_CHECK(!content.endpoints.empty() && content.endpoints.size() <= kHandleEndpoints,
-               "a handle names 1 to 3 endpoints");
+  RIFFLE_CHECK(!content.endpoints.empty() && end_of(content.endpoints) <= kHandleCrcAt,
+               "a handle names at least one endpoint, and those that fit");
   Handle handle;
   std::uint8_t* b = handle.bytes.data();
   put(b + kHandleMagicAt, kHandleMagic);
@@ -46,13 +57,16 @@ Handle encode(const HandleContent& content) {
   put(b + kHandleCommIdAt, content.comm_id);
   std::copy(content.secret.begin(), content.secret.end(), b + kHandleSecretAt);
   b[kHandleCountAt] = static_cast<std::uint8_t>(content.endpoints.size());
+  std::uint8_t* at = b + kHandleEndpointsAt;
+  std::uint16_t ipv6_mask = 0;
   for (std::size_t i = 0; i < content.endpoints.size(); ++i) {
     const Endpoint& e = content.endpoints[i];
-    std::uint8_t* at = b + kHandleEndpointsAt + i * kEndpointBytes;
-    std::copy(e.address.begin(), e.address.end(), at);
-    put(at + 16, e.port);
-    if (e.is_ipv6) b[kHandleIpv6MaskAt] |= static_cast<std::uint8_t>(1u << i);
+    at = std::copy_n(e.address.begin(), address_bytes(e), at);
+    put(at, e.port);
+    at += kPortBytes;
+    if (e.is_ipv6) ipv6_mask = static_cast<std::uint16_t>(ipv6_mask | 1u << i);
   }
+  put(b + kHandleIpv6MaskAt, ipv6_mask);
   put(b + kHandleCrcAt, crc32c(b, kHandleCrcAt));
   return handle;
 }
@@ -76,20 +90,23 @@ Result<HandleContent> decode(const Handle& handle) {
     return remote_error("the peer's connection handle arrived damaged (CRC32C does not match)");
   }
   const std::size_t count = b[kHandleCountAt];
-  if (count < 1 || count > kHandleEndpoints) {
-    return remote_error("the peer's connection handle names " + std::to_string(count) +
-                        " endpoints, 1 to 3 are possible");
-  }
   content.communicator = get<std::uint64_t>(b + kHandleCommunicatorAt);
   content.comm_id = get<std::uint64_t>(b + kHandleCommIdAt);
   std::copy_n(b + kHandleSecretAt, kSecretBytes, content.secret.begin());
+  const std::uint8_t* at = b + kHandleEndpointsAt;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint8_t* at = b + kHandleEndpointsAt + i * kEndpointBytes;
     Endpoint e;
-    std::copy_n(at, e.address.size(), e.address.begin());
-    e.port = get<std::uint16_t>(at + 16);
-    e.is_ipv6 = (b[kHandleIpv6MaskAt] >> i & 1) != 0;
+    e.is_ipv6 = (get<std::uint16_t>(b + kHandleIpv6MaskAt) >> i & 1) != 0;
+    if (!has_room(content.endpoints, e)) break;
+    std::copy_n(at, address_bytes(e), e.address.begin());
+    at += address_bytes(e);
+    e.port = get<std::uint16_t>(at);
+    at += kPortBytes;
     content.endpoints.push_back(e);
+  }
+  if (content.endpoints.empty() || content.endpoints.size() != count) {
+    return remote_error("the peer's connection handle names " + std::to_string(count) +
+                        " endpoints: 1 to 12 of IPv4 are possible, or a third of that of IPv6");
   }
   return content;
 }

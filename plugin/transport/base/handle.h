@@ -36,8 +36,12 @@ struct HandleContent {
   std::uint64_t comm_id = 0;         // NCCL's communicator hash, 0 = unknown
   std::uint32_t plugin_version = 0;  // kPluginVersion of the listener
   Secret secret{};
-  std::vector<Endpoint> endpoints;  // 1..3
+  std::vector<Endpoint> endpoints;  // at least one, as many as there is room for
 };
+
+// Room for 12 IPv4 endpoints; one of IPv6 takes that of three.
+inline constexpr std::size_t kHandleMaxEndpoints = 12;
+bool has_room(const std::vector<Endpoint>& endpoints, const Endpoint& next);
 
 Handle encode(const HandleContent& content);
 // Refuses a foreign or mangled blob, and one of another plugin version (naming both versions).

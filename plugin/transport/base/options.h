@@ -7,11 +7,11 @@
 
 namespace riffle {
 
-// Which of a machine's addresses become devices (device/device_choice.h).
+// Which of a machine's addresses become devices (device/nic_choice.h).
 struct DeviceChoice {
-  std::string rule;         // empty: all but docker, virbr and loopback
-  std::string rule_source;  // the variable that holds it, for messages
-  std::string family = "any";
+  std::string rule;            // empty: the NICs that nic_choice.h takes for real
+  std::string rule_source;     // the variable that holds it, for messages
+  std::string family = "any";  // ipv4 and ipv6 leave out the other
   bool per_nic = false;
 };
 

@@ -4,11 +4,14 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netpacket/packet.h>
 
 #include <bit>
+#include <map>
 
 #include "plugin/config/log.h"
 #include "plugin/transport/device/device_choice.h"
+#include "plugin/transport/device/nic_choice.h"
 #include "plugin/transport/device/placement.h"
 
 namespace riffle {
@@ -27,45 +30,72 @@ int prefix_bits(const sockaddr* mask) {
   return bits;
 }
 
+// "eth0:1" is a second address of eth0.
+std::string interface_of(const std::string& label) { return label.substr(0, label.find(':')); }
+
+NicAddress address_of(const ifaddrs& entry) {
+  NicAddress nic;
+  nic.interface = interface_of(entry.ifa_name);
+  nic.is_ipv6 = entry.ifa_addr->sa_family == AF_INET6;
+  char text[INET6_ADDRSTRLEN];
+  if (nic.is_ipv6) {
+    const auto* a = reinterpret_cast<const sockaddr_in6*>(entry.ifa_addr);
+    ::inet_ntop(AF_INET6, &a->sin6_addr, text, sizeof text);
+    nic.scope_id = a->sin6_scope_id;
+  } else {
+    const auto* a = reinterpret_cast<const sockaddr_in*>(entry.ifa_addr);
+    ::inet_ntop(AF_INET, &a->sin_addr, text, sizeof text);
+  }
+  nic.address = text;
+  nic.prefix_bits = prefix_bits(entry.ifa_netmask);
+  return nic;
+}
+
+// The beginning of what sysfs writes: of an InfiniBand address of 20 bytes only 8 fit.
+std::string mac_of(const ifaddrs& entry) {
+  const auto* link = reinterpret_cast<const sockaddr_ll*>(entry.ifa_addr);
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(link->sll_halen, sizeof link->sll_addr); ++i) {
+    text += fmt::format("{}{:02x}", i == 0 ? "" : ":", link->sll_addr[i]);
+  }
+  return text;
+}
+
 }  // namespace
 
-std::vector<NicAddress> addresses_of_this_machine() {
-  std::vector<NicAddress> out;
+Interfaces interfaces_of_this_machine(const std::string& sysfs) {
+  Interfaces here;
+  std::map<std::string, std::string> macs;
   ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return out;
+  if (::getifaddrs(&list) != 0) return here;
   for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
     if (i->ifa_addr == nullptr || (i->ifa_flags & IFF_UP) == 0) continue;
     const int family = i->ifa_addr->sa_family;
-    if (family != AF_INET && family != AF_INET6) continue;
-    NicAddress nic;
-    nic.interface = i->ifa_name;
-    nic.is_ipv6 = family == AF_INET6;
-    char text[INET6_ADDRSTRLEN];
-    if (nic.is_ipv6) {
-      const auto* a = reinterpret_cast<const sockaddr_in6*>(i->ifa_addr);
-      ::inet_ntop(family, &a->sin6_addr, text, sizeof text);
-      nic.scope_id = a->sin6_scope_id;
-    } else {
-      const auto* a = reinterpret_cast<const sockaddr_in*>(i->ifa_addr);
-      ::inet_ntop(family, &a->sin_addr, text, sizeof text);
-    }
-    nic.address = text;
-    nic.prefix_bits = prefix_bits(i->ifa_netmask);
-    out.push_back(std::move(nic));
+    if (family == AF_PACKET) macs[i->ifa_name] = mac_of(*i);
+    if (family == AF_INET || family == AF_INET6) here.addresses.push_back(address_of(*i));
   }
   ::freeifaddrs(list);
-  return out;
+  Result<std::vector<Nic>> nics = list_nics(sysfs);
+  if (nics) here.nics = std::move(*nics);
+  for (const NicAddress& a : here.addresses) {
+    const Nic* const nic = find_nic(here.nics, a.interface);
+    if (nic != nullptr && nic->mac.starts_with(macs[a.interface])) continue;
+    here.nics.clear();
+    break;
+  }
+  return here;
 }
 
 namespace {
 
-std::vector<Device> find_devices(const DeviceChoice& choice) {
+Result<std::vector<Device>> find_devices(const DeviceChoice& choice) {
   placement::job_mask();  // noted now, before NCCL narrows it
-  const Result<std::vector<Nic>> nics = list_nics();
-  std::vector<std::string> warnings;
-  std::vector<Device> found = choose_devices(addresses_of_this_machine(),
-                                             nics ? *nics : std::vector<Nic>{}, choice, &warnings);
-  for (const std::string& w : warnings) log_warn(w);
+  const Interfaces here = interfaces_of_this_machine();
+  const Result<NicChoice> nics = choose_nics(here.addresses, here.nics, choice);
+  if (!nics) return nics.status();
+  for (const std::string& w : (*nics).warnings) log_warn(w);
+  if (!(*nics).left_out.empty()) log_info("not used: {}", to_text((*nics).left_out));
+  std::vector<Device> found = make_devices((*nics).chosen, here.nics, choice.per_nic);
   for (const Device& d : found) {
     std::string line = "device " + d.name + ", " + std::to_string(d.speed_mbps) + " Mbit/s:";
     for (const NicAddress& a : d.addresses) line += " " + a.interface + " (" + a.address + ")";
@@ -76,9 +106,9 @@ std::vector<Device> find_devices(const DeviceChoice& choice) {
 
 }  // namespace
 
-const std::vector<Device>& devices(const DeviceChoice& choice) {
+const Result<std::vector<Device>>& devices(const DeviceChoice& choice) {
   static const auto* const all =
-      new std::vector<Device>(find_devices(choice));  // outlives every thread
+      new Result<std::vector<Device>>(find_devices(choice));  // outlives every thread
   return *all;
 }
 

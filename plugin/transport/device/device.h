@@ -1,7 +1,7 @@
 // The network devices that NCCL sees. By default one logical device per node that joins all usable
 // NICs as streams (every node then reports the same count, name and order whatever its NICs, which
-// NCCL 2.30 demands); with RIFFLE_DEVICE_PER_NIC=1 one device per NIC. Never empty: the last
-// resort, as in NCCL, is docker and then loopback, with a warning.
+// NCCL 2.30 demands); with RIFFLE_DEVICE_PER_NIC=1 one device per NIC. Which NICs are usable says
+// nic_choice.h. Never empty; an error where a setting names interfaces that there are not.
 //
 // Built once per process, by the choice of the first call, and constant afterwards, so pointers
 // into it stay valid.
@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "plugin/transport/base/options.h"
+#include "topology/base/status.h"
+#include "topology/host/nics.h"
 
 namespace riffle {
 
@@ -29,9 +31,18 @@ struct Device {
   std::uint64_t guid = 0;
   int speed_mbps = 10000;             // sum over its NICs as the driver reports; at least 1000
   bool knows_speed = false;           // hardware told it; virtual NICs report anything
-  std::vector<NicAddress> addresses;  // at least one; where listeners bind
+  std::vector<NicAddress> addresses;  // at least one, the fastest NIC's first
 };
 
-const std::vector<Device>& devices(const DeviceChoice& choice);
+const Result<std::vector<Device>>& devices(const DeviceChoice& choice);
+
+// What there is to choose from.
+struct Interfaces {
+  std::vector<NicAddress> addresses;  // of interfaces that are up
+  // What sysfs says; empty where it says nothing, or shows another network namespace than that of
+  // this process (one that was entered without mounting sysfs anew).
+  std::vector<Nic> nics;
+};
+Interfaces interfaces_of_this_machine(const std::string& sysfs = "/sys");
 
 }  // namespace riffle

@@ -49,7 +49,8 @@ Decision decide_for_this_process(const TransportOptions& options) {
   CoreRequest request;
   request.allowed = job_mask();
   request.threads = options.threads.count;
-  for (const Device& device : devices(options.devices)) {
+  const Result<std::vector<Device>>& found = devices(options.devices);
+  for (const Device& device : found ? *found : std::vector<Device>{}) {
     for (const NicAddress& address : device.addresses) request.nics.push_back(address.interface);
   }
   Decision decision = decide(options.threads.cpus, request, [] { return read_machine_sysfs(); });

@@ -20,6 +20,24 @@ bool is_in_network(const Endpoint& endpoint, const NicAddress& own) {
   return true;
 }
 
+bool is_own(const Endpoint& endpoint, const std::vector<NicAddress>& own) {
+  return std::any_of(own.begin(), own.end(), [&](const NicAddress& a) {
+    const Result<Endpoint> self = to_endpoint(a);
+    return self && self->is_ipv6 == endpoint.is_ipv6 && self->address == endpoint.address;
+  });
+}
+
+// Without what leads back to this machine: an address that both nodes have is of a network that
+// repeats on every node (a bridge of virtual machines, a BMC's). A peer on this machine has all of
+// its addresses in common.
+std::vector<Endpoint> elsewhere(const std::vector<Endpoint>& to,
+                                const std::vector<NicAddress>& own) {
+  std::vector<Endpoint> out;
+  std::copy_if(to.begin(), to.end(), std::back_inserter(out),
+               [&](const Endpoint& e) { return !is_own(e, own); });
+  return out.empty() ? to : out;
+}
+
 // Indices of endpoints and of own addresses that share a network; each next pair is of those whose
 // NICs the pairs before it used least.
 struct Pair {
@@ -54,8 +72,9 @@ std::uint32_t any_scope(const std::vector<NicAddress>& own) {
 
 }  // namespace
 
-std::vector<Route> routes(const std::vector<Endpoint>& to, const std::vector<NicAddress>& own,
+std::vector<Route> routes(const std::vector<Endpoint>& all, const std::vector<NicAddress>& own,
                           std::size_t stream) {
+  const std::vector<Endpoint> to = elsewhere(all, own);
   const std::vector<Pair> near = neighbours(to, own);
   std::vector<Route> out;
   for (std::size_t i = 0; i < near.size(); ++i) {
@@ -72,7 +91,7 @@ std::vector<Route> routes(const std::vector<Endpoint>& to, const std::vector<Nic
 
 int streams_for(const std::vector<Endpoint>& to, const std::vector<NicAddress>& own, int wanted) {
   std::set<std::size_t> remote, local;
-  for (const Pair& p : neighbours(to, own)) {
+  for (const Pair& p : neighbours(elsewhere(to, own), own)) {
     remote.insert(p.to);
     local.insert(p.own);
   }

@@ -7,7 +7,8 @@
 // carry traffic on both sides. A socket is bound
 // to the pair's own address; where several NICs share a network, which of them a packet takes is
 // then for the machine's source routing to say (ip rule), as ever with several NICs in one network.
-// Endpoints in other networks follow, left to the routing table.
+// Endpoints in other networks follow, left to the routing table. An endpoint with an address of
+// this node is tried only if all are such: else it is of a network that repeats on every node.
 #pragma once
 
 #include <cstddef>

@@ -7,19 +7,16 @@
 #include "plugin/version.h"
 
 namespace riffle {
-namespace {
-
-constexpr std::size_t kMaxEndpoints = 3;  // what a handle has room for
-
-}  // namespace
 
 Result<const Device*> find_device(const DeviceChoice& choice, int index) {
-  const auto& all = devices(choice);
-  if (index < 0 || static_cast<std::size_t>(index) >= all.size()) {
+  const Result<std::vector<Device>>& all = devices(choice);
+  if (!all) return all.status();
+  const std::size_t count = (*all).size();
+  if (index < 0 || static_cast<std::size_t>(index) >= count) {
     return invalid_argument("device " + std::to_string(index) + " does not exist, there are 0.." +
-                            std::to_string(all.size() - 1));
+                            std::to_string(count - 1));
   }
-  return &all[static_cast<std::size_t>(index)];
+  return &(*all)[static_cast<std::size_t>(index)];
 }
 
 Result<std::unique_ptr<TcpListener>> TcpListener::bind(const TransportOptions& options, int device,
@@ -34,8 +31,9 @@ Result<std::unique_ptr<TcpListener>> TcpListener::bind(const TransportOptions& o
   fill_random(content.secret.data(), content.secret.size());
   Status failure;
   for (const NicAddress& nic : (*found)->addresses) {
-    if (content.endpoints.size() == kMaxEndpoints) break;
     Endpoint endpoint;
+    endpoint.is_ipv6 = nic.is_ipv6;
+    if (!has_room(content.endpoints, endpoint)) continue;  // a later IPv4 one may fit
     Result<Fd> socket = listen_on(nic, &endpoint, options.congestion);
     if (!socket) {
       failure = socket.status();  // an address that went away: the others do

@@ -13,7 +13,8 @@ namespace riffle {
 
 class TcpListener final : public TransportListener {
  public:
-  // Listens on the device's first three addresses under a fresh secret.
+  // Listens under a fresh secret on the device's addresses, the fastest NIC's first, as many as a
+  // handle names (handle.h).
   static Result<std::unique_ptr<TcpListener>> bind(const TransportOptions& options, int device,
                                                    std::uint64_t comm_id);
 

@@ -1,6 +1,9 @@
 // This machine's own devices.
 #include "plugin/transport/device/device.h"
 
+#include <filesystem>
+#include <fstream>
+
 #include "test/plugin/transport/transport_harness.h"
 
 namespace riffle::device_test {
@@ -8,13 +11,40 @@ namespace {
 
 TEST(Device, LoopbackBecauseThisTestAskedForIt) {
   const auto& all = devices(settings().devices);
-  ASSERT_EQ(all.size(), 1u);
-  EXPECT_EQ(all[0].name, "riffle0");
-  ASSERT_EQ(all[0].addresses.size(), 1u);
-  EXPECT_EQ(all[0].addresses[0].interface, "lo");
-  EXPECT_EQ(all[0].addresses[0].address, "127.0.0.1");
-  EXPECT_GE(all[0].speed_mbps, 1000);
+  ASSERT_TRUE(all) << all.status().message();
+  const Device& first = (*all)[0];
+  ASSERT_EQ((*all).size(), 1u);
+  EXPECT_EQ(first.name, "riffle0");
+  ASSERT_EQ(first.addresses.size(), 1u);
+  EXPECT_EQ(first.addresses[0].interface, "lo");
+  EXPECT_EQ(first.addresses[0].address, "127.0.0.1");
+  EXPECT_GE(first.speed_mbps, 1000);
   EXPECT_EQ(&devices(settings().devices), &all);  // pointers into it stay valid
+}
+
+TEST(Device, SysfsOfAnotherNamespaceSaysNothing) {
+  namespace fs = std::filesystem;
+  EXPECT_TRUE(interfaces_of_this_machine("/nowhere").nics.empty());
+  EXPECT_FALSE(interfaces_of_this_machine("/nowhere").addresses.empty());
+  const fs::path root = fs::canonical(::testing::TempDir()) / "riffle_device_test";
+  // All that this machine has, as far as the names go.
+  const auto with_address_of_lo = [&](const std::string& mac) {
+    fs::remove_all(root);
+    for (const NicAddress& a : interfaces_of_this_machine("/nowhere").addresses) {
+      const fs::path net = root / "class/net" / a.interface;
+      fs::create_directories(net);
+      std::ofstream(net / "flags") << "0x9\n";
+      std::ifstream real("/sys/class/net/" + a.interface + "/address");
+      std::ofstream(net / "address") << real.rdbuf();
+    }
+    std::ofstream(root / "class/net/lo/address") << mac << "\n";
+    return interfaces_of_this_machine(root.string()).nics.size();
+  };
+  EXPECT_EQ(with_address_of_lo("52:54:00:12:34:56"), 0u);
+  if (!interfaces_of_this_machine().nics.empty()) {
+    EXPECT_GT(with_address_of_lo("00:00:00:00:00:00"), 0u);
+  }
+  fs::remove_all(root);
 }
 
 }  // namespace

@@ -65,6 +65,8 @@ TEST_F(TransportOptionsOfKnobs, TakeNcclsSettingsWhereOursAreEmpty) {
   EXPECT_EQ(choice.rule, "ib");
   EXPECT_EQ(choice.rule_source, "NCCL_SOCKET_IFNAME");
   EXPECT_EQ(choice.family, "ipv6");
+  ::setenv("NCCL_SOCKET_IFNAME", "e", 1);  // NCCL wants two letters
+  EXPECT_EQ(transport_options(config_).devices.rule, "");
   config_.socket_ifname = "eth";
   config_.socket_family = "ipv4";
   choice = transport_options(config_).devices;

@@ -3,14 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
+#include "plugin/transport/base/frame.h"
+#include "plugin/transport/base/wire.h"
 #include "plugin/version.h"
 
 namespace riffle::handle_test {
 namespace {
 
-HandleContent example(std::size_t endpoints) {
+// Bit i of `ipv6`: endpoint i is one.
+HandleContent example(std::size_t endpoints, unsigned ipv6 = 0) {
   HandleContent c;
   c.communicator = 0x0123456789abcdef;
   c.comm_id = 77;
@@ -20,15 +24,22 @@ HandleContent example(std::size_t endpoints) {
     Endpoint e;
     std::iota(e.address.begin(), e.address.end(), static_cast<std::uint8_t>(16 * i));
     e.port = static_cast<std::uint16_t>(40000 + i);
-    e.is_ipv6 = i % 2 == 1;
+    e.is_ipv6 = ipv6 >> i & 1;
+    if (!e.is_ipv6) std::fill(e.address.begin() + 4, e.address.end(), std::uint8_t{0});
     c.endpoints.push_back(e);
   }
   return c;
 }
 
+bool fits(const std::vector<Endpoint>& endpoints) {
+  return has_room({endpoints.begin(), endpoints.end() - 1}, endpoints.back());
+}
+
 TEST(Handle, ComesBackAsItWas) {
-  for (const std::size_t endpoints : {1, 2, 3}) {
-    const HandleContent in = example(endpoints);
+  for (const auto& [endpoints, ipv6] : std::vector<std::pair<std::size_t, unsigned>>{
+           {1, 0}, {1, 1}, {2, 2}, {3, 5}, {4, 15}, {6, 42}, {10, 512}, {12, 0}}) {
+    const HandleContent in = example(endpoints, ipv6);
+    EXPECT_TRUE(fits(in.endpoints)) << endpoints;
     Handle handle = encode(in);
     for (std::size_t i = 120; i < 128; ++i) {
       EXPECT_EQ(handle.bytes[i], 0);  // no attempt to connect is under way
@@ -49,6 +60,28 @@ TEST(Handle, ComesBackAsItWas) {
   }
 }
 
+TEST(Handle, HasRoomForTwelveOfIpv4OrFourOfIpv6) {
+  EXPECT_TRUE(fits(example(12).endpoints));
+  EXPECT_FALSE(fits(example(13).endpoints));
+  EXPECT_TRUE(fits(example(4, 15).endpoints));
+  EXPECT_FALSE(fits(example(5, 15).endpoints));
+  EXPECT_FALSE(fits(example(11, 1024).endpoints));
+}
+
+// A peer that knows the secret and the checksum may still write nonsense.
+TEST(Handle, NamingMoreThanFitsIsRefused) {
+  constexpr std::size_t kCount = 40, kIpv6 = 41, kCrc = 115;
+  for (const auto& [count, ipv6] :
+       {std::pair<std::uint8_t, std::uint8_t>{0, 0}, {13, 0}, {5, 255}}) {
+    Handle handle = encode(example(1));
+    handle.bytes[kCount] = count;
+    handle.bytes[kIpv6] = ipv6;
+    put(&handle.bytes[kCrc], crc32c(handle.bytes.data(), kCrc));
+    const std::string message = decode(handle).status().message();
+    EXPECT_NE(message.find(std::to_string(count) + " endpoints"), std::string::npos) << message;
+  }
+}
+
 TEST(Handle, AnotherVersionIsRefusedNamingBoth) {
   HandleContent other = example(1);
   other.plugin_version = 3 << 16 | 14 << 8 | 15;
@@ -59,8 +92,8 @@ TEST(Handle, AnotherVersionIsRefusedNamingBoth) {
 
 TEST(Handle, ForeignAndMangledBlobsAreRefused) {
   EXPECT_NE(decode(Handle{}).status().message().find("not one of Riffle"), std::string::npos);
-  const Handle good = encode(example(3));
-  for (std::size_t bit = 0; bit < 8 * 100; ++bit) {
+  const Handle good = encode(example(3, 2));
+  for (std::size_t bit = 0; bit < 8 * 119; ++bit) {
     Handle bad = good;
     bad.bytes[bit / 8] = static_cast<std::uint8_t>(bad.bytes[bit / 8] ^ 1u << bit % 8);
     EXPECT_FALSE(decode(bad)) << bit;

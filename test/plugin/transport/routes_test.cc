@@ -80,6 +80,19 @@ TEST(Routes, LinkLocalAddressesCarryTheInterface) {
   EXPECT_EQ(first_choices(endpoints({"10.1.0.2"}), own, 1), "any>10.1.0.2 ");
 }
 
+TEST(Routes, AnAddressOfThisNodeLeadsBackHere) {
+  // Both nodes have a bridge of virtual machines.
+  const std::vector<NicAddress> own = {nic("10.1.0.1", 24), nic("192.168.122.1", 24)};
+  const auto peer = endpoints({"192.168.122.1", "10.1.0.2"});
+  EXPECT_EQ(first_choices(peer, own, 2), "10.1.0.1>10.1.0.2 10.1.0.1>10.1.0.2 ");
+  EXPECT_EQ(routes(peer, own, 0).size(), 1u);
+  EXPECT_EQ(streams_for(peer, own, 1), 1);
+  // The peer is this machine.
+  const auto self = endpoints({"10.1.0.1", "192.168.122.1"});
+  EXPECT_EQ(routes(self, own, 0).size(), 2u);
+  EXPECT_EQ(first_choices(endpoints({"10.1.0.1"}), own, 1), "10.1.0.1>10.1.0.1 ");
+}
+
 TEST(Routes, ThereAreStreamsForEveryNic) {
   const auto both = endpoints({"10.1.0.2", "10.2.0.2"});
   const std::vector<NicAddress> own = {nic("10.1.0.1", 24), nic("10.2.0.1", 24)};

@@ -213,7 +213,7 @@ def workstation():
                    bridge("0000:00:1c.2", 3, 3,
                           nic("0000:03:00.0", "enp3s0", "igc", "8086:15f3", 0.5, speed=2500)),
                    pci("0000:00:14.3", "0280", "8086:7af0",
-                       net("wlp0s20f3", driver="iwlwifi"))))
+                       net("wlp0s20f3", driver="iwlwifi", RiffleKind="wlan"))))
 
 
 def cloud_virtio():
