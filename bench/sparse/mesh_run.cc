@@ -6,6 +6,7 @@
 
 #include "bench/sparse/sums.h"
 #include "plugin/entry/options.h"
+#include "plugin/transport/base/transport_mesh.h"
 #include "plugin/transport/factory.h"
 
 namespace riffle::bench {

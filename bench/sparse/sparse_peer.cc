@@ -13,6 +13,7 @@
 #include "bench/sparse/gradients.h"
 #include "bench/sparse/mesh_run.h"
 #include "lab/nccl_host/launcher.h"
+#include "plugin/transport/base/mesh.h"
 
 namespace riffle::bench {
 namespace {

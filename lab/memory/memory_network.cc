@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "plugin/transport/base/mesh.h"
+
 namespace riffle {
 
 class MemoryNetwork::Node final : public Mesh {

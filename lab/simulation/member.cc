@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lab/simulation/link_rates.h"
+#include "plugin/transport/base/mesh.h"
 
 namespace riffle::sim {
 namespace {

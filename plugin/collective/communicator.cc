@@ -14,6 +14,7 @@
 #include "plugin/config/fault_log.h"
 #include "plugin/config/log.h"
 #include "plugin/identity/identity.h"
+#include "plugin/transport/base/transport_mesh.h"
 #include "topology/base/check.h"
 #include "topology/base/time.h"
 

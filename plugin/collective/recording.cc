@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "plugin/collective/base/sync_mode.h"
+#include "plugin/transport/base/mesh.h"
+#include "plugin/transport/base/transport_mesh.h"
 #include "topology/plan/group_plan.h"
 
 namespace riffle {

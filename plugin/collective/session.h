@@ -27,7 +27,8 @@
 #include "plugin/collective/connect/bootstrap.h"
 #include "plugin/collective/connect/prober.h"
 #include "plugin/collective/elastic/members.h"
-#include "plugin/collective/elastic/survivors.h"
+#include "plugin/collective/elastic/survivor_options.h"
+#include "plugin/collective/sparse/sparse_runner.h"
 #include "plugin/transport/base/timer_service.h"
 
 namespace riffle {

@@ -14,6 +14,7 @@
 
 #include "lab/cluster/cluster.h"
 #include "plugin/entry/options.h"
+#include "plugin/transport/base/transport_mesh.h"
 #include "plugin/transport/factory.h"
 #include "plugin/transport/reactor/reactor.h"
 

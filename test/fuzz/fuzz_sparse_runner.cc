@@ -10,6 +10,7 @@
 #include "lab/memory/memory_network.h"
 #include "plugin/collective/sparse/sparse_frame.h"
 #include "plugin/collective/sparse/sparse_runner.h"
+#include "plugin/transport/base/mesh.h"
 #include "test/fuzz/target.h"
 #include "test/sparse_runner_setup.h"
 

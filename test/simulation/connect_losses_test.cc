@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lab/simulation/sim_background.h"
+#include "plugin/transport/base/mesh.h"
 #include "plugin/transport/sim/sim_network.h"
 #include "test/blamed_nodes.h"
 #include "test/modes/job_call.h"

@@ -1,4 +1,5 @@
 // The simulated network against cases that can be worked out on paper.
+#include "plugin/transport/base/mesh.h"
 #include "plugin/transport/sim/sim_network.h"
 
 #include <gtest/gtest.h>

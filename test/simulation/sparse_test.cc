@@ -15,6 +15,7 @@
 #include "plugin/collective/sparse/sparse_run.h"
 #include "plugin/collective/sparse/sparse_runner.h"
 #include "plugin/kernels/types.h"
+#include "plugin/transport/base/mesh.h"
 #include "plugin/transport/sim/sim_network.h"
 #include "sparse/predict.h"
 

@@ -13,6 +13,7 @@
 #include "plugin/collective/connect/live_network.h"
 #include "plugin/collective/session.h"
 #include "plugin/entry/options.h"
+#include "plugin/transport/base/transport_mesh.h"
 #include "plugin/transport/factory.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/reactor/socket.h"

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "plugin/transport/base/mesh.h"
+
 namespace riffle {
 namespace {
 

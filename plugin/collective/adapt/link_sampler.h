@@ -9,11 +9,13 @@
 #include <optional>
 #include <vector>
 
-#include "plugin/transport/base/mesh.h"
+#include "plugin/transport/base/link_activity.h"
 #include "plugin/transport/base/timer_service.h"
 #include "topology/probe/passive.h"
 
 namespace riffle {
+
+class Mesh;
 
 class LinkSampler {
  public:

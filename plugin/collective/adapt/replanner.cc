@@ -6,6 +6,7 @@
 
 #include "plugin/collective/base/byte_io.h"
 #include "plugin/config/log.h"
+#include "plugin/transport/base/mesh.h"
 #include "topology/base/printed.h"
 
 namespace riffle {
@@ -64,6 +65,9 @@ Replanner::Replanner(Mesh* mesh, ControlChannel* channel, Engine* engine, TimerS
   }
   if (hooks_.participant != nullptr) make_agreement();
 }
+
+bool Replanner::is_root() const { return mesh_->rank() == 0; }
+int Replanner::parent() const { return (mesh_->rank() - 1) / 2; }
 
 Replanner::~Replanner() { stop(); }
 

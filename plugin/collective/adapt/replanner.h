@@ -101,8 +101,8 @@ class Replanner {
   void stop();
 
  private:
-  bool is_root() const { return mesh_->rank() == 0; }
-  int parent() const { return (mesh_->rank() - 1) / 2; }
+  bool is_root() const;
+  int parent() const;
   bool is_on() const { return is_started_ && !is_over_ && options_.collectives > 0; }
 
   void tell_network(const PlanBasis& basis);

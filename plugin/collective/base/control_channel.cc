@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "plugin/transport/base/mesh.h"
+
 namespace riffle {
 namespace {
 

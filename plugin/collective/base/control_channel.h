@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "plugin/collective/base/frames.h"
-#include "plugin/transport/base/mesh.h"
+#include "plugin/transport/base/frame_sink.h"
 
 namespace riffle {
+
+class Mesh;
 
 inline constexpr std::uint64_t kMaxMessageBytes = 256u << 20;
 inline constexpr std::uint64_t kMaxMessagesAhead = 64;

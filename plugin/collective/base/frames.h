@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "plugin/transport/base/mesh.h"
+#include "plugin/transport/base/frame_sink.h"
 
 namespace riffle {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "plugin/transport/base/mesh.h"
+
 namespace riffle {
 
 Bootstrap::Bootstrap(Mesh* mesh, NodeReport own, BootstrapSteps steps)
@@ -20,6 +22,9 @@ Bootstrap::Bootstrap(Mesh* mesh, NodeReport own, BootstrapSteps steps)
   link_is_open_[mesh->rank()] = true;
   closed_links_ = mesh->size() - 1;
 }
+
+bool Bootstrap::is_root() const { return mesh_->rank() == 0; }
+int Bootstrap::parent() const { return (mesh_->rank() - 1) / 2; }
 
 void Bootstrap::start() {
   if (!is_root()) mesh_->open(parent());

@@ -88,8 +88,8 @@ class Bootstrap {
     kOutcome = 7,  // ... of one that does
   };
 
-  bool is_root() const { return mesh_->rank() == 0; }
-  int parent() const { return (mesh_->rank() - 1) / 2; }
+  bool is_root() const;
+  int parent() const;
   // This node has agreed and waits for the others' decision: a peer may have succeeded already.
   bool has_agreed() const { return phase_ == Phase::kDecision && problem_.empty(); }
   std::vector<int> neighbours() const;

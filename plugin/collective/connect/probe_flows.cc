@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "plugin/collective/engine/engine.h"
+#include "plugin/transport/base/mesh.h"
 
 namespace riffle {
 namespace {

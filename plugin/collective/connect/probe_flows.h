@@ -21,10 +21,12 @@
 
 #include "plugin/collective/connect/probe_frame.h"
 #include "plugin/collective/connect/probe_messages.h"
-#include "plugin/transport/base/mesh.h"
+#include "plugin/transport/base/frame_sink.h"
 #include "topology/probe/flow_meter.h"
 
 namespace riffle {
+
+class Mesh;
 
 class ProbeFlows {
  public:

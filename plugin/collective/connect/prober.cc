@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "plugin/transport/base/mesh.h"
 #include "plugin/transport/base/random.h"
 
 namespace riffle {
@@ -46,6 +47,9 @@ Prober::Prober(Mesh* mesh, TimerService* timers, ProbeTurns turns)
   }
   link_is_open_[mesh->rank()] = true;
 }
+
+bool Prober::is_root() const { return mesh_->rank() == 0; }
+int Prober::parent() const { return (mesh_->rank() - 1) / 2; }
 
 Prober::~Prober() { stop(); }
 

@@ -77,8 +77,8 @@ class Prober final : public FrameHandler {
 
  private:
   using Message = std::vector<std::uint8_t>;
-  bool is_root() const { return mesh_->rank() == 0; }
-  int parent() const { return (mesh_->rank() - 1) / 2; }
+  bool is_root() const;
+  int parent() const;
   void send(int peer, ProbeFrame::Step step, std::uint32_t number, const Message& message);
   void take_message(int peer, const ProbeFrame& frame, const Message& message);
   void carry_out(const ProbeOrder& order);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "plugin/collective/base/frames.h"
+#include "plugin/transport/base/mesh.h"
 
 namespace riffle {
 
@@ -15,6 +16,9 @@ Completion::Completion(Mesh* mesh, AllHave all_have, bool trusts_root)
   }
   children_have_.assign(children_.size(), 0);
 }
+
+bool Completion::is_root() const { return mesh_->rank() == 0; }
+int Completion::parent() const { return (mesh_->rank() - 1) / kFanOut; }
 
 void Completion::begin(std::uint64_t below) {
   finished_ = told_ = below;

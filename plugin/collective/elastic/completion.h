@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "plugin/collective/elastic/done_frame.h"
-#include "plugin/transport/base/mesh.h"
+#include "plugin/transport/base/frame_sink.h"
 
 namespace riffle {
+
+class Mesh;
 
 class Completion {
  public:
@@ -24,8 +26,8 @@ class Completion {
   // others.
   Completion(Mesh* mesh, AllHave all_have, bool trusts_root);
 
-  bool is_root() const { return mesh_->rank() == 0; }
-  int parent() const { return (mesh_->rank() - 1) / kFanOut; }
+  bool is_root() const;
+  int parent() const;
   const std::vector<int>& children() const { return children_; }
 
   // All nodes have all results below.

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "plugin/transport/base/mesh.h"
+
 namespace riffle {
 
 FixedMembers::FixedMembers(Mesh* mesh, ControlChannel* control, TimerService* timers,

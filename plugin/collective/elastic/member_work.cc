@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "plugin/transport/base/mesh.h"
+
 namespace riffle {
 
 MemberWork::MemberWork(Mesh* mesh, ControlChannel* control, TimerService* timers,

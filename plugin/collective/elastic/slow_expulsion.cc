@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "plugin/config/log.h"
+#include "plugin/transport/base/mesh.h"
 #include "topology/base/printed.h"
 
 namespace riffle {

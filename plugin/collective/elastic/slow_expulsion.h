@@ -16,10 +16,12 @@
 
 #include "plugin/collective/adapt/replanner.h"
 #include "plugin/collective/elastic/membership.h"
-#include "plugin/transport/base/mesh.h"
+#include "plugin/transport/base/frame_sink.h"
 #include "plugin/transport/base/timer_service.h"
 
 namespace riffle {
+
+class Mesh;
 
 class SlowExpulsion {
  public:

@@ -45,18 +45,10 @@
 #include "plugin/collective/elastic/regroup.h"
 #include "plugin/collective/elastic/slow_expulsion.h"
 #include "plugin/collective/elastic/succession.h"
+#include "plugin/collective/elastic/survivor_options.h"
 #include "plugin/collective/elastic/term.h"
 
 namespace riffle {
-
-struct SurvivorOptions {
-  bool is_on = false;
-  bool rescales = true;  // sums of floating-point numbers, by all / survivors
-  std::uint64_t patience_ns = Regroup::Options().patience_ns;
-  // Tests only, to see that they would notice: operations are over as soon as the root has them;
-  // residuals do not come back; a node finishes averages that were under way if it had them.
-  bool plants_early_end = false, plants_spent_residual = false, plants_own_average = false;
-};
 
 class Survivors final : public Members {
  public:

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "plugin/transport/base/mesh.h"
 #include "topology/base/check.h"
 
 namespace riffle {

@@ -34,9 +34,11 @@
 #include "plugin/collective/engine/send_window.h"
 #include "plugin/collective/engine/wire.h"
 #include "plugin/telemetry/comm_counters.h"
-#include "plugin/transport/base/mesh.h"
+#include "plugin/transport/base/frame_sink.h"
 
 namespace riffle {
+
+class Mesh;
 
 class Engine final : private ExecutorContext {
  public:

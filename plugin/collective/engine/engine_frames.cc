@@ -4,6 +4,7 @@
 #include <string>
 
 #include "plugin/collective/engine/engine.h"
+#include "plugin/transport/base/mesh.h"
 #include "topology/base/check.h"
 
 namespace riffle {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "plugin/transport/base/mesh.h"
+
 namespace riffle {
 namespace {
 

@@ -24,10 +24,12 @@
 
 #include "plugin/collective/engine/operation.h"
 #include "plugin/collective/engine/wire.h"
-#include "plugin/transport/base/mesh.h"
+#include "plugin/transport/base/frame_sink.h"
 #include "topology/base/status.h"
 
 namespace riffle {
+
+class Mesh;
 
 class Lengths {
  public:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plugin/transport/base/mesh.h"
 #include "topology/base/check.h"
 
 namespace riffle {

@@ -16,9 +16,11 @@
 #include <span>
 #include <vector>
 
-#include "plugin/transport/base/mesh.h"
+#include "plugin/transport/base/frame_sink.h"
 
 namespace riffle {
+
+class Mesh;
 
 class SendWindow {
  public:

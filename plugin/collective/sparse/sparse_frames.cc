@@ -5,6 +5,7 @@
 #include "plugin/collective/sparse/sparse_frame.h"
 #include "plugin/collective/sparse/sparse_runner.h"
 #include "plugin/kernels/float_environment.h"
+#include "plugin/transport/base/mesh.h"
 #include "topology/base/check.h"
 
 namespace riffle {

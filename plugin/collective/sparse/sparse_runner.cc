@@ -5,7 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "plugin/collective/sparse/sparse_timer.h"
 #include "plugin/kernels/float_environment.h"
+#include "plugin/transport/base/mesh.h"
 #include "topology/base/check.h"
 
 namespace riffle {
@@ -47,6 +49,8 @@ SparseRunner::SparseRunner(Mesh* mesh, const Options& options, Violation violati
 }
 
 SparseRunner::~SparseRunner() = default;
+
+std::uint64_t SparseRunner::now() const { return mesh_->now_ns(); }
 
 void SparseRunner::submit(SparseSegment* segment, Operation* operation) {
   if (failed_) {

@@ -44,9 +44,11 @@
 #include "plugin/collective/sparse/sparse_segment.h"
 #include "plugin/collective/sparse/sparse_work.h"
 #include "plugin/telemetry/comm_counters.h"
-#include "plugin/transport/base/mesh.h"
+#include "plugin/transport/base/frame_sink.h"
 
 namespace riffle {
+
+class Mesh;
 
 class SparseRunner {
  public:
@@ -135,7 +137,7 @@ class SparseRunner {
   void finish(Slot& slot);
   void close(Slot& slot);
   void retire();
-  std::uint64_t now() const { return mesh_->now_ns(); }
+  std::uint64_t now() const;
 
   Mesh* const mesh_;
   const Options options_;

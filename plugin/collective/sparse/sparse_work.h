@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <string>
 
-#include "plugin/transport/base/mesh.h"
-
 namespace riffle {
 
 // Totals since the communicator began. The reactor writes, any thread reads.
@@ -24,22 +22,5 @@ std::string describe(const SparseWork& work);
 inline void add_to(std::atomic<std::uint64_t>& total, std::uint64_t n) {
   total.fetch_add(n, std::memory_order_relaxed);
 }
-
-// Adds the time from its making to its end, if there is a total.
-class SparseTimer {
- public:
-  SparseTimer(const Mesh* mesh, std::atomic<std::uint64_t>* total)
-      : mesh_(mesh), total_(total), began_(total == nullptr ? 0 : mesh->now_ns()) {}
-  ~SparseTimer() {
-    if (total_ != nullptr) total_->fetch_add(mesh_->now_ns() - began_, std::memory_order_relaxed);
-  }
-  SparseTimer(const SparseTimer&) = delete;
-  SparseTimer& operator=(const SparseTimer&) = delete;
-
- private:
-  const Mesh* mesh_;
-  std::atomic<std::uint64_t>* total_;
-  std::uint64_t began_;
-};
 
 }  // namespace riffle

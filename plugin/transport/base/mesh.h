@@ -14,17 +14,10 @@
 
 #include "plugin/transport/base/frame.h"
 #include "plugin/transport/base/frame_sink.h"
+#include "plugin/transport/base/link_activity.h"
 #include "topology/base/status.h"
 
 namespace riffle {
-
-// What happened on one link since it opened.
-struct LinkActivity {
-  std::uint64_t out_bytes = 0;  // delivered, not only queued
-  std::uint64_t in_bytes = 0;
-  std::uint64_t busy_ns = 0;  // the network had something to deliver and had not delivered it
-  RateHints of_peer;          // in its latest frame
-};
 
 inline constexpr int kMostWeight = 16;       // Mesh::set_peer_weights
 inline constexpr std::uint64_t kUrgent = 0;  // a priority: before all data

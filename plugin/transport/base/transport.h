@@ -11,15 +11,16 @@
 #include <utility>
 #include <vector>
 
+#include "plugin/transport/base/frame_sink.h"
 #include "plugin/transport/base/handle.h"
 #include "plugin/transport/base/link.h"
-#include "plugin/transport/base/mesh.h"
 #include "plugin/transport/base/options.h"
 
 namespace riffle {
 
 struct Device;
 class Reactor;
+class TransportMesh;
 
 // Any thread. Stops accepting when it goes.
 class TransportListener {
@@ -28,17 +29,6 @@ class TransportListener {
   virtual const Handle& handle() const = 0;          // for the peers, by NCCL's bootstrap
   virtual const HandleContent& content() const = 0;  // the same, decoded
   virtual const Device& device() const = 0;
-};
-
-// A mesh as its owner holds it. Reactor thread.
-class TransportMesh : public Mesh {
- public:
-  // Says GOODBYE to all peers, drains behind the scenes for a bounded time, and never calls the
-  // sink again. The object may be destroyed right after.
-  virtual void close() = 0;
-  virtual LinkCounters counters(int peer) const = 0;
-  // None where the network does not say, or before the link is up.
-  virtual std::optional<WireAccount> wire_account(int /*peer*/) const { return std::nullopt; }
 };
 
 struct MeshOptions {

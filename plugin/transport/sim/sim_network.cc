@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "plugin/transport/base/mesh.h"
 #include "plugin/transport/sim/sim_node.h"
 #include "topology/base/check.h"
 

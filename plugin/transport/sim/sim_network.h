@@ -22,12 +22,17 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/transport/base/mesh.h"
+#include "plugin/transport/base/frame_sink.h"
+#include "plugin/transport/base/link_activity.h"
 #include "plugin/transport/base/timer_service.h"
 #include "plugin/transport/sim/event_queue.h"
 #include "plugin/transport/sim/fluid.h"
 #include "plugin/transport/sim/sim_link.h"
 #include "plugin/transport/sim/sim_options.h"
+
+namespace riffle {
+class Mesh;
+}
 
 namespace riffle::sim {
 

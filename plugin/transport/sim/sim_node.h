@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "plugin/transport/base/mesh.h"
 #include "plugin/transport/sim/sim_network.h"
 
 namespace riffle::sim {

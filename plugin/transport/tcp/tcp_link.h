@@ -17,8 +17,9 @@
 #include <string>
 #include <vector>
 
+#include "plugin/transport/base/frame_sink.h"
 #include "plugin/transport/base/link.h"
-#include "plugin/transport/base/mesh.h"
+#include "plugin/transport/base/link_activity.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/tcp/stream.h"
 #include "plugin/transport/tcp/tcp_account.h"

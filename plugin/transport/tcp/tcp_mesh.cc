@@ -1,7 +1,9 @@
 #include "plugin/transport/tcp/tcp_mesh.h"
 
 #include "plugin/config/log.h"
+#include "plugin/transport/base/mesh.h"
 #include "plugin/transport/base/random.h"
+#include "plugin/transport/base/transport_mesh.h"
 #include "plugin/transport/tcp/acceptor.h"
 #include "plugin/transport/tcp/connector.h"
 #include "plugin/transport/tcp/stream_set.h"

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "plugin/transport/base/transport_mesh.h"
 #include "plugin/transport/tcp/tcp_listener.h"
 #include "plugin/transport/tcp/tcp_mesh.h"
 #include "plugin/transport/tcp/tcp_pending.h"

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "plugin/entry/options.h"
+#include "plugin/transport/base/transport_mesh.h"
 #include "plugin/transport/factory.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "test/numbered_frame.h"

@@ -14,6 +14,7 @@
 #include "lab/simulation/random_plans.h"
 #include "plugin/collective/base/control_channel.h"
 #include "plugin/collective/engine/engine.h"
+#include "plugin/transport/base/mesh.h"
 #include "test/sanitized.h"
 
 namespace riffle::plan_switch_test {

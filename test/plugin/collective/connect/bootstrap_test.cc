@@ -8,6 +8,7 @@
 #include <random>
 
 #include "lab/memory/memory_network.h"
+#include "plugin/transport/base/mesh.h"
 #include "topology/plan/planner.h"
 
 namespace riffle::bootstrap_test {

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "lab/memory/memory_network.h"
+#include "plugin/transport/base/mesh.h"
 
 namespace riffle::prober_test {
 namespace {

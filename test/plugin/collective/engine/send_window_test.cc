@@ -1,5 +1,6 @@
 // plugin/collective/engine/send_window.h on a mesh that only writes down what it is given.
 #include "plugin/collective/engine/send_window.h"
+#include "plugin/transport/base/mesh.h"
 
 #include <gtest/gtest.h>
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lab/memory/memory_network.h"
+#include "plugin/transport/base/mesh.h"
 #include "test/sparse_runner_setup.h"
 
 namespace riffle::sparse_runner_test {

@@ -1,0 +1,18 @@
+// LinkActivity: what a mesh or a link tells of one peer, for measuring (topology/probe/passive.h).
+#pragma once
+
+#include <cstdint>
+
+#include "plugin/transport/base/frame.h"
+
+namespace riffle {
+
+// What happened on one link since it opened.
+struct LinkActivity {
+  std::uint64_t out_bytes = 0;  // delivered, not only queued
+  std::uint64_t in_bytes = 0;
+  std::uint64_t busy_ns = 0;  // the network had something to deliver and had not delivered it
+  RateHints of_peer;          // in its latest frame
+};
+
+}  // namespace riffle

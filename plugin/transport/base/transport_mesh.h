@@ -1,0 +1,21 @@
+// TransportMesh: a mesh as its owner holds it (transport.h makes it). Reactor thread.
+#pragma once
+
+#include <optional>
+
+#include "plugin/transport/base/link.h"
+#include "plugin/transport/base/mesh.h"
+
+namespace riffle {
+
+class TransportMesh : public Mesh {
+ public:
+  // Says GOODBYE to all peers, drains behind the scenes for a bounded time, and never calls the
+  // sink again. The object may be destroyed right after.
+  virtual void close() = 0;
+  virtual LinkCounters counters(int peer) const = 0;
+  // None where the network does not say, or before the link is up.
+  virtual std::optional<WireAccount> wire_account(int /*peer*/) const { return std::nullopt; }
+};
+
+}  // namespace riffle
