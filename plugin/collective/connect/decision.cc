@@ -184,9 +184,9 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
   return verdict;
 }
 
-// Both ways move the same bytes over the network and through the kernel. We also reduce them, each
-// node an nth, which for NCCL the GPUs do. Whichever of network and processor is slower sets the
-// time: while the network is slower, the reduction hides behind it.
+// Both ways move the same bytes over the network and through the kernel. We also add them up, which
+// for NCCL the GPUs do. Whichever of network and processor is slower sets the time: while the
+// network is slower, the reduction hides behind it.
 bool is_worth_it(const Fabric& fabric, const PlanChoice& choice,
                  const std::vector<NodeReport>& reports, bool knows_rates, std::string* why) {
   PlanOptions ring;
@@ -200,10 +200,7 @@ bool is_worth_it(const Fabric& fabric, const PlanChoice& choice,
   }
   // Nothing known of the processors: they count as fast enough, as does a network without rates.
   if (slowest.reduce_mbps <= 0 || slowest.stack_mbps <= 0) return true;
-  const double n = fabric.size();
-  const double moved = 2.0 * kPlannedBytes * (n - 1) / n;  // in, and as much out
-  const double stack_us = moved / static_cast<double>(slowest.stack_mbps);
-  const double reduce_us = kPlannedBytes / n / static_cast<double>(slowest.reduce_mbps);
+  const auto [stack_us, reduce_us] = processor_time(choice.plans, kPlannedBytes, slowest);
   const double ours = std::max(knows_rates ? choice.time_us : 0, stack_us + reduce_us);
   const double theirs = std::max(knows_rates ? other->time_us : 0, stack_us);
   const auto text = [](double us) { return std::to_string(static_cast<long>(us)) + " us"; };
