@@ -12,6 +12,7 @@
 #include "lab/nccl_host/tables/plugin_library.h"
 #include "plugin/config/config.h"
 #include "plugin/entry/options.h"
+#include "plugin/entry/transport_options.h"
 #include "plugin/transport/device/nic_choice.h"
 #include "plugin/version.h"
 #include "tools/command.h"
@@ -114,6 +115,20 @@ void check_tables(const std::string& path, Findings& findings) {
     findings.problem(path + " lacks" + missing, "it is not Riffle, or an old one: install again");
 }
 
+void check_rdma(Findings& findings) {
+  const RdmaFinding rdma = find_rdma(rdma_choice(config()));
+  if (rdma.text.empty()) {
+    return findings.good("no RDMA port that NCCL could use is active: Riffle carries TCP");
+  }
+  findings.note(rdma.text);
+  if (rdma.is_left_to_nccl) {
+    findings.note(
+        "all nodes must come to the same: NCCL does not compare networks, and where one node has "
+        "no "
+        "such port the job ends with an error in connect");
+  }
+}
+
 void check_devices(const std::string& path, Findings& findings) {
   const auto library = host::PluginLibrary::load(path, {12, 12, 6});
   if (!library) return;  // check_tables has said so
@@ -209,6 +224,7 @@ int diagnose(const std::string& release) {
     findings.problem("there is no libnccl-net-riffle.so", "install Riffle, or build riffle_plugin");
   } else {
     check_tables(path, findings);
+    check_rdma(findings);
     check_devices(path, findings);
   }
   check_variables(code, findings);

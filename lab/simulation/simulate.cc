@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "lab/simulation/dry_calls.h"
+#include "plugin/collective/engine/wire.h"
 #include "topology/plan/planner.h"
 
 namespace riffle::sim {
@@ -24,6 +25,7 @@ class DryNode final : private FrameSink {
 
   void begin() { calls_.begin(bytes_); }
   bool is_finished() const { return calls_.is_finished(); }
+  std::uint64_t added_bytes() const { return added_bytes_; }
   const Status& error() const { return error_; }
 
  private:
@@ -43,6 +45,8 @@ class DryNode final : private FrameSink {
     return engine_.get_receive_buffer(peer, header);
   }
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override {
+    const bool is_data = header.type == FrameType::kData;
+    if (is_data && !frame_of<DataFrame>(header).is_final) added_bytes_ += header.length;
     engine_.arrived(peer, header, payload);
     calls_.progress();
   }
@@ -56,6 +60,7 @@ class DryNode final : private FrameSink {
   const std::uint64_t bytes_;
   DryCalls calls_;
   Status error_;
+  std::uint64_t added_bytes_ = 0;
   Engine engine_;
 };
 
@@ -123,6 +128,7 @@ Result<Simulated> simulate(const Fabric& fabric, const PlanSet& plans, std::uint
   }
   for (const auto& node : nodes) {
     if (!node->error()) return node->error();
+    result.most_added_bytes = std::max(result.most_added_bytes, node->added_bytes());
   }
   result.time_us = static_cast<double>(network.now_ns()) / 1e3;
   result.links = uses(fabric, network.fluid(), result.time_us);

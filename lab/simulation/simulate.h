@@ -37,8 +37,9 @@ struct LinkUse {
 };
 
 struct Simulated {
-  double time_us = 0;          // from the first post until every node has finished
-  std::vector<LinkUse> links;  // busiest first
+  double time_us = 0;                  // from the first post until every node has finished
+  std::vector<LinkUse> links;          // busiest first
+  std::uint64_t most_added_bytes = 0;  // partial sums that one node received, and so adds up
   SimCounters counters;
 };
 

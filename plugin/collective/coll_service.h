@@ -34,8 +34,8 @@ void close(Listener* listener);
 // within RIFFLE_CONNECT_TIMEOUT and half a second. `rank` is NCCL's idea of our place; the blobs
 // decide (we look for our own). Checks plugin version, knob digest and plan checksum across nodes;
 // an error names the node and the knob. Null: nothing is wrong, but the nodes agreed to leave
-// all-reduces to NCCL (RIFFLE_COLLNET=off, or auto where NCCL's ring would win); one INFO line on
-// node 0 says why.
+// all-reduces to NCCL (RIFFLE_COLLNET=off, or auto where NCCL's ring or tree would win); one INFO
+// line on node 0 says why.
 Result<Communicator*> connect(std::span<const Handle* const> handles, int rank, Listener* listener,
                               const CollectiveOptions& options);
 void close(Communicator* communicator);

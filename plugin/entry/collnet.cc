@@ -11,6 +11,7 @@
 #include "plugin/collective/coll_service.h"
 #include "plugin/entry/arguments.h"
 #include "plugin/entry/border.h"
+#include "plugin/entry/context.h"
 #include "plugin/entry/options.h"
 #include "plugin/entry/properties.h"
 #include "plugin/entry/regions.h"
@@ -60,17 +61,11 @@ Status publish_request(Result<coll::Request*> made, void** request) {
 
 // -- life cycle
 
-abi::NcclResult init(abi::LogFn log) {
-  return guard("COLLNET init", [&] {
-    start_log(log);
-    return Status::ok();
-  });
-}
+abi::NcclResult init(abi::LogFn log) { return start_or_decline("COLLNET init", log, Status::ok); }
 
 abi::NcclResult init(void** context, std::uint64_t comm_id, abi::LogFn log) {
   *context = nullptr;
-  return guard("COLLNET init", [&] {
-    start_log(log);
+  return start_or_decline("COLLNET init", log, [&] {
     *context = new Context{comm_id};
     return Status::ok();
   });

@@ -1,8 +1,9 @@
 #include "plugin/entry/context.h"
 
+#include <atomic>
 #include <memory>
 
-#include "plugin/entry/border.h"
+#include "plugin/config/log.h"
 #include "plugin/entry/options.h"
 #include "plugin/transport/device/device.h"
 
@@ -19,20 +20,26 @@ Status find_devices() { return devices(options().transport.devices).status(); }
 
 }  // namespace
 
+bool is_left_to_nccl(abi::LogFn log) {
+  start_log(log);
+  const RdmaFinding& rdma = options().rdma;
+  static std::atomic<bool> was_said{false};
+  if (rdma.is_left_to_nccl && !was_said.exchange(true)) log_info(rdma.text);
+  return rdma.is_left_to_nccl;
+}
+
 std::shared_ptr<agreement::Publication> publish_knobs(std::uint64_t comm_id) {
   return agreement::publish(agreement::job_key(comm_id), options().collective.connect.knobs);
 }
 
-Status start_process(abi::LogFn log) {
-  start_log(log);
+Status start_process() {
   if (Status status = find_devices(); !status) return status;
   // These versions have no finalize: the publication ends with the process.
   static const std::shared_ptr<agreement::Publication> publication = publish_knobs(0);
   return Status::ok();
 }
 
-Status start_communicator(std::uint64_t comm_id, abi::LogFn log, void** context) {
-  start_log(log);
+Status start_communicator(std::uint64_t comm_id, void** context) {
   if (Status status = find_devices(); !status) return status;
   auto made = std::make_unique<Context>();
   made->comm_id = comm_id;

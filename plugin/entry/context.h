@@ -6,20 +6,38 @@
 #include <memory>
 
 #include "plugin/abi/common.h"
+#include "plugin/abi/constants.h"
 #include "plugin/collective/base/agreement.h"
+#include "plugin/entry/border.h"
 #include "topology/base/status.h"
 
 namespace riffle::entry {
 
+// Whether the network is left to NCCL's own transport (transport/device/rdma.h); then one line per
+// process says so. Takes the logger.
+bool is_left_to_nccl(abi::LogFn log);
+
+// init of NET and COLLNET: `start`, or a code that makes NCCL take its next network. That is not a
+// failure that is worth a warning.
+template <class Start>  // Status()
+abi::ResultCode start_or_decline(const char* function, abi::LogFn log, Start&& start) noexcept {
+  bool declines = false;
+  const abi::ResultCode code = guard(function, [&] {
+    declines = is_left_to_nccl(log);
+    return declines ? Status::ok() : start();
+  });
+  return declines ? abi::kInternalError : code;
+}
+
 // Publishes the knobs of this process for its neighbours on its node.
 std::shared_ptr<agreement::Publication> publish_knobs(std::uint64_t comm_id);
 
-// NET up to v10, once per process: takes the logger, finds the devices and publishes the knobs of
-// this process for its neighbours on the node (collective/base/agreement.h).
-Status start_process(abi::LogFn log);
+// NET up to v10, once per process: finds the devices and publishes the knobs of this process for
+// its neighbours on the node (collective/base/agreement.h).
+Status start_process();
 
 // NET v11 on, once per communicator. On failure no context is left behind: NCCL 2.28 may free it.
-Status start_communicator(std::uint64_t comm_id, abi::LogFn log, void** context);
+Status start_communicator(std::uint64_t comm_id, void** context);
 void end_communicator(void* context);
 
 // The id that came with `context`; 0 for a null context.

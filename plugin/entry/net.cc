@@ -48,16 +48,14 @@ Status publish_connection(Result<Service*> service, void** comm, abi::NetDevHand
 
 // -- life cycle
 
-abi::NcclResult init(abi::LogFn log) {
-  return guard("NET init", [&] { return start_process(log); });
-}
+abi::NcclResult init(abi::LogFn log) { return start_or_decline("NET init", log, start_process); }
 
 abi::NcclResult init(abi::LogFn log, abi::ProfilerFn) { return init(log); }
 
 abi::NcclResult init(void** context, std::uint64_t comm_id, abi::NetCommConfig*, abi::LogFn log,
                      abi::ProfilerFn) {
   *context = nullptr;
-  return guard("NET init", [&] { return start_communicator(comm_id, log, context); });
+  return start_or_decline("NET init", log, [&] { return start_communicator(comm_id, context); });
 }
 
 abi::NcclResult finalize(void* context) {

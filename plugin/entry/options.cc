@@ -97,8 +97,10 @@ Options options_from(const Config& c) {
 
 const Options& options() {
   static const Options& all = *[] {  // outlives every thread
-    const auto* const made = new Options(options_from(config()));
+    auto* const made = new Options(options_from(config()));
     limit_isa(made->isa);
+    made->rdma = find_rdma(rdma_choice(config()));
+    if (made->rdma.is_left_to_nccl) made->identity = {};  // no events are asked for
     return made;
   }();
   return all;

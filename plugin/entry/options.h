@@ -9,6 +9,7 @@
 #include "plugin/identity/identity.h"
 #include "plugin/net/net_options.h"
 #include "plugin/transport/base/options.h"
+#include "plugin/transport/device/rdma.h"
 #include "plugin/tuner/tuner.h"
 
 namespace riffle {
@@ -20,12 +21,14 @@ struct Options {
   identity::Options identity;
   CollectiveOptions collective;
   TunerSettings tuner;
+  RdmaFinding rdma;  // left to NCCL: no table does anything
 };
 
+// All but `rdma`.
 Options options_from(const Config& config);
 
-// Of this process, from config(), made on first use; what holds for the whole process is put in
-// force with it. Any thread.
+// Of this process, from config() and this machine, made on first use; what holds for the whole
+// process is put in force with it. Any thread.
 const Options& options();
 
 }  // namespace riffle

@@ -46,4 +46,12 @@ TransportOptions transport_options(const Config& c) {
   return options;
 }
 
+RdmaChoice rdma_choice(const Config& c) {
+  return {.wish = c.net,
+          .ports = c.rdma_ports,
+          .disabled = environment("NCCL_IB_DISABLE"),
+          .hca = environment("NCCL_IB_HCA"),
+          .network = environment("NCCL_NET")};
+}
+
 }  // namespace riffle

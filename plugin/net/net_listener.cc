@@ -54,7 +54,9 @@ Result<RecvConnection*> Listener::accept() {
   if (deadline_ns_ == 0) deadline_ns_ = now + timeout_ns_;
   if (now > deadline_ns_) {
     return timeout_error("no sender connected within RIFFLE_CONNECT_TIMEOUT (" +
-                         std::to_string(timeout_ns_ / kSecond) + " s)");
+                         std::to_string(timeout_ns_ / kSecond) +
+                         " s): the node that was to send does not reach this one, or its NCCL "
+                         "uses another network than Riffle (`riffle doctor` there says which)");
   }
   return nullptr;
 }

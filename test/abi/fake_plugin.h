@@ -72,7 +72,8 @@ class FakePlugin {
     symbol<FakeTakeCalls>("fake_take_calls")(text.data(), text.size());
     return text.data();
   }
-  std::vector<std::string> take_lines() { return std::exchange(lines(), {}); }
+  std::vector<std::string> take_lines() { return std::exchange(lines(), {}); }  // warnings
+  std::vector<std::string> take_infos() { return std::exchange(infos(), {}); }
 
   static void logger(int level, unsigned long, const char*, int, const char* format, ...) {
     std::array<char, 1024> text;
@@ -80,11 +81,12 @@ class FakePlugin {
     va_start(arguments, format);
     std::vsnprintf(text.data(), text.size(), format, arguments);
     va_end(arguments);
-    if (level == 2) lines().emplace_back(text.data());  // warnings
+    (level == 2 ? lines() : infos()).emplace_back(text.data());
   }
 
  private:
   FakePlugin() {
+    ::setenv("RIFFLE_NET", "tcp", 0);  // also where the machine of the tests has InfiniBand
     const char* path = std::getenv("FAKE_PLUGIN_LIBRARY");
     library_ = path == nullptr ? nullptr : ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library_ == nullptr) {
@@ -95,6 +97,10 @@ class FakePlugin {
   }
 
   static std::vector<std::string>& lines() {
+    static std::vector<std::string> all;
+    return all;
+  }
+  static std::vector<std::string>& infos() {
     static std::vector<std::string> all;
     return all;
   }
@@ -119,6 +125,7 @@ class FakePluginTest : public ::testing::Test {
     plugin.fail(kFailNot);
     plugin.take_calls();
     plugin.take_lines();
+    plugin.take_infos();
   }
   void TearDown() override { plugin.fail(kFailNot); }
 

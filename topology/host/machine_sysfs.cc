@@ -15,18 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using sysfs::attribute;
+using sysfs::entries;
 using sysfs::non_negative;
 using sysfs::number;
-
-std::vector<fs::path> entries(const fs::path& folder) {
-  std::vector<fs::path> out;
-  std::error_code error;
-  for (fs::directory_iterator i(folder, error); !error && i != fs::directory_iterator();
-       i.increment(error)) {
-    out.push_back(i->path());
-  }
-  return out;
-}
 
 // A list the kernel wrote; empty if it is absent or nonsense.
 CpuList cpus_in(const fs::path& file) {

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <fstream>
+#include <system_error>
 
 namespace riffle::sysfs {
 
@@ -10,6 +11,16 @@ std::string attribute(const std::filesystem::path& file) {
   std::string line;
   std::getline(in, line);
   return line;
+}
+
+std::vector<std::filesystem::path> entries(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> out;
+  std::error_code error;
+  std::filesystem::directory_iterator i(folder, error);
+  for (; !error && i != std::filesystem::directory_iterator(); i.increment(error)) {
+    out.push_back(i->path());
+  }
+  return out;
 }
 
 std::optional<long> number(const std::string& text, int base) {

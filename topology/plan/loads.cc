@@ -135,6 +135,19 @@ Loads loads_of(int nodes, const Level& level, Phase phase) {
   return add_up(std::vector<int>(nodes, 0), Loads(nodes, 1), level, phase);
 }
 
+double added_part(const PlanSet& plans) {
+  const int nodes = plans.lanes[0].nodes;
+  Loads received(static_cast<std::size_t>(nodes), 1);
+  for (const GroupPlan& plan : plans.lanes) {
+    for (const Level& level : plan.levels) {
+      received += loads_of(nodes, level, Phase::kReduceScatter);
+    }
+  }
+  std::uint64_t most = 0;
+  for (const Load& load : received.node_in) most = std::max(most, load.units);
+  return static_cast<double>(most) / kShareUnits / static_cast<double>(plans.lanes.size());
+}
+
 Slowest slowest(const FabricView& view, const Loads& loads, double bytes, double header_bytes) {
   double worst = 0;
   const char* kind = "";

@@ -37,6 +37,10 @@ Loads loads_of(const FabricView& view, const Level& level, Phase phase);
 // The same where all nodes are in one rack.
 Loads loads_of(int nodes, const Level& level, Phase phase);
 
+// What the busiest node adds up in an all-reduce, as a part of the buffer: every partial sum that
+// it receives is added once. (n - 1) / n where n nodes share alike; an average over the lanes.
+double added_part(const PlanSet& plans);
+
 // The link that needs longest for its load.
 struct Slowest {
   double time_us = 0;

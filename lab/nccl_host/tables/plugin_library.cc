@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <utility>
 
 #include "lab/nccl_host/tables/plugin_versions.h"
@@ -109,6 +110,8 @@ Result<std::unique_ptr<Base>> find(void* library, const std::string& path, const
 
 Result<std::shared_ptr<PluginLibrary>> PluginLibrary::load(const std::string& path,
                                                            const TableVersions& versions) {
+  // This host has no transport of its own that a plugin could leave the network to.
+  ::setenv("RIFFLE_NET", "tcp", 0);
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return system_error("cannot load the plugin " + path + ": " + dlerror());
   // From here on the object closes the library whatever happens.

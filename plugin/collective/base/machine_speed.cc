@@ -17,6 +17,7 @@
 #include "plugin/collective/base/slot_memory.h"
 #include "plugin/kernels/reduce.h"
 #include "plugin/transport/reactor/socket.h"
+#include "topology/plan/loads.h"
 
 namespace riffle {
 namespace {
@@ -127,6 +128,13 @@ MachineSpeed machine_speed() {
     ++measurements;
   }
   return best;
+}
+
+ProcessorTime processor_time(const PlanSet& plans, std::uint64_t bytes, const MachineSpeed& speed) {
+  const auto size = static_cast<double>(bytes);
+  const double n = plans.lanes[0].nodes;
+  return {.stack_us = 2 * size * (n - 1) / n / static_cast<double>(speed.stack_mbps),
+          .reduce_us = added_part(plans) * size / static_cast<double>(speed.reduce_mbps)};
 }
 
 MachineShare share_of_machine() {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "topology/plan/group_plan.h"
+
 namespace riffle {
 
 struct MachineSpeed {
@@ -23,6 +25,14 @@ MachineSpeed measure_machine();
 // Of this process: the best of its first three measurements, as what disturbs one makes it slower;
 // from then on without measuring.
 MachineSpeed machine_speed();
+
+// How long an all-reduce keeps the processor of a node busy, one thread, whatever the network.
+struct ProcessorTime {
+  double stack_us = 0;   // TCP: what goes out and what comes in
+  double reduce_us = 0;  // adding up, of the node that adds most
+};
+// Precondition: both speeds are known.
+ProcessorTime processor_time(const PlanSet& plans, std::uint64_t bytes, const MachineSpeed& speed);
 
 // Which machine this is, so that nodes that share one (containers, an emulated cluster) can be told
 // from nodes that do not, and how many processors this process may use.

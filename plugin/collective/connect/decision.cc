@@ -13,12 +13,13 @@
 #include "plugin/transport/device/device.h"
 #include "plugin/version.h"
 #include "topology/fabric/fabric_file.h"
+#include "topology/plan/nccl_model.h"
 #include "topology/plan/schedules/schedules.h"
 
 namespace riffle {
 namespace {
 
-constexpr double kTolerance = 1.03;  // never slower than NCCL's ring by more
+constexpr double kTolerance = 1.03;  // never slower than NCCL's ring or tree by more
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -158,8 +159,8 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
   const bool knows_rates =
       !options.fabric.empty() || probed != nullptr ||
       std::all_of(reports.begin(), reports.end(), [](auto& r) { return r.knows_rate; });
-  // NCCL's ring may be faster, but no loss is survived there. And sparse sums are asked for
-  // because exact ones take too long, the ring's among them.
+  // NCCL may be faster, but no loss is survived there. And sparse sums are asked for
+  // because exact ones take too long, NCCL's among them.
   const SyncSettings& sync = options.sync;
   const bool is_sparse = sync.mode == SyncMode::kSparse && !sync.sparse.is_auto;
   const bool may_fall_back =
@@ -184,31 +185,30 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
   return verdict;
 }
 
-// Both ways move the same bytes over the network and through the kernel. We also reduce them, each
-// node an nth, which for NCCL the GPUs do. Whichever of network and processor is slower sets the
-// time: while the network is slower, the reduction hides behind it.
+// Every way moves the bytes over the network and through the kernel. We also add them up, which for
+// NCCL the GPUs do. Whichever of network and processor is slower sets the time: while the network
+// is slower, the reduction hides behind it.
 bool is_worth_it(const Fabric& fabric, const PlanChoice& choice,
                  const std::vector<NodeReport>& reports, bool knows_rates, std::string* why) {
-  PlanOptions ring;
-  ring.only = "ring";
-  const Result<PlanChoice> other = plan(fabric, kPlannedBytes, ring);
-  if (!other) return true;
   MachineSpeed slowest = reports[0].speed;
   for (const NodeReport& r : reports) {
     slowest.reduce_mbps = std::min(slowest.reduce_mbps, r.speed.reduce_mbps);
     slowest.stack_mbps = std::min(slowest.stack_mbps, r.speed.stack_mbps);
   }
   // Nothing known of the processors: they count as fast enough, as does a network without rates.
-  if (slowest.reduce_mbps <= 0 || slowest.stack_mbps <= 0) return true;
-  const double n = fabric.size();
-  const double moved = 2.0 * kPlannedBytes * (n - 1) / n;  // in, and as much out
-  const double stack_us = moved / static_cast<double>(slowest.stack_mbps);
-  const double reduce_us = kPlannedBytes / n / static_cast<double>(slowest.reduce_mbps);
+  if (fabric.size() < 2 || slowest.reduce_mbps <= 0 || slowest.stack_mbps <= 0) return true;
+  const auto [stack_us, reduce_us] = processor_time(choice.plans, kPlannedBytes, slowest);
   const double ours = std::max(knows_rates ? choice.time_us : 0, stack_us + reduce_us);
-  const double theirs = std::max(knows_rates ? other->time_us : 0, stack_us);
+  const auto by_nccl = [&](const NcclAlgorithm& a) {
+    const double nccl_stack_us = a.moved * kPlannedBytes / static_cast<double>(slowest.stack_mbps);
+    return std::max(knows_rates ? a.network_us : 0, nccl_stack_us);
+  };
+  const auto algorithms = nccl_algorithms(fabric, kPlannedBytes);
+  const NcclAlgorithm& best = *std::ranges::min_element(algorithms, {}, by_nccl);
+  const double theirs = by_nccl(best);
   const auto text = [](double us) { return std::to_string(static_cast<long>(us)) + " us"; };
-  *why = "32 MiB would take " + text(ours) + " here and " + text(theirs) + " by NCCL's ring (" +
-         text(stack_us) + " of them for TCP, " + text(reduce_us) + " to reduce here" +
+  *why = "32 MiB would take " + text(ours) + " here and " + text(theirs) + " by NCCL's " +
+         best.name + " (" + text(stack_us) + " here for TCP, " + text(reduce_us) + " to reduce" +
          (knows_rates ? "" : "; the network's rates are not known") + ")";
   return ours <= theirs * kTolerance;
 }

@@ -1,6 +1,6 @@
 // Node 0's decision when a communicator connects: may these nodes work together, on which fabric,
-// by which plan, and is it better than NCCL's own ring? And every node's report that it is based
-// on.
+// by which plan, and is it better than NCCL's ring and tree? And every node's report that it is
+// based on.
 //
 // Pure but for the fabric file and the short measurement of this machine in own_report().
 #pragma once
@@ -41,10 +41,11 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
                const Fabric* probed = nullptr, const Racks* racks = nullptr,
                PlanBasis* basis = nullptr);
 
-// True if all-reduces by `choice` are at most 3 % slower than NCCL's ring over the same network on
-// these nodes, counting that we reduce on processors (the slowest node's) and NCCL on GPUs.
-// RIFFLE_COLLNET=auto falls back to NCCL where it is false. `why` gets the figures. Without
-// `knows_rates` the fabric's rates are guesses, and only the processors count.
+// True if all-reduces by `choice` are at most 3 % slower than the better of NCCL's ring and tree
+// (topology/plan/nccl_model.h) over TCP on these nodes, counting that we reduce on processors (the
+// slowest node's) and NCCL on GPUs. RIFFLE_COLLNET=auto falls back to NCCL where it is false. `why`
+// gets the figures. Without `knows_rates` the fabric's rates are guesses, and only the processors
+// count.
 bool is_worth_it(const Fabric& fabric, const PlanChoice& choice,
                  const std::vector<NodeReport>& reports, bool knows_rates, std::string* why);
 

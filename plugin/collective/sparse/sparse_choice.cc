@@ -31,10 +31,8 @@ double exact_us(const Fabric& fabric, const PlanSet& exact, const Bucket& b,
                 const MachineSpeed& speed) {
   const double network_us = predict(fabric, exact, b.bytes).time_us;
   if (speed.reduce_mbps <= 0 || speed.stack_mbps <= 0) return network_us;
-  const double n = fabric.size();
-  const auto bytes = static_cast<double>(b.bytes);
-  return std::max(network_us, 2 * bytes * (n - 1) / n / static_cast<double>(speed.stack_mbps) +
-                                  bytes / n / static_cast<double>(speed.reduce_mbps));
+  const ProcessorTime processor = processor_time(exact, b.bytes, speed);
+  return std::max(network_us, processor.stack_us + processor.reduce_us);
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "plugin/transport/base/handle.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -33,6 +36,37 @@ std::size_t end_of(const std::vector<Endpoint>& endpoints) {
   std::size_t at = kHandleEndpointsAt;
   for (const Endpoint& e : endpoints) at += address_bytes(e) + kPortBytes;
   return at;
+}
+
+// The handles of NCCL's own transports, sockets and InfiniBand, begin with the socket address of
+// the listener. Empty: this one does not.
+std::string address_in_nccls_handle(const Handle& handle) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  sockaddr_in v4{};
+  sockaddr_in6 v6{};
+  std::memcpy(&v4, handle.bytes.data(), sizeof v4);
+  std::memcpy(&v6, handle.bytes.data(), sizeof v6);
+  if (v4.sin_family == AF_INET && v4.sin_port != 0) {
+    ::inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
+  } else if (v6.sin6_family == AF_INET6 && v6.sin6_port != 0) {
+    ::inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
+  }
+  return text.data();
+}
+
+Status not_ours(const Handle& handle) {
+  const std::string address = address_in_nccls_handle(handle);
+  if (address.empty()) {
+    return remote_error(
+        "the peer's connection handle is not one of Riffle: every node must load the same plugin "
+        "(check NCCL_NET_PLUGIN on all nodes)");
+  }
+  return remote_error(
+      "the peer at " + address +
+      " uses NCCL's own transport and not Riffle: its NCCL did not load "
+      "Riffle (check NCCL_NET_PLUGIN there), or Riffle left the network to NCCL there, for an RDMA "
+      "port (`riffle doctor` on every node says so; RIFFLE_NET=tcp on all nodes: Riffle "
+      "everywhere)");
 }
 
 }  // namespace
@@ -73,11 +107,7 @@ Handle encode(const HandleContent& content) {
 
 Result<HandleContent> decode(const Handle& handle) {
   const std::uint8_t* b = handle.bytes.data();
-  if (get<std::uint32_t>(b + kHandleMagicAt) != kHandleMagic) {
-    return remote_error(
-        "the peer's connection handle is not one of Riffle: every node must load the same plugin "
-        "(check NCCL_NET_PLUGIN on all nodes)");
-  }
+  if (get<std::uint32_t>(b + kHandleMagicAt) != kHandleMagic) return not_ours(handle);
   // The version before the checksum: only these first 8 bytes are promised to stay where they are.
   HandleContent content;
   content.plugin_version = get<std::uint32_t>(b + kHandleVersionAt);

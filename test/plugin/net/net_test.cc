@@ -1,6 +1,9 @@
 // NET: what NCCL relies on, over loopback within one process. Peers that die: peer_loss_test.cc.
 #include "plugin/net/net_service.h"
 
+#include <netinet/in.h>
+
+#include <cstring>
 #include <random>
 
 #include "plugin/config/config.h"
@@ -330,6 +333,38 @@ TEST(Net, ForeignHandlesAndWrongDevicesAreRefused) {
   EXPECT_NE(connect(0, &garbage).status().message().find("NCCL_NET_PLUGIN"), std::string::npos);
   Handle handle;
   EXPECT_NE(listen(5, 0, &handle).status().message().find("device 5"), std::string::npos);
+}
+
+// Three nodes of a ring, and the NCCL of the one in the middle uses its own sockets: the node that
+// sends to it has its handle, the node that should receive from it hears nothing.
+TEST(Net, ANodeOnAnotherNetworkIsAnErrorThatSaysSo) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = 4711;
+  address.sin_addr.s_addr = htonl(0xc0000207);  // 192.0.2.7
+  Handle of_nccl;
+  std::memcpy(of_nccl.bytes.data(), &address, sizeof address);
+  const Status sending = connect(0, &of_nccl).status();
+  EXPECT_EQ(sending.code(), Code::kRemote);
+  EXPECT_NE(sending.message().find("192.0.2.7 uses NCCL's own transport"), std::string::npos)
+      << sending.message();
+
+  ::setenv("RIFFLE_CONNECT_TIMEOUT", "1", 1);
+  reload_config();
+  Handle handle;
+  Listener* const listener = *listen(0, 0, &handle);
+  ::setenv("RIFFLE_CONNECT_TIMEOUT", "5", 1);
+  reload_config();
+  Status receiving;
+  EXPECT_TRUE(eventually([&] {
+    const auto accepted = accept(listener);
+    if (!accepted) receiving = accepted.status();
+    return !receiving;
+  }));
+  EXPECT_EQ(receiving.code(), Code::kTimeout);
+  EXPECT_NE(receiving.message().find("another network than Riffle"), std::string::npos)
+      << receiving.message();
+  close(listener);
 }
 
 TEST(Net, TwoHundredPairsLeaveNothingBehind) {

@@ -1,9 +1,12 @@
 // The blob that NCCL's bootstrap carries.
 #include "plugin/transport/base/handle.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "plugin/transport/base/frame.h"
@@ -98,6 +101,37 @@ TEST(Handle, ForeignAndMangledBlobsAreRefused) {
     bad.bytes[bit / 8] = static_cast<std::uint8_t>(bad.bytes[bit / 8] ^ 1u << bit % 8);
     EXPECT_FALSE(decode(bad)) << bit;
   }
+}
+
+// A node whose NCCL uses its own sockets or InfiniBand: those handles begin with an address.
+TEST(Handle, OfNcclsOwnTransportsIsNamedWithItsAddress) {
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_port = 4711;
+  ::inet_pton(AF_INET, "192.0.2.7", &v4.sin_addr);
+  sockaddr_in6 v6{};
+  v6.sin6_family = AF_INET6;
+  v6.sin6_port = 4711;
+  ::inet_pton(AF_INET6, "2001:db8::7", &v6.sin6_addr);
+  Handle handle;
+  std::memcpy(handle.bytes.data(), &v4, sizeof v4);
+  std::string message = decode(handle).status().message();
+  EXPECT_NE(message.find("the peer at 192.0.2.7 uses NCCL's own transport"), std::string::npos)
+      << message;
+  EXPECT_NE(message.find("RIFFLE_NET=tcp"), std::string::npos) << message;
+  std::memcpy(handle.bytes.data(), &v6, sizeof v6);
+  message = decode(handle).status().message();
+  EXPECT_NE(message.find("the peer at 2001:db8::7 uses NCCL's"), std::string::npos) << message;
+}
+
+// NCCL refuses a handle that begins with another family than its two, so that its side ends at
+// once.
+TEST(Handle, OfRiffleIsNoSocketAddressForNccl) {
+  sockaddr_in address{};
+  const Handle handle = encode(example(1));
+  std::memcpy(&address, handle.bytes.data(), sizeof address);
+  EXPECT_NE(address.sin_family, AF_INET);
+  EXPECT_NE(address.sin_family, AF_INET6);
 }
 
 }  // namespace

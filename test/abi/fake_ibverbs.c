@@ -1,0 +1,2 @@
+/* Something to load under the name libibverbs.so.1. */
+int riffle_fake_ibverbs;
