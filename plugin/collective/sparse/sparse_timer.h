@@ -1,4 +1,4 @@
-// SparseTimer: adds the time from its making to its end to a total (sparse_work.h), if there is one.
+// SparseTimer adds the time from its making to its end to a total (sparse_work.h) if there is one.
 #pragma once
 
 #include <atomic>
