@@ -54,9 +54,12 @@ NicAddress address_of(const ifaddrs& entry) {
 // The beginning of what sysfs writes: of an InfiniBand address of 20 bytes only 8 fit.
 std::string mac_of(const ifaddrs& entry) {
   const auto* link = reinterpret_cast<const sockaddr_ll*>(entry.ifa_addr);
+  constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
   for (std::size_t i = 0; i < std::min<std::size_t>(link->sll_halen, sizeof link->sll_addr); ++i) {
-    text += fmt::format("{}{:02x}", i == 0 ? "" : ":", link->sll_addr[i]);
+    if (i > 0) text += ':';
+    text += kDigits[link->sll_addr[i] >> 4];
+    text += kDigits[link->sll_addr[i] & 15];
   }
   return text;
 }
