@@ -153,7 +153,7 @@ double seconds_of(Device& device, const std::function<Status()>& enqueue) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     if (series > 0) all.push_back(took.count() / kRepetitions);
   }
-  std::ranges::sort(all);
+  std::sort(all.begin(), all.end());
   return all[all.size() / 2];
 }
 
@@ -176,7 +176,7 @@ void measure(Device& device, std::size_t mib, Element element) {
   must(values.make_room(2 * k * 4));
   std::vector<std::uint8_t> piece;
   for (std::size_t at = 0; at < bytes; at += piece.size()) {
-    std::ranges::rotate(period, period.begin() + 12345);
+    std::rotate(period.begin(), period.begin() + 12345, period.end());
     piece = stored(period, element);
     piece.resize(std::min(piece.size(), bytes - at));
     must(device.copy_in(gradient.as<char>() + at, piece.data(), piece.size()));

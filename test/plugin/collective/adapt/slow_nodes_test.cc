@@ -32,7 +32,9 @@ struct Replanner {
     return slow.update(live, reports);
   }
   std::vector<int> next(const std::vector<std::int64_t>& mbps) {
-    return next(mbps, std::vector<Shown>(mbps.begin(), mbps.end()));
+    std::vector<Shown> shown;
+    for (const std::int64_t limit : mbps) shown.push_back({limit});
+    return next(mbps, shown);
   }
   SlowNodes slow;
 };
