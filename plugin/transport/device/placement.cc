@@ -11,6 +11,7 @@
 #include "plugin/config/log.h"
 #include "plugin/transport/base/errno_text.h"
 #include "plugin/transport/device/machine_reading.h"
+#include "plugin/transport/device/numa_memory.h"
 
 namespace riffle::placement {
 namespace {
@@ -139,6 +140,22 @@ void move_this_thread(const CpuList& cpus) {
       "a progress thread cannot move to CPUs {}: {} (this process may use {}); it "
       "stays where it is; RIFFLE_CPUS chooses others",
       to_text(cpus), errno_text(errno), to_text(job_mask()));
+}
+
+void keep_near_nics(void* data, std::size_t bytes) {
+  const Here* const h = here.load(std::memory_order_acquire);
+  const Machine* const machine = h != nullptr ? h->machine.get() : nullptr;
+  if (machine == nullptr) return;
+  const std::optional<int> node = choose_memory_node(*machine, request_of(h, 1));
+  if (!node) return;
+  const Status preferred = prefer_numa_node(*node, data, bytes);
+  static std::atomic<bool> was_said{false};
+  if (was_said.exchange(true)) return;
+  if (preferred) {
+    log_info("staging memory lies on NUMA node {}, where the NICs are", *node);
+  } else {
+    log_warn("{}; it lies where the kernel puts it", preferred.message());
+  }
 }
 
 }  // namespace riffle::placement

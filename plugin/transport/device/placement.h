@@ -1,8 +1,9 @@
-// Where progress threads run: RIFFLE_CPUS, else near the NIC by
+// Where progress threads run and staging memory lies: RIFFLE_CPUS, else near the NIC by
 // topology/host/core_choice.h, else wherever they are. Nothing here waits or ever fails a
 // communicator: what the system refuses ends in a log line.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -38,5 +39,9 @@ std::optional<CpuList> cpus_of_thread(int index, const ThreadOptions& options);
 
 // Moves the calling progress thread; logs where the system refuses.
 void move_this_thread(const CpuList& cpus);
+
+// For page-aligned memory that was not touched yet: it will lie where the NICs' threads run, by
+// choose_memory_node. Does nothing while the machine is not known.
+void keep_near_nics(void* data, std::size_t bytes);
 
 }  // namespace riffle::placement

@@ -2,13 +2,18 @@
 #include "plugin/transport/device/placement.h"
 
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
 #include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <thread>
 
 #include "plugin/entry/options.h"
+#include "plugin/transport/device/numa_memory.h"
 #include "plugin/transport/reactor/reactor_thread.h"
 #include "topology/host/machine_read.h"
 
@@ -141,6 +146,28 @@ TEST(Placement, AThreadMovesWhenItsSeatIsKnown) {
   cpus();  // wakes it
   EXPECT_EQ(cpus(), 1);
   ReactorThread::retire(reactor);
+}
+
+// Whether the kernel took the wish, by what it says of the pages.
+TEST(NumaMemory, IsPreferredThere) {
+  constexpr std::size_t kBytes = 1 << 20;
+  void* const at =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(at, MAP_FAILED);
+  for (const int no_node : {-1, 1023, 5000}) {
+    const Status status = prefer_numa_node(no_node, at, kBytes);
+    ASSERT_FALSE(status);
+    EXPECT_NE(status.message().find("NUMA node " + std::to_string(no_node)), std::string::npos);
+  }
+  if (const Status status = prefer_numa_node(0, at, kBytes); !status) {
+    GTEST_SKIP() << status.message();  // a sandbox
+  }
+  int mode = -1;
+  unsigned long nodes[16] = {};
+  ASSERT_EQ(syscall(SYS_get_mempolicy, &mode, nodes, 1024UL, at, MPOL_F_ADDR), 0);
+  EXPECT_EQ(mode, MPOL_PREFERRED);
+  EXPECT_EQ(nodes[0], 1u);
+  munmap(at, kBytes);
 }
 
 TEST(Placement, AThreadMovesOrStays) {

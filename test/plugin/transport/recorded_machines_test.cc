@@ -19,13 +19,15 @@ namespace fs = std::filesystem;
 struct Choice {
   std::vector<Device> devices;
   std::string nics, left_out;
-  std::string cores;
+  std::string cores;  // and the NUMA node of staging memory
 };
 
-// Where hwloc makes a difference: all NICs in use are on one of several NUMA nodes.
+// Where hwloc makes a difference: all NICs in use are on one of several NUMA nodes (of grace's two
+// one is its GPU's memory).
 const std::map<std::string, std::string> kNear = {
-    {"bonded", "12-15"}, {"cloud-ena", "6-11"},     {"dual-socket", "24-31"},
-    {"no-gpu", "22-23"}, {"plain-export", "24-31"}, {"smt-off", "4-7"},
+    {"bonded", "12-15, node 1"}, {"cloud-ena", "6-11, node 0"}, {"dual-socket", "24-31, node 1"},
+    {"grace", "none, node 0"},   {"no-gpu", "22-23, node 5"},   {"plain-export", "24-31, node 1"},
+    {"smt-off", "4-7, node 0"},
 };
 constexpr char kWhereverTheyAre[] = "none";
 
@@ -44,6 +46,9 @@ Choice choice_on(const Machine& machine) {
   out.left_out = to_text((*nics).left_out);
   out.devices = make_devices((*nics).chosen, machine.nics, false);
   out.cores = to_text(placement::decide("", request, [&] { return &machine; })->cpus);
+  if (const auto node = choose_memory_node(machine, request)) {
+    out.cores += ", node " + std::to_string(*node);
+  }
   return out;
 }
 
