@@ -2,7 +2,7 @@
 # Those that start threads or processes: thread sanitizer has nothing to look for in the others.
 set(with_threads background_thread_test communicator_test faults_test handshake_test
   identity_threads_test link_streams_test link_test log_test
-  mesh_test net_test peer_loss_test placement_test reactor_test survivors_test telemetry_test)
+  machine_reading_test mesh_test net_test peer_loss_test placement_test reactor_test survivors_test telemetry_test)
 list(JOIN with_threads "|" with_threads)
 file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/topology/*_test.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/sparse/*_test.cc ${CMAKE_CURRENT_SOURCE_DIR}/plugin/*_test.cc)
@@ -21,5 +21,17 @@ target_compile_definitions(riffle_unit_tests PRIVATE RIFFLE_DOCS="${PROJECT_SOUR
   RIFFLE_NIC_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/plugin/transport/nic_machines.txt")
 gtest_program(riffle_threads_tests FILES ${threads_tests} LIBRARIES riffle_memory riffle_core
   PROPERTIES TIMEOUT 300 LABELS unit-threads PROCESSORS 1)
+# Libraries in the place of hwloc (fake_hwloc.cc): the real one but for one function.
+foreach(fault INCOMPLETE OTHER_ABI FAILS SLOW WATCHED)
+  add_library(fake_hwloc_${fault} MODULE ${CMAKE_CURRENT_SOURCE_DIR}/plugin/transport/fake_hwloc.cc)
+  target_compile_definitions(fake_hwloc_${fault} PRIVATE ${fault})
+  if(NOT fault STREQUAL INCOMPLETE)
+    target_link_options(fake_hwloc_${fault} PRIVATE -Wl,--no-as-needed)
+    target_link_libraries(fake_hwloc_${fault} PRIVATE -l:libhwloc.so.15)
+  endif()
+  add_dependencies(riffle_threads_tests fake_hwloc_${fault})
+endforeach()
+target_compile_definitions(riffle_threads_tests PRIVATE
+  RIFFLE_FAKE_HWLOC="$<TARGET_FILE_DIR:fake_hwloc_SLOW>/libfake_hwloc_")
 gtest_program(riffle_threads_tests FILES ${survivors}  # eight processes at once
   PROPERTIES TIMEOUT 300 LABELS unit-threads PROCESSORS 2)

@@ -4,6 +4,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -13,7 +14,9 @@
 #include "plugin/config/config.h"
 #include "plugin/entry/options.h"
 #include "plugin/entry/transport_options.h"
+#include "plugin/transport/device/machine_reading.h"
 #include "plugin/transport/device/nic_choice.h"
+#include "plugin/transport/device/placement.h"
 #include "plugin/version.h"
 #include "tools/command.h"
 #include "tools/locate.h"
@@ -129,6 +132,21 @@ void check_rdma(Findings& findings) {
   }
 }
 
+void check_machine(Findings& findings) {
+  const auto begun = std::chrono::steady_clock::now();
+  const Machine machine = read_machine(placement::job_mask());
+  const auto took = std::chrono::steady_clock::now() - begun;
+  if (machine.is_flat) return findings.note(machine.notes.back());
+  findings.good("machine: " + std::to_string(machine.cores.size()) + " cores, " +
+                std::to_string(machine.numa_nodes.size()) + " NUMA nodes, " +
+                std::to_string(machine.gpus.size()) + " GPUs, by " + machine.source);
+  if (took > std::chrono::nanoseconds(kMachinePatienceNs)) {
+    findings.note("hwloc took " + std::to_string(took / std::chrono::milliseconds(1)) +
+                  " ms; a job waits " + std::to_string(kMachinePatienceNs / 1'000'000) +
+                  ", then the machine counts as flat there");
+  }
+}
+
 void check_devices(const std::string& path, Findings& findings) {
   const auto library = host::PluginLibrary::load(path, {12, 12, 6});
   if (!library) return;  // check_tables has said so
@@ -225,6 +243,7 @@ int diagnose(const std::string& release) {
   } else {
     check_tables(path, findings);
     check_rdma(findings);
+    check_machine(findings);
     check_devices(path, findings);
   }
   check_variables(code, findings);

@@ -71,6 +71,9 @@ int run(const TopoArguments& options) {
   const auto put = [&](const std::string& path, const std::string& text) {
     return path.empty() ? Status::ok() : write_file(path, text);
   };
+  if (!options.nccl_xml.empty() && view->machine.is_flat) {
+    return report(system_error("--nccl-xml: " + view->machine.notes.back()));
+  }
   if (Status s = put(options.svg, topo::to_svg(*view)); !s) return report(s);
   if (Status s = put(options.nccl_xml, to_nccl_xml(view->machine, nccl_nets(*view))); !s) {
     return report(s);

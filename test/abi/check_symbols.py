@@ -48,10 +48,6 @@ def main():
     if not any("NODELETE" in line for line in dynamic):
         failures.append("not linked with -z nodelete")
 
-    with open(library, "rb") as file:
-        if b"libhwloc" in file.read():
-            failures.append("contains the hwloc loader, which is for tools only")
-
     versions = set()
     for line in lines_of("objdump", "-T", library):
         versions |= {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([\d.]+)\)", line)}

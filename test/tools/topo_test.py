@@ -128,6 +128,21 @@ class Topo(unittest.TestCase):
         self.assertIsNone(cpus("dual-socket", RIFFLE_CPUS="none"))
         self.assertEqual(cpus("dual-socket", RIFFLE_CPUS="zebra"), "24-31")
 
+    def test_without_hwloc(self):
+        (self.folder / "libhwloc.so.15").touch()  # the loader takes it, and refuses it
+        without = {"LD_LIBRARY_PATH": str(self.folder)}
+        machine = json.loads(self.shown("--json", **without))["machine"]
+        self.assertEqual(machine["source"], "flat machine")
+        self.assertEqual(len(machine["numa_nodes"]), 1)
+        self.assertIn("counts as flat", machine["notes"][-1])
+        self.assertIn("libhwloc.so.15", machine["notes"][-1])
+        self.assertEqual({n["name"] for n in machine["nics"]},
+                         {n["name"] for n in json.loads(self.shown("--json"))["machine"]["nics"]})
+        result = topo("--nccl-xml", self.folder / "a.xml", **without)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("--nccl-xml", result.stderr)
+        self.assertFalse((self.folder / "a.xml").exists())
+
     def test_record_and_read_back(self):
         file = self.folder / "node.xml"
         self.shown("--record", file)

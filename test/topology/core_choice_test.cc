@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "topology/host/machine_read.h"
+
 namespace riffle::core_choice_test {
 namespace {
 
@@ -71,6 +73,19 @@ TEST(CoreChoice, NothingToWinNothingChosen) {
   EXPECT_EQ(chosen(machine(1, 16), "0-15", {"eth0"}), "none");
   EXPECT_EQ(chosen(machine(2, 16), "0-15", {"eth0"}), "none");  // the launcher did it already
   EXPECT_EQ(chosen(machine(2, 16), "0-31", {"eth0", "eth1"}), "none");
+}
+
+TEST(MemoryNode, IsTheNicsWhereTheJobHasCores) {
+  const auto node = [](const Machine& m, const char* allowed, std::vector<std::string> nics) {
+    return choose_memory_node(m, {.allowed = cpus(allowed), .nics = std::move(nics)}).value_or(-1);
+  };
+  EXPECT_EQ(node(machine(2, 4), "0-7", {"eth1"}), 1);
+  EXPECT_EQ(node(machine(2, 4), "7", {"eth1"}), 1);     // one core is enough
+  EXPECT_EQ(node(machine(2, 4), "0-3", {"eth1"}), -1);  // its threads run elsewhere
+  EXPECT_EQ(node(machine(1, 4), "0-3", {"eth0"}), -1);  // there is no other
+  EXPECT_EQ(node(machine(2, 4), "0-7", {"eth0", "eth1"}), -1);
+  EXPECT_EQ(node(machine(2, 4), "0-7", {"eth7"}), -1);
+  EXPECT_EQ(node(flat_machine(cpus("0-7"), machine(2, 4).nics), "0-7", {"eth1"}), -1);
 }
 
 TEST(CoreChoice, UnknownPlacesAreLeftAlone) {

@@ -90,7 +90,7 @@ TEST(Recorded, AFileThatIsNotThere) {
   EXPECT_NE(machine.status().message().find("/nowhere/machine.xml"), std::string::npos);
 }
 
-// What both readers must agree on.
+// What a record keeps.
 std::string essence(const Machine& m) {
   std::ostringstream text;
   for (const Core& c : m.cores) {
@@ -102,15 +102,29 @@ std::string essence(const Machine& m) {
   return text.str();
 }
 
-TEST(ThisMachine, HwlocAndSysfsTellTheSame) {
-  const auto with_hwloc = read_machine();
-  const auto plain = read_machine_sysfs();
-  ASSERT_TRUE(plain.is_ok()) << plain.status().message();
-  ASSERT_TRUE(with_hwloc.is_ok()) << with_hwloc.status().message();
-  EXPECT_FALSE(plain->cores.empty());
+TEST(ThisMachine, HwlocSeesAllCpusOfTheKernel) {
   if (hwloc_is_missing()) GTEST_SKIP() << "no hwloc here";
-  EXPECT_TRUE(with_hwloc->source.starts_with("hwloc, API 2.")) << with_hwloc->source;
-  EXPECT_EQ(essence(*with_hwloc), essence(*plain));
+  const Machine machine = read_machine({});
+  EXPECT_TRUE(machine.source.starts_with("hwloc, API 2.")) << machine.source;
+  EXPECT_FALSE(machine.is_flat);
+  EXPECT_EQ(to_text(cpus_of(machine)) + "\n", text_of("/sys/devices/system/cpu/online"));
+}
+
+TEST(FlatMachine, HasTheCpusAsCoresAndEverythingEquallyNear) {
+  Nic card, veth;
+  card.name = "eth0";
+  veth.name = "veth0";
+  veth.is_virtual = true;
+  const Machine m = flat_machine({2, 3, 7}, {veth, card});
+  EXPECT_TRUE(m.is_flat);
+  EXPECT_EQ(to_text(cpus_of(m)), "2-3,7");
+  EXPECT_EQ(m.cores.size(), 3u);
+  ASSERT_EQ(m.numa_nodes.size(), 1u);
+  EXPECT_EQ(m.numa_nodes[0].cpus, cpus_of(m));
+  ASSERT_EQ(m.nics.size(), 2u);
+  EXPECT_EQ(m.nics[0].numa_node, 0);
+  EXPECT_FALSE(m.nics[1].numa_node.has_value());
+  EXPECT_TRUE(m.notes.empty());
 }
 
 TEST(ThisMachine, ARecordReadsBackAsItWas) {
@@ -122,17 +136,16 @@ TEST(ThisMachine, ARecordReadsBackAsItWas) {
   const auto again = read_machine_xml(file.string());
   fs::remove(file);
   ASSERT_TRUE(again.is_ok()) << again.status().message();
-  const auto live = read_machine();
-  ASSERT_TRUE(live.is_ok());
-  ASSERT_EQ(again->nics.size(), live->nics.size());
-  for (std::size_t i = 0; i < live->nics.size(); ++i) {
-    EXPECT_EQ(again->nics[i].name, live->nics[i].name);
-    EXPECT_EQ(again->nics[i].speed_mbps, live->nics[i].speed_mbps);
-    EXPECT_EQ(again->nics[i].driver, live->nics[i].driver);
-    EXPECT_EQ(again->nics[i].is_running, live->nics[i].is_running);
-    EXPECT_EQ(again->nics[i].is_virtual, live->nics[i].is_virtual);
+  const Machine live = read_machine({});
+  ASSERT_EQ(again->nics.size(), live.nics.size());
+  for (std::size_t i = 0; i < live.nics.size(); ++i) {
+    EXPECT_EQ(again->nics[i].name, live.nics[i].name);
+    EXPECT_EQ(again->nics[i].speed_mbps, live.nics[i].speed_mbps);
+    EXPECT_EQ(again->nics[i].driver, live.nics[i].driver);
+    EXPECT_EQ(again->nics[i].is_running, live.nics[i].is_running);
+    EXPECT_EQ(again->nics[i].is_virtual, live.nics[i].is_virtual);
   }
-  EXPECT_EQ(essence(*again), essence(*live));
+  EXPECT_EQ(essence(*again), essence(live));
 }
 
 TEST(ThisMachine, AFolderThatCannotBeWritten) {

@@ -54,7 +54,6 @@ TEST_F(Nics, PciCard) {
   interface("ens1f1", function / "net", "0x1003", "1", "100000");
   link(function / "net/ens1f1/device", function);
   link(function / "driver", "bus/pci/drivers/mlx5_core");
-  write(function / "numa_node", "1");
   const auto nics = list();
   ASSERT_EQ(nics.size(), 1u);
   EXPECT_EQ(nics[0].name, "ens1f1");
@@ -64,7 +63,6 @@ TEST_F(Nics, PciCard) {
   EXPECT_EQ(nics[0].driver, "mlx5_core");
   EXPECT_EQ(nics[0].speed_mbps, 100000);
   EXPECT_EQ(nics[0].pci_path, (root_ / function).string());
-  EXPECT_EQ(nics[0].numa_node, 1);
   EXPECT_EQ(nics[0].mac, "52:54:00:12:34:56");
   EXPECT_EQ(nics[0].mtu, 1500);
 }
@@ -74,13 +72,11 @@ TEST_F(Nics, VirtioHangsBelowItsPciFunctionAndKnowsNoSpeed) {
   interface("eth0", function / "virtio0/net", "0x1003", "1", "-1");
   link(function / "virtio0/net/eth0/device", function / "virtio0");
   link(function / "virtio0/driver", "bus/virtio/drivers/virtio_net");
-  write(function / "numa_node", "-1");
   const auto nics = list();
   ASSERT_EQ(nics.size(), 1u);
   EXPECT_EQ(nics[0].pci_path, (root_ / function).string());
   EXPECT_EQ(nics[0].driver, "virtio_net");
   EXPECT_FALSE(nics[0].speed_mbps.has_value());
-  EXPECT_FALSE(nics[0].numa_node.has_value());
 }
 
 TEST_F(Nics, VirtualDownAndLoopback) {

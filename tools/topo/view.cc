@@ -115,8 +115,7 @@ void complete(View& view, const std::vector<NicAddress>& addresses) {
   for (const Nic& nic : view.machine.nics) {
     view.uses.push_back(use_of(view, nic, used, addresses, left_out));
   }
-  view.placement = placement::decide(config().cpus, request,
-                                     [&view]() -> Result<Machine> { return view.machine; });
+  view.placement = *placement::decide(config().cpus, request, [&view] { return &view.machine; });
   if (!view.placement.warning.empty()) view.advice.push_back(view.placement.warning);
   advise(view, used);
   view.advice.insert(view.advice.end(), view.machine.notes.begin(), view.machine.notes.end());
@@ -124,13 +123,11 @@ void complete(View& view, const std::vector<NicAddress>& addresses) {
 
 }  // namespace
 
-Result<View> view_of_this_machine() {
-  Result<Machine> machine = read_machine();
-  if (!machine) return machine.status();
+View view_of_this_machine() {
   View view;
   view.name = host_name();
-  view.machine = std::move(*machine);
   view.job_cpus = placement::job_mask();
+  view.machine = read_machine(view.job_cpus);
   complete(view, interfaces_of_this_machine().addresses);
   return view;
 }

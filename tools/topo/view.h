@@ -33,7 +33,7 @@ struct View {
 };
 
 // This machine, seen with the settings of this process.
-Result<View> view_of_this_machine();
+View view_of_this_machine();
 // A recorded one, with the same settings; every interface that is up counts as having an address.
 View view_of(Machine machine, const std::string& name);
 

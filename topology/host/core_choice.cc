@@ -81,6 +81,15 @@ CoreChoice choose_cores(const Machine& machine, const CoreRequest& request) {
   return {std::move(local), "next to " + nics + " on " + names_of(near)};
 }
 
+std::optional<int> choose_memory_node(const Machine& machine, const CoreRequest& request) {
+  const std::set<int> near = nodes_of(machine, request.nics);
+  if (machine.numa_nodes.size() < 2 || near.size() != 1) return {};
+  for (const UsableCore& core : usable_cores(machine, request.allowed)) {
+    if (core.numa_node == *near.begin()) return core.numa_node;
+  }
+  return {};
+}
+
 CpuList share_of_thread(const CpuList& cpus, int index, int threads) {
   const auto count = static_cast<std::size_t>(threads);
   if (cpus.size() < count) return cpus;

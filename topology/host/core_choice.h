@@ -1,5 +1,5 @@
-// On which cores the progress threads run: near the NIC, away from the job's busiest cores. Pure,
-// any thread.
+// On which cores the progress threads run: near the NIC, away from the job's busiest cores; and on
+// which NUMA node their memory lies. Pure, any thread.
 //
 // The rule. Frameworks and NCCL start their threads from the first CPUs of what the job may use, so
 // the last cores of the NIC's NUMA node are the least used of those nearby. The choice is a set (at
@@ -13,6 +13,7 @@
 // What is chosen is always part of `allowed`.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,11 @@ struct CoreChoice {
 };
 
 CoreChoice choose_cores(const Machine& machine, const CoreRequest& request);
+
+// The NICs' NUMA node, for memory that the progress threads fill from them. None where the kernel's
+// own choice (next to the thread that touches it first) is as good or better: one node, NICs on
+// several or on none that is known, no core of the job there.
+std::optional<int> choose_memory_node(const Machine& machine, const CoreRequest& request);
 
 // The part of a list that a person gave for thread `index` of `threads`: its share where there is
 // at least one CPU for each, else all of it.

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "topology/base/status.h"
+#include "topology/host/machine_read.h"
 
 namespace riffle {
 
@@ -27,21 +28,23 @@ struct HwlocLibrary {
   decltype(&hwloc_topology_set_type_filter) topology_set_type_filter = nullptr;
   decltype(&hwloc_topology_set_components) topology_set_components = nullptr;
   decltype(&hwloc_topology_set_xmlbuffer) topology_set_xmlbuffer = nullptr;
+  decltype(&hwloc_topology_is_thissystem) topology_is_thissystem = nullptr;
   decltype(&hwloc_topology_export_xml) topology_export_xml = nullptr;
   decltype(&hwloc_topology_insert_misc_object) topology_insert_misc_object = nullptr;
   decltype(&hwloc_get_obj_by_depth) get_obj_by_depth = nullptr;
   decltype(&hwloc_obj_add_info) obj_add_info = nullptr;
   decltype(&hwloc_bitmap_next) bitmap_next = nullptr;
 
-  // Once per process; the error says why there is none and stays the same.
-  static const Result<HwlocLibrary>& get();
+  // By a name that the loader knows, or a path. The library is never unloaded.
+  static Result<HwlocLibrary> load(const std::string& name = kHwlocLibrary);
   std::string version() const;  // of its API: "2.8" (hwloc 2.9 has that)
 };
 
 class HwlocTopology {
  public:
-  // This machine, with all that PCI knows.
-  static Result<HwlocTopology> of_this_machine();
+  // This machine, with all that PCI knows. What HWLOC_XMLFILE or HWLOC_SYNTHETIC put in its place
+  // is an error.
+  static Result<HwlocTopology> of_this_machine(const HwlocChoice& choice);
   // `origin` stands for the text in messages.
   static Result<HwlocTopology> from_xml(const std::string& xml, const std::string& origin);
 
@@ -49,19 +52,19 @@ class HwlocTopology {
       : library_(other.library_), handle_(std::exchange(other.handle_, nullptr)) {}
   HwlocTopology& operator=(HwlocTopology&&) = delete;
   ~HwlocTopology() {
-    if (handle_ != nullptr) library_->topology_destroy(handle_);
+    if (handle_ != nullptr) library_.topology_destroy(handle_);
   }
 
-  const HwlocLibrary& library() const { return *library_; }
+  const HwlocLibrary& library() const { return library_; }
   hwloc_topology_t handle() const { return handle_; }
-  hwloc_obj_t root() const { return library_->get_obj_by_depth(handle_, 0, 0); }
+  hwloc_obj_t root() const { return library_.get_obj_by_depth(handle_, 0, 0); }
 
  private:
   HwlocTopology(const HwlocLibrary& library, hwloc_topology_t handle)
-      : library_(&library), handle_(handle) {}
-  static Result<HwlocTopology> make();
+      : library_(library), handle_(handle) {}
+  static Result<HwlocTopology> make(const std::string& library);
 
-  const HwlocLibrary* library_;
+  const HwlocLibrary library_;
   hwloc_topology_t handle_;
 };
 

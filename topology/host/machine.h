@@ -1,6 +1,6 @@
 // One machine as data: processors, NUMA nodes, NICs, GPUs and the PCI ways between them. Where it
-// comes from is machine_read.h's business; it is the same whether hwloc, sysfs or a recorded file
-// told it. A value, any thread.
+// comes from is machine_read.h's business; it is the same whether hwloc or a recorded file told it,
+// and flat where neither did. A value, any thread.
 #pragma once
 
 #include <cstdint>
@@ -37,14 +37,15 @@ struct Core {
 
 struct Gpu {
   std::string name;                   // "gpu0", ... in the order of PCI addresses
-  std::vector<std::string> os_names;  // "cuda0", "nvml0", "card1", ...; usually empty without hwloc
+  std::vector<std::string> os_names;  // "card1", ...; of recorded machines "cuda0", "nvml0" too
   std::string vendor, model;          // e.g. "NVIDIA", "H100"; the model may be empty
   PciPath pci_path;                   // empty if unknown
   std::optional<int> numa_node;
 };
 
 struct Machine {
-  std::string source;        // "hwloc, API 2.8", "sysfs", or the file
+  std::string source;        // "hwloc, API 2.8", the file, or "flat machine"
+  bool is_flat = false;      // nothing is known of it but CPUs and NICs
   std::string architecture;  // as uname says: "x86_64", "aarch64"; may be empty
   std::vector<Processor> processors;
   std::vector<NumaNode> numa_nodes;

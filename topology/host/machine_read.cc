@@ -1,60 +1,67 @@
 #include "topology/host/machine_read.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
-#include <string>
+#include <sstream>
+#include <utility>
 
-#include "topology/host/hwloc_convert.h"
-#include "topology/host/hwloc_nics.h"
-#include "topology/host/machine_sysfs.h"
+#include "topology/host/sysfs.h"
 
 namespace riffle {
 namespace {
 
-constexpr const char* kSysfs = "/sys";
-constexpr std::size_t kLargestFile = std::size_t{16} << 20;
+namespace fs = std::filesystem;
+using sysfs::attribute;
+using sysfs::non_negative;
+
+// What PCIe links of the machine can run at; hwloc tells what they run at now, which power saving
+// lowers.
+void read_pci_links(Machine& machine) {
+  for (PciFunction& f : machine.pci) {
+    const fs::path folder = fs::path("/sys/bus/pci/devices") / f.address();
+    double gtps = 0;  // "16.0 GT/s PCIe"
+    std::istringstream(attribute(folder / "max_link_speed")) >> gtps;
+    const auto lanes = non_negative(attribute(folder / "max_link_width"));
+    constexpr int kMostLanes = 32;  // unconnected ports say 255
+    if (gtps > 0 && lanes && *lanes > 0 && *lanes <= kMostLanes) {
+      f.lane_gtps = gtps;
+      f.lanes = *lanes;
+    }
+  }
+}
 
 }  // namespace
 
-Result<Machine> read_machine_hwloc() {
-  const Result<HwlocTopology> topology = HwlocTopology::of_this_machine();
-  if (!topology) return topology.status();
-  return machine_of(*topology, "hwloc, API " + topology->library().version());
-}
-
-Result<Machine> read_machine() {
-  Result<Machine> machine = read_machine_hwloc();
-  if (!machine) {
-    Result<Machine> plain = read_machine_sysfs();
-    if (plain) plain->notes.push_back(machine.status().message() + "; looking at sysfs instead");
-    return plain;
-  }
-  read_nics(kSysfs, *machine);
-  read_pci_links(kSysfs, *machine);
-  tidy(*machine);
+Machine flat_machine(const CpuList& cpus, std::vector<Nic> nics) {
+  Machine machine;
+  machine.source = "flat machine";
+  machine.is_flat = true;
+  machine.processors = {{.vendor = {}, .model = {}}};
+  machine.numa_nodes = {{.processor = 0, .cpus = cpus}};
+  for (const int cpu : cpus) machine.cores.push_back({0, 0, {cpu}});
+  machine.nics = std::move(nics);
+  tidy(machine);
   return machine;
 }
 
-Result<Machine> parse_machine_xml(const std::string& xml, const std::string& origin) {
-  if (xml.size() > kLargestFile) {
-    return invalid_argument(origin + " is larger than " + std::to_string(kLargestFile >> 20) +
-                            " MiB: no recorded machine is");
+Machine read_machine(const CpuList& cpus) {
+  Result<std::vector<Nic>> listed = list_nics();
+  const std::vector<Nic> nics = listed ? std::move(*listed) : std::vector<Nic>();
+  Result<Machine> seen = read_machine_hwloc(nics, {.library = kHwlocLibrary, .names_cards = true});
+  Machine machine = seen ? std::move(*seen) : flat_machine(cpus, nics);
+  if (!listed) machine.notes.push_back(listed.status().message());
+  if (!seen) {
+    machine.notes.push_back(seen.status().message() +
+                            "; the machine counts as flat: one NUMA node, GPUs unknown");
   }
-  const Result<HwlocTopology> topology = HwlocTopology::from_xml(xml, origin);
-  if (!topology) return topology.status();
-  Machine machine = machine_of(*topology, origin);
-  const auto is_told = [](const Nic& n) { return n.mtu > 0 || n.speed_mbps || !n.driver.empty(); };
-  if (!machine.nics.empty() && std::none_of(machine.nics.begin(), machine.nics.end(), is_told)) {
-    machine.notes.push_back(
-        "speed, driver and state of the NICs are not in this file; `riffle topo --record` on that "
-        "machine writes them");
-  }
+  read_pci_links(machine);
   return machine;
 }
 
 Result<Machine> read_machine_xml(const std::string& path) {
+  constexpr std::size_t kLargestFile = std::size_t{16} << 20;
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string text(kLargestFile + 1, '\0');
@@ -64,20 +71,11 @@ Result<Machine> read_machine_xml(const std::string& path) {
                             (errno != 0 ? ": " + std::string(std::strerror(errno)) : ""));
   }
   text.resize(static_cast<std::size_t>(file.gcount()));
-  return parse_machine_xml(text, path);
-}
-
-Status record_machine(const std::string& path) {
-  const Result<HwlocTopology> topology = HwlocTopology::of_this_machine();
-  if (!topology) return topology.status();
-  const Result<std::vector<Nic>> nics = list_nics();
-  if (!nics) return nics.status();
-  annotate(*topology, *nics);
-  errno = 0;
-  if (topology->library().topology_export_xml(topology->handle(), path.c_str(), 0) != 0) {
-    return system_error("cannot write " + path + ": " + std::strerror(errno));
+  if (text.size() > kLargestFile) {
+    return invalid_argument(path + " is larger than " + std::to_string(kLargestFile >> 20) +
+                            " MiB: no recorded machine is");
   }
-  return Status::ok();
+  return parse_machine_xml(text, path);
 }
 
 }  // namespace riffle

@@ -44,9 +44,7 @@ void read_device(const fs::path& interface, const fs::path& root, Nic& nic) {
   if (const fs::path driver = fs::read_symlink(device / "driver", error); !error) {
     nic.driver = driver.filename().string();
   }
-  const fs::path pci = pci_function(device, root);
-  nic.pci_path = pci.string();
-  nic.numa_node = non_negative(attribute((pci.empty() ? device : pci) / "numa_node"));
+  nic.pci_path = pci_function(device, root).string();
   nic.rdma = first_entry(device / "infiniband");
 }
 

@@ -1,5 +1,6 @@
-// The network interfaces of a machine: from sysfs, or part of a recorded machine (machine_read.h).
-// Which of them carry traffic is decided elsewhere (plugin/transport); this only looks.
+// The network interfaces of a machine: from sysfs, which knows speed, driver and state, or part of
+// a recorded machine (machine_read.h). Which of them carry traffic is decided elsewhere
+// (plugin/transport); this only looks.
 //
 // Plain reads of small files, no state, any thread. Interfaces come and go: one that vanishes while
 // it is read is left out.
@@ -24,7 +25,7 @@ struct Nic {
   std::optional<int> speed_mbps;  // none where the driver does not know (virtio, Wi-Fi, down)
   std::string odd_speed;          // what the driver said when that cannot be true; usually empty
   std::string pci_path;           // real path of its PCI function under <root>; empty if none
-  std::optional<int> numa_node;   // none on machines without NUMA
+  std::optional<int> numa_node;   // hwloc's to tell (machine_read.h); none if it is not known
   std::string mac;                // e.g. "52:54:00:12:34:56"
   int mtu = 0;                    // bytes; 0 if unknown
   std::vector<std::string> bond_members;  // if it is a bond: its interfaces

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <string>
 
+#include "plugin/transport/device/placement.h"
+
 namespace riffle {
 
 Result<std::unique_ptr<SlotMemory>> SlotMemory::map(std::size_t bytes) {
@@ -16,6 +18,7 @@ Result<std::unique_ptr<SlotMemory>> SlotMemory::map(std::size_t bytes) {
     return system_error("cannot map " + std::to_string(bytes) +
                         " bytes for partial sums: " + std::strerror(errno));
   }
+  placement::keep_near_nics(at, bytes);
   return std::unique_ptr<SlotMemory>(new SlotMemory(static_cast<std::byte*>(at), bytes));
 }
 

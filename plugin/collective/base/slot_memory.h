@@ -1,5 +1,6 @@
 // The memory behind all slots of a communicator: one mapping, page aligned, touched only where used
-// (slots of pairs that never exchange cost address space, not memory).
+// (slots of pairs that never exchange cost address space, not memory), on the NICs' NUMA node where
+// the machine has several.
 #pragma once
 
 #include <cstddef>

@@ -93,7 +93,7 @@ namespace {
 
 Result<std::vector<Device>> find_devices(const DeviceChoice& choice) {
   placement::job_mask();  // noted now, before NCCL narrows it
-  const Interfaces here = interfaces_of_this_machine();
+  Interfaces here = interfaces_of_this_machine();
   const Result<NicChoice> nics = choose_nics(here.addresses, here.nics, choice);
   if (!nics) return nics.status();
   for (const std::string& w : (*nics).warnings) log_warn(w);
@@ -104,6 +104,9 @@ Result<std::vector<Device>> find_devices(const DeviceChoice& choice) {
     for (const NicAddress& a : d.addresses) line += " " + a.interface + " (" + a.address + ")";
     log_info(line);
   }
+  std::vector<std::string> used;
+  for (const NicAddress& a : (*nics).chosen) used.push_back(a.interface);
+  placement::begin(std::move(here.nics), std::move(used));
   return found;
 }
 

@@ -3,14 +3,15 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
-#include <cstddef>
-#include <vector>
+#include <cstdlib>
+#include <utility>
 
 #include "plugin/config/log.h"
 #include "plugin/transport/base/errno_text.h"
-#include "plugin/transport/device/device.h"
-#include "topology/host/machine_read.h"
+#include "plugin/transport/device/machine_reading.h"
+#include "plugin/transport/device/numa_memory.h"
 
 namespace riffle::placement {
 namespace {
@@ -45,22 +46,28 @@ CpuList mask_of(pid_t thread) {
   return mask.list();
 }
 
-Decision decide_for_this_process(const TransportOptions& options) {
-  CoreRequest request;
-  request.allowed = job_mask();
-  request.threads = options.threads.count;
-  const Result<std::vector<Device>>& found = devices(options.devices);
-  for (const Device& device : found ? *found : std::vector<Device>{}) {
-    for (const NicAddress& address : device.addresses) request.nics.push_back(address.interface);
-  }
-  Decision decision = decide(options.threads.cpus, request, [] { return read_machine_sysfs(); });
+// What the devices use, and the machine around it. Never destroyed.
+struct Here {
+  std::vector<std::string> nics;
+  MachineReading machine;
+};
+std::atomic<const Here*> here{nullptr};
+
+CoreRequest request_of(const Here* h, int threads) {
+  return {.allowed = job_mask(),
+          .nics = h != nullptr ? h->nics : std::vector<std::string>(),
+          .threads = threads};
+}
+
+void say_once(const Decision& decision) {
+  static std::atomic<bool> was_said{false};
+  if (was_said.exchange(true)) return;
   if (!decision.warning.empty()) log_warn(decision.warning);
   if (decision.cpus.empty()) {
     log_info("progress threads run where the job does: {}", decision.why);
   } else {
     log_info("progress threads run on CPUs {}: {}", to_text(decision.cpus), decision.why);
   }
-  return decision;
 }
 
 }  // namespace
@@ -70,8 +77,16 @@ const CpuList& job_mask() {
   return *mask;
 }
 
-Decision decide(const std::string& setting, const CoreRequest& request,
-                const std::function<Result<Machine>()>& machine) {
+void begin(std::vector<Nic> nics, std::vector<std::string> used) {
+  static std::atomic<bool> has_begun{false};
+  if (has_begun.exchange(true)) return;
+  here.store(new Here{std::move(used), MachineReading(job_mask(), std::move(nics))},
+             std::memory_order_release);
+  static_cast<void>(std::atexit([] { here.load(std::memory_order_acquire)->machine.wait(); }));
+}
+
+std::optional<Decision> decide(const std::string& setting, const CoreRequest& request,
+                               const std::function<const Machine*()>& machine) {
   Decision decision;
   if (setting == "none") {
     decision.why = "RIFFLE_CPUS=none";
@@ -93,9 +108,10 @@ Decision decide(const std::string& setting, const CoreRequest& request,
     decision.why = "it may use " + std::to_string(request.allowed.size()) + " CPUs only";
     return decision;
   }
-  const Result<Machine> found = machine();
-  if (!found) {
-    decision.why = found.status().message();
+  const Machine* const found = machine();
+  if (found == nullptr) return {};
+  if (found->is_flat) {
+    decision.why = "the machine counts as flat";
     return decision;
   }
   CoreChoice choice = choose_cores(*found, request);
@@ -104,10 +120,15 @@ Decision decide(const std::string& setting, const CoreRequest& request,
   return decision;
 }
 
-CpuList cpus_of_thread(int index, const TransportOptions& options) {
-  static const auto* const decision = new Decision(decide_for_this_process(options));
+std::optional<CpuList> cpus_of_thread(int index, const ThreadOptions& options) {
+  const Here* const h = here.load(std::memory_order_acquire);
+  const std::optional<Decision> decision = decide(options.cpus, request_of(h, options.count), [h] {
+    return h != nullptr ? h->machine.get() : nullptr;
+  });
+  if (!decision) return {};
+  say_once(*decision);
   if (!decision->is_set) return decision->cpus;
-  return share_of_thread(decision->cpus, index, options.threads.count);
+  return share_of_thread(decision->cpus, index, options.count);
 }
 
 void move_this_thread(const CpuList& cpus) {
@@ -119,6 +140,22 @@ void move_this_thread(const CpuList& cpus) {
       "a progress thread cannot move to CPUs {}: {} (this process may use {}); it "
       "stays where it is; RIFFLE_CPUS chooses others",
       to_text(cpus), errno_text(errno), to_text(job_mask()));
+}
+
+void keep_near_nics(void* data, std::size_t bytes) {
+  const Here* const h = here.load(std::memory_order_acquire);
+  const Machine* const machine = h != nullptr ? h->machine.get() : nullptr;
+  if (machine == nullptr) return;
+  const std::optional<int> node = choose_memory_node(*machine, request_of(h, 1));
+  if (!node) return;
+  const Status preferred = prefer_numa_node(*node, data, bytes);
+  static std::atomic<bool> was_said{false};
+  if (was_said.exchange(true)) return;
+  if (preferred) {
+    log_info("staging memory lies on NUMA node {}, where the NICs are", *node);
+  } else {
+    log_warn("{}; it lies where the kernel puts it", preferred.message());
+  }
 }
 
 }  // namespace riffle::placement

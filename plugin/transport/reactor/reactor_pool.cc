@@ -44,7 +44,9 @@ std::shared_ptr<Reactor> Reactor::acquire(const TransportOptions& options) {
   if (reactor == nullptr ||
       !static_cast<const ReactorThread*>(reactor.get())->is_of_this_process()) {
     reactor = std::shared_ptr<Reactor>(
-        new ReactorThread(placement::cpus_of_thread(static_cast<int>(index), options)),
+        new ReactorThread([index = static_cast<int>(index), threads = options.threads] {
+          return placement::cpus_of_thread(index, threads);
+        }),
         [](Reactor* r) { ReactorThread::retire(static_cast<ReactorThread*>(r)); });
     slot = reactor;
   }

@@ -63,8 +63,8 @@ std::uint64_t Reactor::now_ns() {
   return static_cast<std::uint64_t>(t.tv_sec) * kSecond + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-ReactorThread::ReactorThread(CpuList cpus)
-    : cpus_(std::move(cpus)),
+ReactorThread::ReactorThread(Seat seat)
+    : seat_(std::move(seat)),
       generation_(fork_registry::generation()),
       epoll_(require(Fd::make([] { return ::epoll_create1(EPOLL_CLOEXEC); }), "epoll_create1")),
       wake_event_(
@@ -260,10 +260,20 @@ void ReactorThread::stand_aside() {
   }
 }
 
+void ReactorThread::take_seat() {
+  if (!seat_) return;
+  guarded([this] {
+    const std::optional<CpuList> cpus = seat_();
+    if (!cpus) return;
+    placement::move_this_thread(*cpus);
+    seat_ = nullptr;
+  });
+}
+
 void ReactorThread::loop() {
-  guarded([this] { placement::move_this_thread(cpus_); });
   std::array<epoll_event, kEventsPerTurn> events;
   while (true) {
+    take_seat();
     stand_aside();
     const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), sleep_limit_ms());
     {

@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -19,7 +21,9 @@ namespace riffle {
 
 class ReactorThread final : public Reactor {
  public:
-  explicit ReactorThread(CpuList cpus);  // where it runs; empty: wherever
+  // Where it runs; empty: wherever. Asked by the thread itself until it is told.
+  using Seat = std::function<std::optional<CpuList>()>;
+  explicit ReactorThread(Seat seat);
 
   void wake(WakeHandler* handler) override;
   void poll() override;
@@ -49,6 +53,7 @@ class ReactorThread final : public Reactor {
   enum class Sleep { kAwake, kInEpoll, kAside };
 
   void loop();
+  void take_seat();
   bool does_the_work() const;
   int sleep_limit_ms();
   void stand_aside();
@@ -60,7 +65,7 @@ class ReactorThread final : public Reactor {
   void run_posted();
   void run_timers();
 
-  const CpuList cpus_;
+  Seat seat_;  // none once it is taken
   const std::uint32_t generation_;
   Fd epoll_;
   Fd wake_event_;

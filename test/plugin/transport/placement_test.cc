@@ -2,13 +2,20 @@
 #include "plugin/transport/device/placement.h"
 
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
 #include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <thread>
 
 #include "plugin/entry/options.h"
-#include "plugin/transport/reactor/reactor.h"
+#include "plugin/transport/device/numa_memory.h"
+#include "plugin/transport/reactor/reactor_thread.h"
+#include "topology/host/machine_read.h"
 
 namespace riffle::placement::placement_test {
 namespace {
@@ -22,9 +29,10 @@ CpuList range(int first, int last) {
 int asked = 0;
 
 // Two nodes of eight cores, eth0 at the second.
-Result<Machine> two_nodes() {
+const Machine* two_nodes() {
   ++asked;
-  Machine m;
+  static Machine m;
+  m = {};
   for (int node = 0; node < 2; ++node) {
     m.numa_nodes.push_back({.id = node, .processor = node, .cpus = range(8 * node, 8 * node + 7)});
     for (const int cpu : m.numa_nodes.back().cpus) m.cores.push_back({node, node, {cpu}});
@@ -33,15 +41,18 @@ Result<Machine> two_nodes() {
   nic.name = "eth0";
   nic.numa_node = 1;
   m.nics.push_back(nic);
-  return m;
+  return &m;
 }
 
-Result<Machine> no_machine() { return system_error("sysfs is not mounted"); }
+const Machine* a_flat_one() {
+  static const Machine m = flat_machine(range(0, 15), {});
+  return &m;
+}
 
 Decision decided(const std::string& setting, int cpus = 16,
-                 Result<Machine> (*machine)() = two_nodes) {
+                 const Machine* (*machine)() = two_nodes) {
   asked = 0;
-  return decide(setting, {.allowed = range(0, cpus - 1), .nics = {"eth0"}}, machine);
+  return decide(setting, {.allowed = range(0, cpus - 1), .nics = {"eth0"}}, machine).value();
 }
 
 TEST(Placement, NearTheNicByDefault) {
@@ -77,10 +88,18 @@ TEST(Placement, AWrongSettingNamesItselfAndCountsAsUnset) {
   }
 }
 
-TEST(Placement, AnUnreadableMachineIsNoError) {
-  const Decision d = decided("", 16, no_machine);
+TEST(Placement, AFlatMachineLeavesAlone) {
+  const Decision d = decided("", 16, a_flat_one);
   EXPECT_TRUE(d.cpus.empty());
-  EXPECT_EQ(d.why, "sysfs is not mounted");
+  EXPECT_EQ(d.why, "the machine counts as flat");
+}
+
+TEST(Placement, WhileTheMachineIsReadNothingIsDecidedThatNeedsIt) {
+  const auto unknown = []() -> const Machine* { return nullptr; };
+  const CoreRequest request{.allowed = range(0, 15), .nics = {"eth0"}};
+  EXPECT_FALSE(decide("", request, unknown).has_value());
+  EXPECT_EQ(decide("3", request, unknown)->cpus, CpuList{3});
+  EXPECT_EQ(decide("none", request, unknown)->why, "RIFFLE_CPUS=none");
 }
 
 int first_cpu() {
@@ -106,6 +125,49 @@ TEST(Placement, TheReactorRunsWhereRiffleCpusSays) {
   });
   EXPECT_EQ(CPU_COUNT(&mask), 1);
   EXPECT_TRUE(CPU_ISSET(first_cpu(), &mask));
+}
+
+TEST(Placement, AThreadMovesWhenItsSeatIsKnown) {
+  std::atomic<bool> is_known{false};
+  auto* const reactor = new ReactorThread([&]() -> std::optional<CpuList> {
+    if (!is_known) return {};
+    return CpuList{first_cpu()};
+  });
+  const auto cpus = [&] {
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    reactor->run_and_wait([&] { sched_getaffinity(0, sizeof mask, &mask); });
+    return CPU_COUNT(&mask);
+  };
+  cpu_set_t mine;
+  ASSERT_EQ(sched_getaffinity(0, sizeof mine, &mine), 0);
+  EXPECT_EQ(cpus(), CPU_COUNT(&mine));
+  is_known = true;
+  cpus();  // wakes it
+  EXPECT_EQ(cpus(), 1);
+  ReactorThread::retire(reactor);
+}
+
+// Whether the kernel took the wish, by what it says of the pages.
+TEST(NumaMemory, IsPreferredThere) {
+  constexpr std::size_t kBytes = 1 << 20;
+  void* const at =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(at, MAP_FAILED);
+  for (const int no_node : {-1, 1023, 5000}) {
+    const Status status = prefer_numa_node(no_node, at, kBytes);
+    ASSERT_FALSE(status);
+    EXPECT_NE(status.message().find("NUMA node " + std::to_string(no_node)), std::string::npos);
+  }
+  if (const Status status = prefer_numa_node(0, at, kBytes); !status) {
+    GTEST_SKIP() << status.message();  // a sandbox
+  }
+  int mode = -1;
+  unsigned long nodes[16] = {};
+  ASSERT_EQ(syscall(SYS_get_mempolicy, &mode, nodes, 1024UL, at, MPOL_F_ADDR), 0);
+  EXPECT_EQ(mode, MPOL_PREFERRED);
+  EXPECT_EQ(nodes[0], 1u);
+  munmap(at, kBytes);
 }
 
 TEST(Placement, AThreadMovesOrStays) {

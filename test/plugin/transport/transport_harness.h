@@ -52,16 +52,21 @@ inline std::size_t count_entries(const char* directory) {
   const std::filesystem::directory_iterator all(directory);
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
-inline std::size_t open_descriptors() { return count_entries("/proc/self/fd"); }
-// Progress threads only: sanitizers have threads of their own.
-inline std::size_t reactor_threads() {
+// Sanitizers have threads of their own.
+inline std::size_t threads_called(const std::string& wanted) {
   std::size_t count = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::string name;
     std::ifstream(task.path() / "comm") >> name;
-    if (name == "riffle") ++count;
+    if (name == wanted) ++count;
   }
   return count;
+}
+inline std::size_t reactor_threads() { return threads_called("riffle"); }
+// Those of hwloc come and go while the machine is read.
+inline std::size_t open_descriptors() {
+  EXPECT_TRUE(eventually([] { return threads_called("riffle-machine") == 0; }));
+  return count_entries("/proc/self/fd");
 }
 
 // A sink that keeps everything. Calls come on the reactor thread, questions from the test's.
