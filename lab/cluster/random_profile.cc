@@ -147,21 +147,21 @@ class Network {
     if (one_in(3)) return plain_shaping(p_);
     if (one_in(5)) return;  // a profile's defaults
     Shaping& s = p_.shaping;
-    s.shaper = one_of({Shaper::kTbf, Shaper::kTbf, Shaper::kHtb, Shaper::kHtb, Shaper::kPolicer});
+    s.shaper = one_of({Shaper::kTbf, Shaper::kHtb});
     s.burst_bytes = one_of<std::int64_t>({32'000, 72'000, 131'072, 262'144});
     s.gso_max_bytes = one_of<std::int64_t>({0, 16'384, 32'768, 65'536});
-    if (s.shaper != Shaper::kPolicer) {
-      switch (number(1, 3)) {
-        case 1:
-          s.queue_ms = one_of<std::int64_t>({5, 10, 20, 40, 60, 100});
-          break;
-        case 2:
-          s.queue_bytes = one_of<std::int64_t>({100'000, 250'000, 500'000, 2'000'000});
-          break;
-        default:
-          break;
-      }
+    switch (number(1, 3)) {
+      case 1:
+        s.queue_ms = one_of<std::int64_t>({5, 10, 20, 40, 60, 100});
+        break;
+      case 2:
+        s.queue_bytes = one_of<std::int64_t>({100'000, 250'000, 500'000, 2'000'000});
+        break;
+      default:
+        break;
     }
+    // Rare: most flows that meet in one starve for a while, whatever sends them.
+    if (one_in(8)) s = {Shaper::kPolicer, 0, 0, one_of<std::int64_t>({524'288, 1'048'576}), 0};
     p_.packet_filter = one_in(2);
     p_.equal_host_names = one_in(2);
   }
