@@ -33,7 +33,7 @@ std::string shared_limit(const Shaping& shaping, const std::string& device, std:
                          std::int64_t guaranteed_kbps, const std::string& match);
 
 // What `device` receives passes `through`, an ifb device, where it can be limited: beyond the
-// sender, who does not notice a drop at once, as he would in his own queue.
+// sender, whose TCP would notice a drop in its own queue at once.
 std::string redirect_received(const std::string& device, const std::string& through);
 
 }  // namespace riffle::cluster
