@@ -9,6 +9,7 @@
 #include "bench/harness/contenders.h"
 #include "bench/harness/path_speed.h"
 #include "bench/harness/report.h"
+#include "lab/cluster/profile_file.h"
 #include "tools/bench/rows.h"
 #include "tools/command.h"
 #include "tools/locate.h"
@@ -142,7 +143,8 @@ void add_bench(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<BenchOptions>();
   CLI::App* sub =
       app.add_subcommand("bench", "All-reduce beside other libraries on an emulated cluster");
-  sub->add_option("--profile", o->profile, "Name in bench/profiles, or a TOML file")->required();
+  sub->add_option("--profile", o->profile, "Name in bench/profiles, a TOML file, or random:SEED")
+      ->required();
   sub->add_option("--peers", o->peers,
                   "nccl-ring, gloo, openmpi, riffle-fixed (no replanning intervals), riffle-exact; "
                   "riffle always runs")

@@ -5,21 +5,26 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <vector>
 
 #include "lab/cluster/cluster.h"
 #include "lab/cluster/neighbour.h"
+#include "lab/cluster/profile_file.h"
 #include "tools/command.h"
 #include "tools/locate.h"
+#include "tools/output_file.h"
+#include "topology/fabric/fabric_file.h"
 
 namespace riffle::tools {
 namespace {
 
 struct ClusterArguments {
-  std::string profile;
-  bool neighbour = false;
+  std::string profile, fabric;
+  std::uint64_t seed = 0;
+  bool neighbour = false, print = false;
   std::vector<std::string> command;
 };
 
@@ -37,9 +42,19 @@ struct ClusterArguments {
   _exit(report(system_error(command[0] + ": " + std::strerror(errno))));
 }
 
+Status write_fabric(const cluster::Profile& profile, const std::string& path) {
+  if (profile.shaped()) return write_file(path, to_toml(fabric_of(profile)));
+  return invalid_argument("--fabric: profile " + profile.name + " has nodes without a rate");
+}
+
 int run(const ClusterArguments& options) {
   const auto profile = cluster::load_profile(options.profile, profile_folder());
   if (!profile) return report(profile.status());
+  if (options.print) std::fputs(cluster::to_toml(*profile).c_str(), stdout);
+  if (!options.fabric.empty()) {
+    if (Status s = write_fabric(*profile, options.fabric); !s) return report(s);
+  }
+  if (options.command.empty()) return 0;
   if (options.neighbour && profile->neighbour.node < 0) {
     return report(invalid_argument("--neighbour: profile " + profile->name + " has none"));
   }
@@ -75,15 +90,31 @@ void add_cluster(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ClusterArguments>();
   CLI::App* sub =
       app.add_subcommand("cluster", "Run a command on every node of an emulated cluster");
-  sub->add_option("--profile", options->profile, "Name in bench/profiles, or a TOML file")
-      ->required();
+  CLI::Option* const profile = sub->add_option(
+      "--profile", options->profile, "Name in bench/profiles, a TOML file, or random:SEED");
+  CLI::Option* const random =
+      sub->add_option("--random", options->seed, "A network drawn from this number: random:SEED");
+  random->excludes(profile);
+  CLI::Option* const print =
+      sub->add_flag("--print", options->print, "Print the profile as a TOML file");
+  CLI::Option* const fabric = sub->add_option(
+      "--fabric", options->fabric, "File for the true network, as RIFFLE_FABRIC reads it");
   sub->add_flag("--neighbour", options->neighbour, "With the profile's foreign flow, all the time");
-  sub->add_option("command", options->command, "Command and its arguments, after --")->required();
+  sub->add_option("command", options->command,
+                  "Command and its arguments, after --; may be absent with --print or --fabric");
   sub->footer(
-      "The command sees RANK and WORLD_SIZE as under torchrun, host name node<r> and address\n"
-      "10.77.0.<r+1>.\n"
+      "The command sees RANK and WORLD_SIZE as under torchrun, host name node<r> (or node, where "
+      "a\n"
+      "profile has host_names = \"equal\") and address 10.77.0.<r+1>.\n"
       "Example: riffle cluster --profile uniform8 -- sh -c 'hostname; ip -brief address'");
-  sub->callback([options, &exit_code] { exit_code = run(*options); });
+  sub->callback([options, profile, random, print, fabric, &exit_code] {
+    if (!random->empty()) options->profile = "random:" + std::to_string(options->seed);
+    if (random->empty() && profile->empty()) throw CLI::RequiredError("--profile or --random");
+    if (options->command.empty() && print->empty() && fabric->empty()) {
+      throw CLI::RequiredError("command");
+    }
+    exit_code = run(*options);
+  });
 }
 
 }  // namespace riffle::tools

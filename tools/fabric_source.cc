@@ -6,7 +6,7 @@
 #include <sstream>
 #include <utility>
 
-#include "lab/cluster/profile.h"
+#include "lab/cluster/profile_file.h"
 #include "tools/locate.h"
 #include "topology/fabric/fabric_file.h"
 #include "topology/fabric/fabric_toml.h"
@@ -39,7 +39,8 @@ void add_options(CLI::App& command, FabricSource& source) {
   command
       .add_option("--nodes", source.nodes, "Its nodes in rank order; all of the file by default")
       ->delimiter(',');
-  command.add_option("--profile", source.profile, "A bench profile instead of a fabric file");
+  command.add_option("--profile", source.profile,
+                     "A bench profile instead of a fabric file, as for bench");
 }
 
 Result<Fabric> read_fabric(const FabricSource& source, const char* command) {

@@ -69,6 +69,9 @@ Peer openmpi_peer(const std::string& programs) {
     const pid_t supervisor = getpid();
     const std::string agent = site.folder + "/mpi-agent";
     Status status = site.cluster ? cluster::write_agent(agent, *site.cluster) : Status::ok();
+    if (site.cluster && site.cluster->profile().equal_host_names) {
+      status = invalid_argument("openmpi takes nodes of one host name for one node");
+    }
     if (status) status = site.enter(0);
     if (!status) {
       dprintf(2, "%s\n", status.message().c_str());

@@ -11,9 +11,10 @@ Status write_agent(const std::string& path, const Cluster& cluster) {
   script << "#!/bin/sh\nnode=$1\nshift\ncase $node in\n";
   for (int n = 0; n < cluster.size(); ++n) {
     script << "  node" << n << ") pid=" << cluster.holders()[static_cast<std::size_t>(n)]
-           << " ;;\n";
+           << "; procs='" << cluster.cpu_shares().procs_file(n) << "' ;;\n";
   }
   script << "  *) echo \"no such node: $node\" >&2; exit 1 ;;\nesac\n"
+         << "if [ -n \"$procs\" ]; then echo $$ >\"$procs\" || exit 1; fi\n"
          << "exec nsenter --target $pid --net --uts"
          << (cluster.in_user_namespace() ? " --user --preserve-credentials" : "")
          << " sh -c \"$*\"\n";

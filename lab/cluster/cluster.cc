@@ -15,12 +15,28 @@ namespace riffle::cluster {
 
 Result<std::unique_ptr<Cluster>> Cluster::create(const Profile& profile) {
   if (Status s = namespaces_allowed(); !s) return s;
+  auto cpu_shares = CpuShares::plan(profile);
+  if (!cpu_shares) return cpu_shares.status();
   auto namespaces = Namespaces::create(
       profile.size() + (profile.neighbour.node >= 0 ? 1 : 0),
-      [&](const std::vector<pid_t>& holders) { return set_up_switch(profile, holders); },
-      [&](int node) { return set_up_node(profile, node); });
+      [&](const std::vector<pid_t>& holders) {
+        const Status made = cpu_shares->make();
+        return made ? set_up_switch(profile, holders) : made;
+      },
+      [&](int node) { return set_up_node(profile, node); }, [&] { cpu_shares->remove(); });
   if (!namespaces) return namespaces.status();
-  return std::unique_ptr<Cluster>(new Cluster(profile, std::move(namespaces.value())));
+  std::unique_ptr<Cluster> cluster(
+      new Cluster(profile, std::move(*cpu_shares), std::move(namespaces.value())));
+  const Status started = cluster->background_.start(
+      profile.flows, [&](int node) { return cluster->namespaces_->enter(node); });
+  if (!started) return started;
+  return cluster;
+}
+
+Status Cluster::enter(int node) const {
+  // Before the namespaces: inside a user namespace the groups belong to another user.
+  if (Status s = cpu_shares_.enter(node); !s) return s;
+  return namespaces_->enter(node);
 }
 
 Result<std::string> Cluster::run(int node, const std::vector<std::string>& argv,
@@ -55,16 +71,24 @@ Result<WireBytes> Cluster::wire_bytes(int node) const {
   const std::string path =
       "/proc/" + std::to_string(holders()[static_cast<std::size_t>(node)]) + "/net/dev";
   std::ifstream file(path);
+  WireBytes all;
+  int nics = 0;
   for (std::string line; std::getline(file, line);) {
-    const auto colon = line.find("eth0:");
-    if (colon == std::string::npos) continue;
-    std::istringstream fields(line.substr(colon + 5));
+    const auto name = line.find("eth");
+    const auto colon = line.find(':');
+    if (name == std::string::npos || colon == std::string::npos) continue;
+    std::istringstream fields(line.substr(colon + 1));
     WireBytes bytes;
     fields >> bytes.received;
     for (int i = 0; i < 8; ++i) fields >> bytes.sent;  // the ninth number
-    if (fields) return bytes;
+    if (!fields) continue;
+    all.received += bytes.received;
+    all.sent += bytes.sent;
+    ++nics;
   }
-  return system_error("cannot read eth0's counters of node" + std::to_string(node) + " in " + path);
+  if (nics == profile_.nics) return all;
+  return system_error("cannot read the interfaces' counters of node" + std::to_string(node) +
+                      " in " + path);
 }
 
 }  // namespace riffle::cluster

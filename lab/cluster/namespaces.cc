@@ -139,7 +139,8 @@ Status build(int nodes, std::vector<Holder>& holders, const Namespaces::SetUpSwi
 
 [[noreturn]] void keep(int nodes, int owner_line, pid_t owner,
                        const Namespaces::SetUpSwitch& set_up_switch,
-                       const Namespaces::SetUpNode& set_up_node) {
+                       const Namespaces::SetUpNode& set_up_node,
+                       const Namespaces::CleanUp& clean_up) {
   setpgid(0, 0);  // Ctrl-C is for the owner, who then takes us down in order
   sigset_t end;
   sigemptyset(&end);
@@ -165,6 +166,7 @@ Status build(int nodes, std::vector<Holder>& holders, const Namespaces::SetUpSwi
   for (const Holder& h : holders) kill(h.pid, SIGKILL);
   while (wait(nullptr) > 0) {
   }
+  clean_up();
   _exit(0);
 }
 
@@ -176,7 +178,8 @@ void reap(pid_t pid) {
 }  // namespace
 
 Result<std::unique_ptr<Namespaces>> Namespaces::create(int nodes, const SetUpSwitch& set_up_switch,
-                                                       const SetUpNode& set_up_node) {
+                                                       const SetUpNode& set_up_node,
+                                                       const CleanUp& clean_up) {
   Line line;
   if (!line.open()) return failed("socketpair");
   const pid_t owner = getpid();
@@ -184,7 +187,7 @@ Result<std::unique_ptr<Namespaces>> Namespaces::create(int nodes, const SetUpSwi
   if (keeper < 0) return failed("fork");
   if (keeper == 0) {
     close(line.mine);
-    keep(nodes, line.theirs, owner, set_up_switch, set_up_node);
+    keep(nodes, line.theirs, owner, set_up_switch, set_up_node, clean_up);
   }
   close(line.theirs);
   std::unique_ptr<Namespaces> made(new Namespaces(keeper, line.mine));

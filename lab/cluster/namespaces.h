@@ -26,9 +26,13 @@ class Namespaces {
   // In a node's namespace, after that.
   using SetUpNode = std::function<Status(int node)>;
 
+  // In the keeper, when all namespaces are gone: what else of them is left.
+  using CleanUp = std::function<void()>;
+
   // The thread that calls it must live as long as the object: its end counts as the owner's death.
-  static Result<std::unique_ptr<Namespaces>> create(int nodes, const SetUpSwitch& set_up_switch,
-                                                    const SetUpNode& set_up_node);
+  static Result<std::unique_ptr<Namespaces>> create(
+      int nodes, const SetUpSwitch& set_up_switch, const SetUpNode& set_up_node,
+      const CleanUp& clean_up = [] {});
   ~Namespaces();
   Namespaces(const Namespaces&) = delete;
 

@@ -2,20 +2,17 @@
 //
 //   node r: eth0 ---- n<r> | bridge rack<k> | up<k> ---- down<k> | bridge core
 //
-// A node's link is limited by a token bucket at both ends: what it sends in its own namespace (so
-// TCP feels the queue at once, as with a NIC), what it receives at the bridge's port. Uplinks
-// likewise.
+// With a second tier a rack of pod p leads to `bridge pod<p> | out<p> ---- in<p> | bridge core`
+// instead. Further NICs of a node, eth1 ..., lead to ports n<r>.1 ... of the same bridge, each with
+// an address in a subnet of its own.
 //
-// Token bucket (tc-tbf): after a pause a link may send 72 kB ahead of its rate (0.4 % of 16 MiB);
-// with less, the timers of a busy machine lose rate. The queue holds 40 ms at the link's rate, but
-// at least 1.5 MB (like a switch's buffer), so that seven senders into one link lose next to
-// nothing. Packets are segmentation-offload packets of at most 16 KiB: a first-in-first-out queue
-// of 64 KiB ones starves some of those seven flows, which a switch that interleaves 1500-byte
-// packets does not. Lengths are counted as on the wire: 1514 bytes per 1448 of payload.
+// A node's link is limited (link.h) at both ends: what it sends in its own namespace (so TCP feels
+// the queue at once, as with a NIC), what it receives at the bridge's port. Uplinks likewise. A
+// policer limits what a node sends where it arrives at the switch.
 //
-// The link of a node with a neighbour (profile.h) is limited by tc-htb with the same numbers: one
-// class for the node, one for the neighbour's address, which is that of one more node behind the
-// same bridge; whichever is idle lends its rate to the other.
+// The link of a node with a neighbour (profile.h) has one class of traffic for the node, one for
+// the neighbour's address, which is that of one more node behind the same bridge; whichever is idle
+// lends its rate to the other.
 #pragma once
 
 #include <sys/types.h>
@@ -32,7 +29,8 @@ namespace riffle::cluster {
 inline constexpr std::int64_t kPayloadBytes = 1448;
 inline constexpr std::int64_t kFrameBytes = 1514;
 
-std::string address_of(int node);  // 10.77.0.<node + 1>; the neighbour is node size()
+// 10.77.<nic>.<node + 1>; the neighbour is node size()
+std::string address_of(int node, int nic = 0);
 
 // In the switch's namespace: everything but the nodes' own ends.
 Status set_up_switch(const Profile& profile, const std::vector<pid_t>& holders);

@@ -119,9 +119,19 @@ double share_of_rate(const Cluster& cluster, int from, int to, std::int64_t kbps
 
 Profile small_racks() {
   Profile profile = even_profile(4, 120'000);
-  profile.racks = {{"left", 60'000}, {"right", 60'000}};
+  profile.racks = {{"left", {60'000, 60'000}}, {"right", {60'000, 60'000}}};
   profile.rack_of = {0, 0, 1, 1};
-  profile.rate_kbps[1] = 40'000;
+  profile.rates[1] = {40'000, 40'000};
+  return profile;
+}
+
+// Racks {0, 1}, {2, 3} and {4, 5} in a pod, {6, 7} beside it.
+Profile two_tiers() {
+  Profile profile = even_profile(8, 120'000);
+  profile.rates[0] = {60'000, 120'000};
+  profile.racks = {{"a", {}, 0}, {"b", {80'000, 90'000}, 0}, {"c", {}, 0}, {"d", {}}};
+  profile.rack_of = {0, 0, 1, 1, 2, 2, 3, 3};
+  profile.pods = {{"pod", {40'000, 50'000}}};
   return profile;
 }
 
@@ -146,6 +156,123 @@ TEST_F(ClusterTest, RatesAreWithinThreePercent) {
   EXPECT_NEAR(share_of_rate(*cluster.value(), 0, 1, 40'000, kBytes), 1.0, 0.03);   // slow receiver
   EXPECT_NEAR(share_of_rate(*cluster.value(), 1, 0, 40'000, kBytes), 1.0, 0.03);   // slow sender
   EXPECT_NEAR(share_of_rate(*cluster.value(), 0, 2, 60'000, kBytes), 1.0, 0.03);   // an uplink
+}
+
+TEST_F(ClusterTest, ShapersKeepTheRatesOfBothDirectionsAndTiers) {
+  constexpr std::size_t kBytes = 4 << 20;
+  for (const Shaper shaper : {Shaper::kTbf, Shaper::kHtb}) {
+    Profile profile = two_tiers();
+    profile.shaping.shaper = shaper;
+    profile.shaping.gso_max_bytes = 65'536;
+    profile.packet_filter = shaper == Shaper::kHtb;  // whatever the other one has
+    const auto cluster = Cluster::create(profile);
+    ASSERT_TRUE(cluster) << cluster.status().message();
+    SCOPED_TRACE(static_cast<int>(shaper));
+    const auto expect_rate = [&](int from, int to, std::int64_t kbps) {
+      EXPECT_NEAR(share_of_rate(*cluster.value(), from, to, kbps, kBytes), 1.0, 0.04);
+    };
+    expect_rate(0, 1, 60'000);   // what node 0 may send
+    expect_rate(1, 0, 120'000);  // ... and receive
+    expect_rate(2, 4, 80'000);   // out of a rack, within its pod
+    expect_rate(2, 6, 40'000);   // out of the pod
+    expect_rate(6, 2, 50'000);   // into it
+  }
+}
+
+TEST_F(ClusterTest, EqualHostNamesAreEqual) {
+  Profile profile = even_profile(2, 0);
+  profile.equal_host_names = true;
+  const auto cluster = Cluster::create(profile);
+  ASSERT_TRUE(cluster) << cluster.status().message();
+  for (int n = 0; n < 2; ++n) {
+    const auto name = cluster.value()->run(n, {"hostname"}, 5000);
+    ASSERT_TRUE(name) << name.status().message();
+    EXPECT_EQ(*name, "node\n");
+  }
+}
+
+TEST_F(ClusterTest, EveryNicHasItsOwnRateAndAddress) {
+  Profile profile = even_profile(2, 60'000);
+  profile.nics = 2;
+  const auto cluster = Cluster::create(profile);
+  ASSERT_TRUE(cluster) << cluster.status().message();
+  const auto addresses = cluster.value()->run(1, {"ip", "-brief", "-4", "address"}, 5000);
+  ASSERT_TRUE(addresses) << addresses.status().message();
+  EXPECT_NE(addresses->find("10.77.0.2/24"), std::string::npos) << *addresses;
+  EXPECT_NE(addresses->find("10.77.1.2/24"), std::string::npos) << *addresses;
+  const auto shaped = cluster.value()->run(1, {"tc", "qdisc", "show", "dev", "eth1"}, 5000);
+  ASSERT_TRUE(shaped) << shaped.status().message();
+  EXPECT_NE(shaped->find("tbf"), std::string::npos) << *shaped;
+  EXPECT_NE(shaped->find("60Mbit"), std::string::npos) << *shaped;
+}
+
+double received_kbps(const Cluster& cluster, int node, int ms) {
+  const auto before = cluster.wire_bytes(node);
+  usleep(static_cast<useconds_t>(ms) * 1000);
+  const auto after = cluster.wire_bytes(node);
+  EXPECT_TRUE(before && after);
+  return static_cast<double>(after->received - before->received) * 8 / ms;
+}
+
+TEST_F(ClusterTest, BackgroundFlowsTakeTheirRate) {
+  Profile profile = even_profile(4, 100'000);
+  profile.flows = {{.from = 0, .to = 1, .rate_kbps = 20'000},
+                   {.from = 2, .to = 3, .rate_kbps = 20'000, .on_ms = 200, .off_ms = 200}};
+  const auto cluster = Cluster::create(profile);
+  ASSERT_TRUE(cluster) << cluster.status().message();
+  usleep(300'000);  // until it is on its way
+  EXPECT_NEAR(received_kbps(*cluster.value(), 1, 1200), 20'000, 1500);
+  EXPECT_NEAR(received_kbps(*cluster.value(), 3, 1200), 10'000, 2000);
+  // TCP has the rest.
+  EXPECT_NEAR(share_of_rate(*cluster.value(), 0, 1, 80'000, 8 << 20), 1.0, 0.05);
+}
+
+// What does not back off gets exactly what a policer lets pass; how TCP fares is TCP's matter.
+TEST_F(ClusterTest, PolicersPassTheirRate) {
+  Profile profile = two_tiers();
+  profile.shaping.shaper = Shaper::kPolicer;
+  profile.shaping.burst_bytes = 500'000;  // a busy machine is late with packets
+  profile.flows = {{.from = 0, .to = 1, .rate_kbps = 100'000},
+                   {.from = 2, .to = 6, .rate_kbps = 100'000},
+                   {.from = 7, .to = 5, .rate_kbps = 100'000}};
+  const auto cluster = Cluster::create(profile);
+  ASSERT_TRUE(cluster) << cluster.status().message();
+  usleep(300'000);  // until the buckets are empty
+  EXPECT_NEAR(received_kbps(*cluster.value(), 1, 800), 60'000, 4000);  // what node 0 may send
+  EXPECT_NEAR(received_kbps(*cluster.value(), 6, 800), 40'000, 3000);  // out of the pod
+  EXPECT_NEAR(received_kbps(*cluster.value(), 5, 800), 50'000, 3500);  // into it
+}
+
+// How long a fixed piece of work takes as a process of that node, in ms of the clock.
+double work_ms(const Cluster& cluster, int node) {
+  return answer_of<double>(run_on(cluster, node, [](int out) {
+    const auto start = Clock::now();
+    timespec used{};
+    while (used.tv_sec * 1'000'000'000 + used.tv_nsec < 200'000'000) {
+      clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    }
+    const double ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    return write(out, &ms, sizeof ms) == sizeof ms ? 0 : 1;
+  }));
+}
+
+TEST_F(ClusterTest, ANodeWithLittleProcessorIsSlow) {
+  Profile profile = even_profile(2, 0);
+  profile.cpu_percent[1] = 20;
+  std::string group;
+  {
+    const auto cluster = Cluster::create(profile);
+    if (!cluster && cluster.status().message().find("cpu_percent needs") != std::string::npos) {
+      GTEST_SKIP() << cluster.status().message();
+    }
+    ASSERT_TRUE(cluster) << cluster.status().message();
+    EXPECT_EQ(cluster.value()->cpu_shares().procs_file(0), "");
+    group = cluster.value()->cpu_shares().procs_file(1);
+    EXPECT_EQ(access(group.c_str(), F_OK), 0);
+    // 200 ms of a fifth of a processor: 1 s, less what the first periods lend.
+    EXPECT_GT(work_ms(*cluster.value(), 1), 700);
+  }
+  EXPECT_NE(access(group.c_str(), F_OK), 0) << group << " was left behind";
 }
 
 TEST_F(ClusterTest, CountersCountTheWire) {

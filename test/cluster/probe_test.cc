@@ -37,7 +37,7 @@ class ProbeTest : public ::testing::Test {
     ASSERT_NE(mkdtemp(folder.data()), nullptr);
     folder_ = folder;
     Profile profile = even_profile(kNodes, 200'000);
-    profile.rate_kbps[kSlowNode] = 50'000;
+    profile.rates[kSlowNode] = {50'000, 50'000};
     auto made = Cluster::create(profile);
     ASSERT_TRUE(made) << made.status().message();
     cluster_ = std::move(*made);

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <set>
 
-#include "lab/cluster/profile.h"
+#include "lab/cluster/profile_file.h"
 #include "lab/simulation/play.h"
 #include "test/modes/mode_job.h"
 
