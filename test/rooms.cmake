@@ -18,6 +18,7 @@ gtest_program(riffle_unit_tests FILES ${tests}
   PROPERTIES TIMEOUT 300 LABELS unit PROCESSORS 1)
 target_compile_definitions(riffle_unit_tests PRIVATE RIFFLE_DOCS="${PROJECT_SOURCE_DIR}/docs"
   RIFFLE_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/topology/machines"
+  RIFFLE_ROUNDS="${CMAKE_CURRENT_SOURCE_DIR}/topology/rounds"
   RIFFLE_NIC_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/plugin/transport/nic_machines.txt")
 gtest_program(riffle_threads_tests FILES ${threads_tests} LIBRARIES riffle_memory riffle_core
   PROPERTIES TIMEOUT 300 LABELS unit-threads PROCESSORS 1)

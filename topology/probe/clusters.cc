@@ -1,15 +1,19 @@
 #include "topology/probe/clusters.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
+#include <queue>
+#include <utility>
 
 namespace riffle::probe {
 namespace {
 
-constexpr double kIdleWeight = 0.02;  // of a round in which nothing was held back
-constexpr double kLoaded = 0.3;       // share held back that makes a round tell friend from foe
-constexpr int kLabelSweeps = 20;
+constexpr double kIdleWeight = 0.02;    // of a round in which nothing was held back
+constexpr double kRareHeldBack = 0.07;  // share of flows within a rack
+constexpr double kMoreVotes = 1e-9;     // nats
+constexpr int kMostSweeps = 20;
 
 // Fills both triangles with sums over weights; unseen pairs become kUnknown.
 PairTable quotient(const PairTable& sum, const PairTable& weight) {
@@ -104,38 +108,92 @@ std::vector<std::vector<int>> average_linkage(const PairTable& distance, int mos
   return cuts;
 }
 
-std::vector<int> propagate_labels(const RackModel& model) {
-  const auto n = static_cast<std::size_t>(model.nodes());
-  std::vector<std::vector<int>> friends(n);
-  for (const auto& round : model.rounds()) {
-    if (round.held_back < kLoaded) continue;
-    for (const auto& s : round.flows) {
-      if (s.is_held_back) continue;
-      friends[static_cast<std::size_t>(s.from)].push_back(s.to);
-      friends[static_cast<std::size_t>(s.to)].push_back(s.from);
+namespace {
+
+// What one flow says for its ends being in one rack, in nats: that none of its rate is held back
+// is likely there, and elsewhere as likely as it is in the whole round.
+double for_one_rack(const RackModel::PairRound& round, const RackModel::Sighting& flow) {
+  const double held = std::clamp(round.held_back, kRareHeldBack, 1 - kRareHeldBack);
+  return flow.is_held_back ? std::log(kRareHeldBack / held)
+                           : std::log((1 - kRareHeldBack) / (1 - held));
+}
+
+using Votes = std::vector<std::map<int, double>>;  // per node or group: for others, in nats
+
+// Greedy additive edge contraction: joins the two groups with the most votes for it, again and
+// again, while there are any.
+std::vector<int> contract(Votes votes) {
+  struct Edge {
+    double nats;
+    int a, b;
+    bool operator<(const Edge& other) const { return nats < other.nats; }
+  };
+  std::priority_queue<Edge> queue;
+  for (std::size_t a = 0; a < votes.size(); ++a) {
+    for (const auto& [b, nats] : votes[a]) {
+      if (nats > 0 && static_cast<int>(a) < b) queue.push({nats, static_cast<int>(a), b});
     }
   }
-  std::vector<int> label(n);
-  std::iota(label.begin(), label.end(), 0);
-  for (int sweep = 0; sweep < kLabelSweeps; ++sweep) {
+  std::vector<int> group_of(votes.size());
+  std::iota(group_of.begin(), group_of.end(), 0);
+  while (!queue.empty()) {
+    const auto [nats, a, b] = queue.top();
+    queue.pop();
+    auto& kept = votes[static_cast<std::size_t>(a)];
+    auto& gone = votes[static_cast<std::size_t>(b)];
+    const auto known = kept.find(b);
+    if (known == kept.end() || known->second != nats) continue;  // of groups before they grew
+    kept.erase(known);
+    gone.erase(a);
+    for (const auto& [c, more] : std::exchange(gone, {})) {
+      auto& third = votes[static_cast<std::size_t>(c)];
+      third.erase(b);
+      const double sum = kept[c] += more;
+      third[a] = sum;
+      if (sum > 0) queue.push({sum, a, c});
+    }
+    std::replace(group_of.begin(), group_of.end(), b, a);
+  }
+  return group_of;
+}
+
+// Nodes change to the group with the most votes for them, while there are any.
+void settle(const Votes& votes, std::vector<int>* group_of) {
+  for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
     bool changed = false;
-    for (std::size_t node = 0; node < n; ++node) {
-      std::map<int, int> votes;
-      for (const int f : friends[node]) ++votes[label[static_cast<std::size_t>(f)]];
-      int best = label[node], most = votes.contains(best) ? votes[best] : 0;
-      for (const auto& [l, count] : votes) {
-        if (count > most) {
-          best = l;
-          most = count;
-        }
+    for (std::size_t node = 0; node < votes.size(); ++node) {
+      std::map<int, double> sums;
+      for (const auto& [other, nats] : votes[node]) {
+        sums[(*group_of)[static_cast<std::size_t>(other)]] += nats;
       }
-      changed |= best != label[node];
-      label[node] = best;
+      int& own = (*group_of)[node];
+      double most = sums[own];
+      for (const auto& [group, nats] : sums) {
+        if (nats <= most + kMoreVotes) continue;
+        most = nats;
+        own = group;
+        changed = true;
+      }
     }
-    if (!changed) break;
+    if (!changed) return;
   }
-  renumber(&label);
-  return label;
+}
+
+}  // namespace
+
+std::vector<int> correlation_clusters(const RackModel& model) {
+  Votes votes(static_cast<std::size_t>(model.nodes()));
+  for (const auto& round : model.rounds()) {
+    for (const auto& flow : round.flows) {
+      const double nats = for_one_rack(round, flow);
+      votes[static_cast<std::size_t>(flow.from)][flow.to] += nats;
+      votes[static_cast<std::size_t>(flow.to)][flow.from] += nats;
+    }
+  }
+  std::vector<int> group_of = contract(votes);
+  settle(votes, &group_of);
+  renumber(&group_of);
+  return group_of;
 }
 
 }  // namespace riffle::probe

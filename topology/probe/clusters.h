@@ -34,8 +34,10 @@ PairTable distance_by_latency(int nodes, const std::vector<Observed>& all);
 // All cuts of the average-linkage tree with 2 to `most` groups, fewest first: rack_of per node.
 std::vector<std::vector<int>> average_linkage(const PairTable& distance, int most);
 
-// Groups of nodes that reached each other unhindered while others were held back.
-std::vector<int> propagate_labels(const RackModel& model);
+// Correlation clustering: every flow votes for its ends being in one rack, or against it, by how
+// likely it is to be held back (Keuper et al., "Efficient Decomposition of Image and Mesh Graphs by
+// Lifted Multicuts", ICCV 2015, greedy additive edge contraction; then single nodes move).
+std::vector<int> correlation_clusters(const RackModel& model);
 
 // Numbers groups 0.. in the order of their first node; returns how many there are.
 int renumber(std::vector<int>* group_of);

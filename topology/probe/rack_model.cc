@@ -8,13 +8,18 @@
 namespace riffle::probe {
 namespace {
 
-constexpr double kHeldBack = 0.86;     // below this share of its ends a flow shares something
-constexpr double kOwnSigma = 0.06;     // of the logarithm of a rate limited by an end
-constexpr double kSharedSigma = 0.20;  // of one flow's part of a shared link
-constexpr double kMostNats = 8;        // one flow cannot say more
-constexpr double kExplained = 0.30;    // a prediction within this (logarithm) counts as right
-constexpr double kUplinkPower = 12;    // see upper_end
-constexpr double kUsed = 0.92;         // an uplink this full is taken for the limit
+constexpr double kHeldBack = 0.86;  // below this share of its ends a flow shares something
+// Of the logarithm of a rate that an end limits: at least; more where the flows themselves say so.
+constexpr double kOwnSigma = 0.06;
+constexpr double kSpreadShare = 0.75;  // that the quantile of errors is taken at
+constexpr double kSpreadSigmas = 1.15;
+// ... of one flow's part of a shared link. Over some ten milliseconds TCP shares it unevenly, so
+// that one flow has several times what another has; that each stays below its ends is what tells.
+constexpr double kSharedSigma = 0.6;
+constexpr double kSumSigma = 0.15;   // ... of all that a full link carries
+constexpr double kMostNats = 8;      // one flow cannot say more
+constexpr double kUplinkPower = 12;  // see upper_end
+constexpr double kUsed = 0.92;       // an uplink this full is taken for the limit
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 bool is_pairs(const Round& round, int nodes) {
@@ -28,10 +33,18 @@ bool is_pairs(const Round& round, int nodes) {
   return true;
 }
 
-double nats(double seen, double predicted, bool is_shared) {
-  const double sigma = is_shared ? kSharedSigma : kOwnSigma;
-  const double error = std::log(seen / predicted) / sigma;
-  return std::min(kMostNats, error * error / 2) + std::log(sigma / kOwnSigma);
+double nats(double error, double sigma) {
+  const double in_sigma = error / sigma;
+  return std::min(kMostNats, in_sigma * in_sigma / 2) + std::log(sigma / kOwnSigma);
+}
+
+// On a network of shallow queues flows that share nothing stray as well.
+double spread(std::vector<double>* errors) {
+  if (errors->empty()) return kOwnSigma;
+  const auto count = static_cast<double>(errors->size());
+  const auto at = errors->begin() + static_cast<std::ptrdiff_t>(kSpreadShare * count);
+  std::nth_element(errors->begin(), at, errors->end());
+  return std::clamp(*at / kSpreadSigmas, kOwnSigma, kSharedSigma);
 }
 
 double limit(double kbps) { return kbps > 0 ? kbps : kNever; }
@@ -105,10 +118,13 @@ std::vector<Uplink> RackModel::uplinks(const std::vector<int>& rack_of, int rack
 }
 
 struct RackModel::Shares {
-  std::vector<double> predicted;
-  std::vector<bool> is_shared;
-  std::vector<double> left;  // per link: rate not yet given away
-  std::vector<int> open;     // per link: flows whose share is not fixed yet
+  std::vector<double> predicted;  // -1: not yet
+  std::vector<int> bottleneck;    // up of a rack, racks + down; -1: an end
+  std::vector<double> left;       // per link: rate not yet given away
+  std::vector<int> open;          // per link: flows whose share is not fixed yet
+  double error(std::size_t flow, double seen) const {
+    return std::abs(std::log(seen / predicted[flow]));
+  }
 };
 
 // Progressive filling: all open flows rise together; a flow that meets its ends' rate, or a link
@@ -117,7 +133,7 @@ void RackModel::predict(const PairRound& round, const std::vector<int>& rack_of,
                         const std::vector<Uplink>& uplinks, Shares* s) const {
   const std::size_t racks = uplinks.size(), flows = round.flows.size();
   s->predicted.assign(flows, -1);
-  s->is_shared.assign(flows, false);
+  s->bottleneck.assign(flows, -1);
   s->left.assign(2 * racks, kNever);
   s->open.assign(2 * racks, 0);
   for (std::size_t r = 0; r < racks; ++r) {
@@ -138,10 +154,10 @@ void RackModel::predict(const PairRound& round, const std::vector<int>& rack_of,
       ++s->open[down];
     }
   }
-  const auto fix = [&](std::size_t i, double rate, bool is_shared) {
+  const auto fix = [&](std::size_t i, double rate, int bottleneck) {
     const auto [up, down] = ends(round.flows[i]);
-    s->predicted[i] = rate;
-    s->is_shared[i] = is_shared;
+    s->predicted[i] = std::max(rate, 1.0);
+    s->bottleneck[i] = bottleneck;
     for (const std::size_t link : {up, down}) {
       s->left[link] = std::max(0.0, s->left[link] - rate);
       --s->open[link];
@@ -162,25 +178,24 @@ void RackModel::predict(const PairRound& round, const std::vector<int>& rack_of,
       }
     }
     if (round.flows[next].cap <= level) {
-      fix(next, round.flows[next].cap, false);
+      fix(next, round.flows[next].cap, -1);
       continue;
     }
     for (std::size_t i = next; i < flows; ++i) {
       const auto [up, down] = ends(round.flows[i]);
-      if (s->predicted[i] < 0 && (up == tightest || down == tightest)) fix(i, level, true);
+      if (s->predicted[i] < 0 && (up == tightest || down == tightest))
+        fix(i, level, static_cast<int>(tightest));
     }
   }
 }
 
 template <class Visit>
-void RackModel::replay(const std::vector<int>& rack_of, const std::vector<Uplink>& uplinks,
-                       Visit visit) const {
+void RackModel::replay(const std::vector<int>& rack_of, int racks, Visit visit) const {
+  const std::vector<Uplink> links = uplinks(rack_of, racks);
   Shares shares;
   for (const PairRound& round : rounds_) {
-    predict(round, rack_of, uplinks, &shares);
-    for (std::size_t i = 0; i < round.flows.size(); ++i) {
-      visit(round.flows[i], std::max(shares.predicted[i], 1.0), shares.is_shared[i]);
-    }
+    predict(round, rack_of, links, &shares);
+    visit(round, shares);
   }
 }
 
@@ -191,19 +206,48 @@ double RackModel::price(int racks) const {
   return nodes_ * std::log(static_cast<double>(racks)) + 2 * racks * per_rate;
 }
 
+// Flows that share a link may divide it as they like, but together they fill it.
 double RackModel::cost(const std::vector<int>& rack_of, int racks) const {
+  struct Group {
+    double seen = 0, predicted = 0, nats = 0;
+    int flows = 0;
+  };
   double sum = price(racks);
-  replay(rack_of, uplinks(rack_of, racks), [&](const Sighting& s, double predicted, bool shared) {
-    sum += nats(s.seen, predicted, shared);
+  std::vector<double> own;
+  std::vector<Group> groups;
+  replay(rack_of, racks, [&](const PairRound& round, const Shares& shares) {
+    groups.assign(2 * static_cast<std::size_t>(racks), {});
+    for (std::size_t i = 0; i < round.flows.size(); ++i) {
+      const double seen = round.flows[i].seen;
+      if (shares.bottleneck[i] < 0) {
+        own.push_back(shares.error(i, seen));
+        continue;
+      }
+      Group& g = groups[static_cast<std::size_t>(shares.bottleneck[i])];
+      g.seen += seen;
+      g.predicted += shares.predicted[i];
+      g.nats += nats(shares.error(i, seen), kSharedSigma);
+      ++g.flows;
+    }
+    for (const Group& g : groups) {
+      if (g.flows == 0) continue;
+      sum += nats(std::log(g.seen / g.predicted), kSumSigma) + g.nats * (g.flows - 1) / g.flows;
+    }
   });
+  const double sigma = spread(&own);
+  for (const double error : own) sum += nats(error, sigma);
   return sum;
 }
 
 std::vector<int> RackModel::worst_first(const std::vector<int>& rack_of, int racks) const {
   std::vector<double> misfit(static_cast<std::size_t>(nodes_), 0);
-  replay(rack_of, uplinks(rack_of, racks), [&](const Sighting& s, double predicted, bool shared) {
-    for (const int n : {s.from, s.to}) {
-      misfit[static_cast<std::size_t>(n)] += nats(s.seen, predicted, shared);
+  replay(rack_of, racks, [&](const PairRound& round, const Shares& shares) {
+    for (std::size_t i = 0; i < round.flows.size(); ++i) {
+      const Sighting& s = round.flows[i];
+      const double sigma = shares.bottleneck[i] < 0 ? kOwnSigma : kSharedSigma;
+      for (const int n : {s.from, s.to}) {
+        misfit[static_cast<std::size_t>(n)] += nats(shares.error(i, s.seen), sigma);
+      }
     }
   });
   std::vector<int> order(static_cast<std::size_t>(nodes_));
@@ -212,25 +256,6 @@ std::vector<int> RackModel::worst_first(const std::vector<int>& rack_of, int rac
     return misfit[static_cast<std::size_t>(a)] > misfit[static_cast<std::size_t>(b)];
   });
   return order;
-}
-
-RackFit RackModel::fit(const std::vector<int>& rack_of, int racks) const {
-  RackFit fit;
-  fit.cost = cost(rack_of, racks);
-  fit.uplinks = uplinks(rack_of, racks);
-  std::vector<double> right(static_cast<std::size_t>(racks), 0), all(right);
-  replay(rack_of, fit.uplinks, [&](const Sighting& s, double predicted, bool) {
-    const bool is_right = std::abs(std::log(s.seen / predicted)) < kExplained;
-    for (const int node : {s.from, s.to}) {
-      const auto rack = static_cast<std::size_t>(rack_of[static_cast<std::size_t>(node)]);
-      all[rack] += 1;
-      right[rack] += is_right ? 1 : 0;
-    }
-  });
-  for (std::size_t r = 0; r < right.size(); ++r) {
-    fit.explained.push_back(all[r] > 0 ? right[r] / all[r] : 0);
-  }
-  return fit;
 }
 
 }  // namespace riffle::probe

@@ -4,8 +4,9 @@
 // it leaves through and the one it arrives by. Flows share an uplink max-min fairly. Given who
 // stands in which rack, the uplinks' rates follow from the rounds themselves (what all flows
 // through an uplink carried together at most), the model predicts every flow, and the negative
-// log-likelihood of what was seen under it (log-normal noise, wider for shared links, long tails
-// cut) plus a price per parameter says how good the racks are. Less is better. Pure.
+// log-likelihood of what was seen under it (log-normal noise, far wider for shared links, because
+// TCP is not fair over short times; long tails cut) plus a price per parameter says how good the
+// racks are. Less is better. Pure.
 #pragma once
 
 #include <vector>
@@ -20,12 +21,6 @@ struct Uplink {
   double down_kbps = 0;  // likewise
 };
 
-struct RackFit {
-  double cost = 0;  // nats, parameters included
-  std::vector<Uplink> uplinks;
-  std::vector<double> explained;  // per rack: share of its members' flows that the model predicts
-};
-
 // Flow by flow what both ends could have carried and what was seen. Rounds in which a node has
 // several flows in one direction are left out.
 class RackModel {
@@ -33,8 +28,8 @@ class RackModel {
   RackModel(int nodes, const NodeRates& rates, const std::vector<Observed>& all);
 
   // rack_of: 0..racks-1 per node, none empty.
-  RackFit fit(const std::vector<int>& rack_of, int racks) const;
   double cost(const std::vector<int>& rack_of, int racks) const;
+  std::vector<Uplink> uplinks(const std::vector<int>& rack_of, int racks) const;
   // All nodes; those whose flows the model predicts worst come first.
   std::vector<int> worst_first(const std::vector<int>& rack_of, int racks) const;
 
@@ -56,12 +51,10 @@ class RackModel {
 
  private:
   struct Shares;  // of one round, scratch
-  std::vector<Uplink> uplinks(const std::vector<int>& rack_of, int racks) const;
   void predict(const PairRound& round, const std::vector<int>& rack_of,
                const std::vector<Uplink>& uplinks, Shares* shares) const;
-  template <class Visit>  // visit(sighting, predicted, is_shared)
-  void replay(const std::vector<int>& rack_of, const std::vector<Uplink>& uplinks,
-              Visit visit) const;
+  template <class Visit>  // visit(round, its shares)
+  void replay(const std::vector<int>& rack_of, int racks, Visit visit) const;
   double price(int racks) const;
 
   int nodes_;

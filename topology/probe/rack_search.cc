@@ -1,7 +1,9 @@
 #include "topology/probe/rack_search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <utility>
 
 #include "topology/probe/clusters.h"
 
@@ -9,20 +11,23 @@ namespace riffle::probe {
 namespace {
 
 constexpr int kLeastNodes = 4;            // two racks of two
-constexpr double kLeastHeldBack = 0.04;   // fewer flows than that: nothing to explain
-constexpr double kLeastGain = 12;         // nats
-constexpr double kLeastGainShare = 0.35;  // of what perfect knowledge would gain
-constexpr double kLeastConfidence = 0.6;
-constexpr std::size_t kBestCuts = 3;  // that are worth improving
-constexpr double kMostWork = 8e6;     // flows predicted
+constexpr double kLeastHeldBack = 0.02;   // fewer flows than that: nothing to explain
+constexpr double kLeastGain = 8;          // nats
+constexpr double kLeastGainShare = 0.25;  // of what perfect knowledge would gain
+constexpr double kNatsPerNat = 8;         // flows of a round are not independent of each other
+constexpr std::size_t kBestCuts = 3;      // that are worth improving
+constexpr double kMostWork = 2e6;         // flows predicted
 
 struct Candidate {
   std::vector<int> rack_of;
   int racks = 1;
   double cost = 0;
+  // Per rack, nats: how much worse the best explanation is in which that rack is another one.
+  std::vector<double> margin;
 };
 
-// Improves a candidate by moving one node or joining two racks while that pays.
+// Improves a candidate by moving one node or joining two racks while that pays. The last sweep, in
+// which nothing did, leaves the margins.
 class Improver {
  public:
   explicit Improver(const RackModel& model) : model_(model), work_left_(kMostWork) {}
@@ -33,6 +38,7 @@ class Improver {
     c.racks = renumber(&c.rack_of);
     work_left_ -= static_cast<double>(model_.sightings());
     c.cost = model_.cost(c.rack_of, c.racks);
+    c.margin.assign(static_cast<std::size_t>(c.racks), std::numeric_limits<double>::infinity());
     return c;
   }
   bool is_spent() const { return work_left_ <= 0; }
@@ -51,19 +57,27 @@ class Improver {
   }
 
  private:
-  bool try_out(std::vector<int> rack_of, Candidate* best) {
-    Candidate c = evaluated(std::move(rack_of));
-    if (c.cost >= best->cost - 1e-9) return false;
-    *best = std::move(c);
-    return true;
+  // In `other` the racks `a` and `b` of `best` are different ones.
+  Candidate compared(std::vector<int> other, int a, int b, Candidate* best) {
+    Candidate c = evaluated(std::move(other));
+    for (const int rack : {a, b}) {
+      double& margin = best->margin[static_cast<std::size_t>(rack)];
+      margin = std::min(margin, c.cost - best->cost);
+    }
+    return c;
   }
+  static bool is_better(const Candidate& a, const Candidate& b) { return a.cost < b.cost - 1e-9; }
+
   bool move(int node, Candidate* best) {
     bool changed = false;
     for (int rack = 0; rack < best->racks && !is_spent(); ++rack) {
       std::vector<int> other = best->rack_of;
-      if (other[static_cast<std::size_t>(node)] == rack) continue;
-      other[static_cast<std::size_t>(node)] = rack;
-      changed |= try_out(std::move(other), best);
+      const int own = std::exchange(other[static_cast<std::size_t>(node)], rack);
+      if (own == rack) continue;
+      Candidate c = compared(std::move(other), own, rack, best);
+      if (!is_better(c, *best)) continue;
+      *best = std::move(c);
+      changed = true;
     }
     return changed;
   }
@@ -74,7 +88,8 @@ class Improver {
       for (int b = a + 1; b < best->racks && !is_spent(); ++b) {
         std::vector<int> other = best->rack_of;
         std::replace(other.begin(), other.end(), b, a);
-        try_out(std::move(other), &joined);
+        Candidate c = compared(std::move(other), a, b, best);
+        if (is_better(c, joined)) joined = std::move(c);
       }
     }
     if (joined.racks == best->racks) return false;
@@ -88,7 +103,7 @@ class Improver {
 
 std::vector<std::vector<int>> candidates(const RackModel& model, const std::vector<Observed>& all) {
   const int most = std::max(2, model.nodes() / 2);
-  if (model.nodes() > kDenseNodes) return {propagate_labels(model)};
+  if (model.nodes() > kDenseNodes) return {correlation_clusters(model)};
   auto cuts = average_linkage(distance_by_rate(model), most);
   auto more = average_linkage(distance_by_latency(model.nodes(), all), most);
   cuts.insert(cuts.end(), more.begin(), more.end());
@@ -107,6 +122,17 @@ double cost_of_truth(const RackModel& model) {
   return 0.5 * static_cast<double>(model.sightings());
 }
 
+// How likely it is that the racks are those, of all that are like them. Where the effort did not
+// reach for comparing, a node's part of all that speaks for them has to do.
+std::vector<double> confidence(const std::vector<double>& margins, double nats_per_node) {
+  std::vector<double> p;
+  for (const double margin : margins) {
+    const double nats = std::isfinite(margin) ? margin : nats_per_node;
+    p.push_back(1 / (1 + std::exp(-nats / kNatsPerNat)));
+  }
+  return p;
+}
+
 }  // namespace
 
 Racks find_racks(const RackModel& model, const std::vector<Observed>& all) {
@@ -119,35 +145,30 @@ Racks find_racks(const RackModel& model, const std::vector<Observed>& all) {
   std::stable_sort(best.begin(), best.end(),
                    [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
   if (best.size() > kBestCuts) best.resize(kBestCuts);
-  const Candidate* winner = &flat;
-  for (Candidate& c : best) {
-    improver.improve(&c);
-    if (c.cost < winner->cost) winner = &c;
-  }
+  for (Candidate& c : best) improver.improve(&c);
+  const auto winner =
+      std::min_element(best.begin(), best.end(),
+                       [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
+  if (winner == best.end() || winner->racks < 2) return found;
+  found.suspected = winner->rack_of;
   const double gain = flat.cost - winner->cost;
-  if (winner->racks < 2 || gain < kLeastGain ||
-      gain < kLeastGainShare * (flat.cost - cost_of_truth(model))) {
-    return found;
-  }
-  RackFit fit = model.fit(winner->rack_of, winner->racks);
-  if (*std::min_element(fit.explained.begin(), fit.explained.end()) < kLeastConfidence) {
+  if (gain < kLeastGain || gain < kLeastGainShare * (flat.cost - cost_of_truth(model))) {
     return found;
   }
   found.rack_of = winner->rack_of;
   found.count = winner->racks;
-  found.uplinks = std::move(fit.uplinks);
-  found.confidence = std::move(fit.explained);
+  found.uplinks = model.uplinks(winner->rack_of, winner->racks);
+  found.confidence = confidence(winner->margin, gain / model.nodes());
   return found;
 }
 
 Racks known_racks(const RackModel& model, const std::vector<int>& rack_of) {
   Racks racks = none(model);
-  racks.rack_of = rack_of;
+  racks.rack_of = racks.suspected = rack_of;
   racks.count = 1 + *std::max_element(rack_of.begin(), rack_of.end());
   if (racks.count < 2) return racks;
-  RackFit fit = model.fit(rack_of, racks.count);
-  racks.uplinks = std::move(fit.uplinks);
-  racks.confidence = std::move(fit.explained);
+  racks.uplinks = model.uplinks(rack_of, racks.count);
+  racks.confidence.assign(static_cast<std::size_t>(racks.count), 1);
   return racks;
 }
 

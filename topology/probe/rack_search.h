@@ -3,8 +3,8 @@
 // Candidates come from hierarchical clustering (average linkage) of the nodes, once by how much of
 // their ends' rate pairs reach while the network is loaded, once by how long messages between them
 // take; every cut of both trees is a candidate. The best are improved node by node and rack by
-// rack under the rack model (rack_model.h). Beyond kDenseNodes, where not all pairs meet, groups
-// grow from the pairs that were not held back while most others were (label propagation).
+// rack under the rack model (rack_model.h). Beyond kDenseNodes, where not all pairs meet, flows
+// vote (correlation clustering, clusters.h).
 //
 // Racks are reported only if they explain clearly more than no racks; otherwise there are none.
 // Pure and deterministic; effort is bounded.
@@ -22,7 +22,8 @@ struct Racks {
   std::vector<int> rack_of;  // per node; all 0: no racks found
   int count = 1;
   std::vector<Uplink> uplinks;     // payload; empty if count is 1
-  std::vector<double> confidence;  // per rack, 0..1; empty if count is 1
+  std::vector<double> confidence;  // per rack, 0..1: of so many such racks this share is right
+  std::vector<int> suspected;      // per node: the best guess, also where it is no more than that
   double held_back = 0;            // share of flows that neither end explains
 };
 

@@ -13,6 +13,7 @@ constexpr int kMostSpokes = 16;  // of a wide fan
 constexpr int kMostWideFans = 3;
 constexpr int kCutRounds = 3;
 constexpr int kWithinRounds = 2;
+constexpr double kSure = 0.95;          // of racks: no pair needs a second look
 constexpr double kManyHeldBack = 0.02;  // share of flows that makes a second look worth it
 constexpr double kSaturated = 0.85;     // of what all partners together can do
 constexpr double kSurprise = 1.15;      // times the rate known so far
@@ -57,7 +58,7 @@ void Survey::plan_pairs() {
     return;
   }
   const int steps = log2_of(nodes_);
-  for (int i = 0; i < 2 * steps; ++i) queue_.push_back(random_pairs(nodes_, random_));
+  for (int i = 0; i < 4 * steps; ++i) queue_.push_back(random_pairs(nodes_, random_));
   for (int i = 0; i < steps; ++i) queue_.push_back(neighbours(nodes_, 1 << i, random_));
 }
 
@@ -78,7 +79,7 @@ void Survey::advance() {
   switch (stage_) {
     case Stage::kPairs:
       stage_ = Stage::kAgain;
-      if (nodes_ > 3 && nodes_ <= kFewNodes && anything_held_back()) {
+      if (nodes_ > 3 && nodes_ <= kFewNodes && anything_held_back() && !are_racks_sure()) {
         for (Round& r : all_pairs(nodes_, random_)) queue_.push_back(std::move(r));
       }
       return;
@@ -86,6 +87,9 @@ void Survey::advance() {
       stage_ = Stage::kRacks;
       return plan_racks();
     case Stage::kRacks:
+      stage_ = Stage::kOtherRacks;
+      return plan_racks();
+    case Stage::kOtherRacks:
       stage_ = Stage::kFans;
       return plan_fans();
     case Stage::kFans:
@@ -102,15 +106,25 @@ bool Survey::anything_held_back() const {
   return RackModel(nodes_, estimate_node_rates(nodes_, all_), all_).held_back() >= kManyHeldBack;
 }
 
+bool Survey::are_racks_sure() {
+  const std::vector<double>& sure = findings().racks.confidence;
+  return !sure.empty() && *std::min_element(sure.begin(), sure.end()) >= kSure;
+}
+
+// A suspicion is put to the test: if all nodes of a rack send to others at once, its uplink is
+// full, if they send to each other, it is not used at all. What comes of it may be another
+// suspicion.
 void Survey::plan_racks() {
   if (nodes_ < 4 || !anything_held_back()) return;
-  const Racks& racks = findings().racks;
-  if (racks.count < 2) {
+  const std::vector<int>& racks = findings().racks.suspected;
+  if (racks.empty()) {
     for (int i = 0; i < kCutRounds; ++i) queue_.push_back(random_pairs(nodes_, random_));
     return;
   }
-  for (int i = 0; i < kCutRounds; ++i) queue_.push_back(across_racks(racks.rack_of, random_));
-  for (int i = 0; i < kWithinRounds; ++i) queue_.push_back(within_racks(racks.rack_of, random_));
+  if (racks == tested_racks_) return;
+  tested_racks_ = racks;
+  for (int i = 0; i < kCutRounds; ++i) queue_.push_back(across_racks(racks, random_));
+  for (int i = 0; i < kWithinRounds; ++i) queue_.push_back(within_racks(racks, random_));
 }
 
 void Survey::plan_fans() {

@@ -2,9 +2,11 @@
 // what was counted, and concludes rates and racks.
 //
 //   1. pairs   up to kDenseNodes nodes: all ordered pairs, N-1 rounds (a second time for few nodes
-//              if anything was held back); beyond: 3 log2 N rounds, never all pairs
+//              if anything was held back, and the racks are not sure); beyond: 5 log2 N rounds,
+//              never all pairs
 //   2. racks   if flows were held back by what neither end explains: rounds across and within the
-//              racks that the pairs suggest, which measure the uplinks directly
+//              racks that the pairs make suspect, which confirm them or not and measure their
+//              uplinks; once more if other racks are suspect then
 //   3. fans    nodes that met no partner able to do clearly more: one against three at once, and
 //              against more where that was still not enough
 //
@@ -49,7 +51,7 @@ class Survey {
   const Findings& findings();
 
  private:
-  enum class Stage { kPairs, kAgain, kRacks, kFans, kWideFans, kOver };
+  enum class Stage { kPairs, kAgain, kRacks, kOtherRacks, kFans, kWideFans, kOver };
 
   void plan_pairs();
   void advance();
@@ -57,11 +59,12 @@ class Survey {
   void plan_fans();
   void plan_wide_fans();
   bool anything_held_back() const;
+  bool are_racks_sure();
   void measure_latency();
 
   int nodes_;
   std::mt19937_64 random_;
-  std::vector<int> known_racks_;
+  std::vector<int> known_racks_, tested_racks_;
   Stage stage_ = Stage::kPairs;
   std::deque<Round> queue_;
   std::vector<Observed> all_;

@@ -1,0 +1,138 @@
+// A survey of networks that are drawn, on which flows share links unevenly and now and then one
+// starts slowly: are the racks those of the network, or the plan for what was found as good?
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "test/sanitized.h"
+#include "test/topology/probe_network.h"
+#include "topology/plan/planner.h"
+#include "topology/probe/live_fabric.h"
+
+namespace riffle::random_networks_test {
+namespace {
+
+constexpr std::int64_t kRate = 400'000;
+constexpr std::uint64_t kBytes = 32 << 20;
+constexpr ProbeNoise kTcp{.sigma = 0.04, .unfairness = 0.7, .outliers = 0.06};
+
+int runs() {  // more of them by hand: RIFFLE_TEST_RUNS=1000
+  const char* text = std::getenv("RIFFLE_TEST_RUNS");
+  return text != nullptr ? std::max(1, std::atoi(text)) : cases(60);
+}
+
+// 1 to 5 racks of uneven sizes, their nodes anywhere, uplinks of 15 to 90 % of what their nodes can
+// send, nodes of one rate or of up to four.
+Fabric drawn(std::mt19937_64& random, int nodes) {
+  const auto part = [&] { return static_cast<double>(random() % 1000) / 1000; };
+  const int racks = std::min(1 + static_cast<int>(random() % 5), nodes / 2);
+  std::vector<int> rack_of;
+  for (int n = 0; n < nodes; ++n) {
+    rack_of.push_back(n < 2 * racks ? n % racks : static_cast<int>(random() % racks));
+  }
+  probe::shuffle(&rack_of, random);
+  const std::uint64_t classes = random() % 2 == 0 ? 1 : 1 + random() % 4;
+  Fabric f;
+  f.latency_us = 50;
+  std::vector<std::int64_t> inside(racks, 0);
+  for (int n = 0; n < nodes; ++n) {
+    std::int64_t rate = kRate - kRate / 5 * static_cast<std::int64_t>(random() % classes);
+    if (classes > 1 && random() % 6 == 0) rate = kRate / 4;
+    f.nodes.push_back({"n" + std::to_string(n), rate, rate, rack_of[n]});
+    inside[rack_of[n]] += rate;
+  }
+  for (int r = 0; r < racks; ++r) {
+    const auto uplink = static_cast<std::int64_t>((0.15 + 0.75 * part()) * inside[r]);
+    f.racks.push_back({"r" + std::to_string(r), racks > 1 ? uplink : 0, racks > 1 ? uplink : 0});
+  }
+  return f;
+}
+
+bool same_racks(const Fabric& fabric, const std::vector<int>& rack_of) {
+  std::map<int, int> there, back;
+  for (int n = 0; n < fabric.size(); ++n) {
+    const int rack = fabric.nodes[n].rack;
+    if (there.emplace(rack, rack_of[n]).first->second != rack_of[n]) return false;
+    if (back.emplace(rack_of[n], rack).first->second != rack) return false;
+  }
+  return true;
+}
+
+// How much longer an all-reduce takes with the plan for what was found.
+double price_of(const Fabric& truth, const probe::Findings& found) {
+  std::vector<std::string> names;
+  for (const NodeLink& n : truth.nodes) names.push_back(n.name);
+  const Result<Fabric> live = probe::to_fabric(found, names, 1500);
+  EXPECT_TRUE(live) << live.status().message();
+  const auto told = plan(truth, kBytes, {}), ours = plan(*live, kBytes, {});
+  EXPECT_TRUE(told && ours);
+  return predict(truth, ours->plans, kBytes).time_us / told->time_us;
+}
+
+TEST(RandomNetworks, RacksOrAPlanAsGood) {
+  int good = 0, told = 0, right = 0;
+  std::vector<double> prices;
+  for (int i = 0; i < runs(); ++i) {
+    std::mt19937_64 random(static_cast<std::uint64_t>(i));
+    const int nodes = 4 + static_cast<int>(random() % 11);
+    const Fabric fabric = drawn(random, nodes);
+    ProbeNetwork network(fabric, kTcp, random());
+    const probe::Findings found = survey(network, nodes, 1);
+    prices.push_back(price_of(fabric, found));
+    good += same_racks(fabric, found.racks.rack_of) || prices.back() <= 1.03;
+    for (int r = 0; r < found.racks.count && found.racks.count > 1; ++r) {
+      if (found.racks.confidence[r] < 0.8) continue;
+      ++told;
+      std::map<int, int> truly;
+      for (int n = 0; n < nodes; ++n) {
+        if (found.racks.rack_of[n] == r) truly[fabric.nodes[n].rack] = 1;
+      }
+      int members = 0, all = 0;
+      for (int n = 0; n < nodes; ++n) {
+        members += found.racks.rack_of[n] == r;
+        all += fabric.nodes[n].rack == truly.begin()->first;
+      }
+      right += truly.size() == 1 && members == all;
+    }
+  }
+  std::sort(prices.begin(), prices.end());
+  const double nineteen = prices[prices.size() * 95 / 100];
+  std::printf(
+      "%d networks: racks or plan %d, time %.3f at 95 %%, %.3f at most; %d of %d racks sure\n",
+      runs(), good, nineteen, prices.back(), right, told);
+  EXPECT_GE(good, runs() * 95 / 100);
+  EXPECT_LE(nineteen, 1.10);
+  EXPECT_LE(prices.back(), 1.5);  // what the job itself corrects later
+  EXPECT_GE(right, told * 80 / 100);
+}
+
+TEST(RandomNetworks, SmallRacksOfManyNodesWithRanksInTurn) {
+  struct Case {
+    int nodes, racks;
+  };
+  for (const auto& [nodes, racks] : {Case{128, 8}, {256, 16}, {512, 16}}) {
+    if (kIsSanitized && nodes > 128) continue;
+    Fabric f = even_fabric(nodes, kRate);
+    f.racks.clear();
+    for (int r = 0; r < racks; ++r) {
+      f.racks.push_back(
+          {"r" + std::to_string(r), kRate * nodes / racks / 4, kRate * nodes / racks / 4});
+    }
+    for (int n = 0; n < nodes; ++n) f.nodes[n].rack = n % racks;
+    ProbeNetwork network(f, kTcp, 3);
+    const probe::Findings found = survey(network, nodes, 1);
+    int wrong = 0;  // pairs of nodes
+    for (int a = 0; a < nodes; ++a) {
+      for (int b = 0; b < a; ++b) {
+        wrong += (f.nodes[a].rack == f.nodes[b].rack) !=
+                 (found.racks.rack_of[a] == found.racks.rack_of[b]);
+      }
+    }
+    EXPECT_LE(wrong, 0.005 * nodes * (nodes - 1) / 2)
+        << nodes << " in " << racks << ": " << found.racks.count << " racks";
+  }
+}
+
+}  // namespace
+}  // namespace riffle::random_networks_test

@@ -1,0 +1,72 @@
+// Racks found in rounds that were recorded on real queues (test/topology/rounds): TCP shares them
+// unevenly, and on short ones even flows that share nothing stray.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "topology/probe/survey.h"
+
+namespace riffle::recorded_rounds_test {
+namespace {
+
+struct Recorded {
+  std::string network;
+  std::vector<int> rack_of;
+  std::vector<probe::Observed> rounds;
+};
+
+std::vector<Recorded> recorded(const std::string& name) {
+  std::ifstream file(std::string(RIFFLE_ROUNDS) + "/" + name + ".txt");
+  std::vector<Recorded> all;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream in(line);
+    if (line.starts_with("#")) continue;
+    std::string word;
+    if (line.starts_with("network ")) {
+      all.emplace_back().network = line.substr(8);
+    } else if (line.starts_with("racks ")) {
+      in >> word;
+      for (int rack = 0; in >> rack;) all.back().rack_of.push_back(rack);
+    } else if (line == "round") {
+      all.back().rounds.emplace_back();
+    } else {
+      probe::Flow flow;
+      probe::Sample sample;
+      in >> flow.from >> flow.to >> sample.kbps >> sample.is_steady >> sample.rtt_us;
+      EXPECT_TRUE(in) << line;
+      all.back().rounds.back().round.flows.push_back(flow);
+      all.back().rounds.back().samples.push_back(sample);
+    }
+  }
+  EXPECT_EQ(all.size(), 12u) << name;
+  return all;
+}
+
+std::vector<int> found(const Recorded& r) {
+  const int nodes = static_cast<int>(r.rack_of.size());
+  const probe::RackModel model(nodes, probe::estimate_node_rates(nodes, r.rounds), r.rounds);
+  return probe::find_racks(model, r.rounds).rack_of;
+}
+
+TEST(RecordedRounds, QueuesThatHoldAsMuchAsSwitchesDo) {
+  for (const char* name : {"queues-of-60-ms", "queues-of-100-kB"}) {
+    for (const Recorded& r : recorded(name)) EXPECT_EQ(found(r), r.rack_of) << r.network;
+  }
+}
+
+// Queues shorter than what one host sends at once: no flow is steady. Racks that do not exist would
+// be worse than racks that are not found, so there must be none of those.
+TEST(RecordedRounds, QueuesThatLoseMost) {
+  int right = 0;
+  for (const Recorded& r : recorded("queues-of-15-ms")) {
+    const bool has_racks = r.rack_of.end() != std::find(r.rack_of.begin(), r.rack_of.end(), 1);
+    const bool is_right = found(r) == r.rack_of;
+    EXPECT_TRUE(is_right || has_racks) << r.network;
+    right += is_right;
+  }
+  EXPECT_GE(right, 11);
+}
+
+}  // namespace
+}  // namespace riffle::recorded_rounds_test
