@@ -132,6 +132,33 @@ std::vector<Slow> slow_pairs(const ProbeFindings& f) {
   return found;
 }
 
+// Per round its flows: from, to, kbit/s, 1 if steady, round trip in microseconds.
+json to_rows(const std::vector<probe::Observed>& all) {
+  json rounds = json::array();
+  for (const probe::Observed& o : all) {
+    json flows = json::array();
+    for (std::size_t i = 0; i < o.samples.size(); ++i) {
+      const probe::Sample& s = o.samples[i];
+      flows.push_back(
+          {o.round.flows[i].from, o.round.flows[i].to, s.kbps, s.is_steady ? 1 : 0, s.rtt_us});
+    }
+    rounds.push_back(std::move(flows));
+  }
+  return rounds;
+}
+
+std::vector<probe::Observed> from_rows(const json& rounds) {
+  std::vector<probe::Observed> all;
+  for (const json& flows : rounds) {
+    probe::Observed& o = all.emplace_back();
+    for (const json& f : flows) {
+      o.round.flows.push_back({f.at(0), f.at(1)});
+      o.samples.push_back({f.at(2), f.at(3) == 1, f.at(4)});
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<std::string> ProbeFindings::slow() const {
@@ -154,10 +181,11 @@ std::vector<std::string> ProbeFindings::slow() const {
 }
 
 std::string to_json(const ProbeFindings& f) {
-  json out = {{"nodes", json::array()},     {"racks", json::array()}, {"pair_mbps", f.pair_mbps},
-              {"latency_us", f.latency_us}, {"seconds", f.seconds},   {"bytes", f.bytes},
-              {"rounds", f.rounds},         {"slow", f.slow()},       {"toml", f.toml},
-              {"trouble", f.trouble},       {"absent", json::array()}};
+  json out = {
+      {"nodes", json::array()},     {"racks", json::array()},  {"pair_mbps", f.pair_mbps},
+      {"latency_us", f.latency_us}, {"seconds", f.seconds},    {"bytes", f.bytes},
+      {"rounds", f.rounds},         {"slow", f.slow()},        {"toml", f.toml},
+      {"trouble", f.trouble},       {"absent", json::array()}, {"measured", to_rows(f.measured)}};
   for (const auto& [name, why] : f.absent) out["absent"].push_back({{"name", name}, {"why", why}});
   for (const auto& n : f.nodes) {
     out["nodes"].push_back({{"name", n.name},
@@ -194,6 +222,7 @@ Result<ProbeFindings> findings_from_json(const std::string& text) {
     f.rounds = in.at("rounds");
     f.toml = in.at("toml");
     f.trouble = in.at("trouble");
+    f.measured = from_rows(in.at("measured"));
     for (const json& a : in.at("absent")) f.absent.emplace_back(a.at("name"), a.at("why"));
   } catch (const json::exception& e) {
     return remote_error(std::string("the first host's answer is not understood: ") + e.what());

@@ -7,6 +7,7 @@
 
 #include "tools/terminal.h"
 #include "topology/base/status.h"
+#include "topology/probe/rounds.h"
 
 namespace riffle::tools {
 
@@ -29,6 +30,7 @@ struct ProbeFindings {
   double seconds = 0;
   double bytes = 0;
   int rounds = 0;
+  std::vector<probe::Observed> measured;                    // what it was concluded from
   std::string toml;                                         // the fabric file
   std::string trouble;                                      // not empty: cut short, and why
   std::vector<std::pair<std::string, std::string>> absent;  // hosts that took no part, and why

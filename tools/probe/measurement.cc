@@ -66,6 +66,7 @@ ProbeFindings findings_of(const ProbeOutcome& outcome, const Fabric& fabric) {
   f.seconds = static_cast<double>(outcome.time_ns) / 1e9;
   f.bytes = static_cast<double>(outcome.bytes);
   f.rounds = found.rounds;
+  f.measured = outcome.observed;
   f.toml = to_toml(fabric);
   f.trouble = outcome.trouble;
   return f;
