@@ -62,6 +62,13 @@ TEST(Planner, Uniform8) {
   EXPECT_EQ(c.plans.name, "direct");
 }
 
+// On 16 nodes the direct plan would be as fast, if processors and queues were as the model has
+// them.
+TEST(Planner, FewFlowsPerNodeWhereTimesAreAlike) {
+  EXPECT_EQ(best(even_fabric(9, 400'000)).plans.name, "direct");
+  EXPECT_EQ(best(even_fabric(16, 400'000)).plans.name, "ring");
+}
+
 TEST(Planner, Straggler8OwnsNothing) {
   const PlanChoice c = best(nodes({400, 400, 400, 100, 400, 400, 400, 400}));
   EXPECT_NEAR(c.bound_us, kUs / 100, 1);

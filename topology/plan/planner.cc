@@ -1,6 +1,7 @@
 #include "topology/plan/planner.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "topology/base/printed.h"
@@ -13,6 +14,24 @@ namespace {
 
 // Differences below this are noise of the model: the simpler family wins.
 constexpr double kPlanTie = 1.001;
+
+// What the model does not know (busy processors, queues) costs plans more in which many flows meet
+// at a node. So within this factor the one with the fewest wins, down to a number that does no
+// harm.
+constexpr double kCrowdTie = 1.03;
+constexpr int kFewPartners = 8;
+
+int partners_in(const GroupPlan& plan) {
+  int sum = 0;
+  for (const Level& level : plan.levels) {
+    int most = 0;
+    for (const Group& g : level.groups) {
+      most = std::max(most, exchange_of(g.pattern).partners(static_cast<int>(g.members.size())));
+    }
+    sum += most;
+  }
+  return sum;
+}
 
 // Members of all groups of all lanes, roughly: they make the size of a plan set on the wire.
 constexpr std::size_t kMaxPlannedMembers = std::size_t{1} << 19;
@@ -31,7 +50,34 @@ struct Proposal {
   std::uint32_t chunk_bytes;
   Candidate cost;
   double small_us;  // predicted for kSmallPlannedBytes
+  int crowd;        // flows that a node sends at a time, kFewPartners at least
+
+  double judged_us() const { return cost.time_us * blueprint.must_gain; }
 };
+
+using Proposals = std::vector<Proposal>;
+
+template <class Counts>
+double least_us(const Proposals& proposals, Counts counts) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Proposal& p : proposals) {
+    if (counts(p)) least = std::min(least, p.judged_us());
+  }
+  return least;
+}
+
+Proposals::iterator chosen(Proposals& proposals) {
+  const double best_us = least_us(proposals, [](const Proposal&) { return true; });
+  int crowd = std::numeric_limits<int>::max();
+  for (const Proposal& p : proposals) {
+    if (p.judged_us() <= best_us * kCrowdTie) crowd = std::min(crowd, p.crowd);
+  }
+  const auto fits = [crowd](const Proposal& p) { return p.crowd == crowd; };
+  const double least = least_us(proposals, fits);
+  return std::find_if(proposals.begin(), proposals.end(), [&](const Proposal& p) {
+    return fits(p) && p.judged_us() <= least * kPlanTie;
+  });
+}
 
 Status check(const PlanOptions& options) {
   if (options.max_lanes < 1 || options.max_lanes > static_cast<int>(kMaxPlanLanes)) {
@@ -83,8 +129,8 @@ std::string reason(const PlanChoice& choice, std::uint64_t bytes, bool forced) {
 }
 
 // `first` takes large sums.
-void add_small(const FabricView& view, const std::vector<Proposal>& proposals,
-               const Proposal& first, const PlanOptions& options, PlanChoice* choice) {
+void add_small(const FabricView& view, const Proposals& proposals, const Proposal& first,
+               const PlanOptions& options, PlanChoice* choice) {
   const auto best =
       std::min_element(proposals.begin(), proposals.end(),
                        [](const auto& a, const auto& b) { return a.small_us < b.small_us; });
@@ -113,16 +159,17 @@ Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOpt
   if (fabric.size() == 1) return alone();
 
   const FabricView view(fabric);
-  std::vector<Proposal> proposals;
+  Proposals proposals;
   for (const Family& family : families()) {
     if (!options.only.empty() && options.only != family.name) continue;
     for (Blueprint& blueprint : family.propose(view)) {
-      const PlanCost cost = cost_of(view, build(view, blueprint, options));
+      const PlanSet plans = build(view, blueprint, options);
+      const PlanCost cost = cost_of(view, plans);
       Prediction p = predict(view, cost, bytes, options.message_ns);
       const Prediction small = predict(view, cost, kSmallPlannedBytes, options.small_message_ns);
       Candidate candidate{blueprint.name, p.time_us, std::move(p.limit)};
-      proposals.push_back(
-          {std::move(blueprint), p.chunk_bytes, std::move(candidate), small.time_us});
+      proposals.push_back({std::move(blueprint), p.chunk_bytes, std::move(candidate), small.time_us,
+                           std::max(partners_in(plans.lanes[0]), kFewPartners)});
     }
   }
   if (proposals.empty() && options.only_if_it_applies) {
@@ -139,13 +186,8 @@ Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOpt
   const auto faster = [](const Proposal& a, const Proposal& b) {
     return a.cost.time_us < b.cost.time_us;
   };
-  const auto judged_us = [](const Proposal& p) { return p.cost.time_us * p.blueprint.must_gain; };
-  double least_us = judged_us(proposals.front());
-  for (const Proposal& p : proposals) least_us = std::min(least_us, judged_us(p));
-  const auto chosen = std::find_if(proposals.begin(), proposals.end(), [&](const Proposal& p) {
-    return judged_us(p) <= least_us * kPlanTie;
-  });
-  std::rotate(proposals.begin(), chosen, chosen + 1);
+  const auto best = chosen(proposals);
+  std::rotate(proposals.begin(), best, best + 1);
   std::stable_sort(proposals.begin() + 1, proposals.end(), faster);
 
   PlanChoice choice;

@@ -69,6 +69,8 @@ class DoubleTree final : public GroupExchange {
   }
 
   int depth(int size) const override { return std::bit_width(static_cast<unsigned>(size - 1)); }
+  // With two owners, as the planner has it.
+  int partners(int size) const override { return std::min(size - 1, 2); }
 };
 
 }  // namespace

@@ -63,6 +63,9 @@ class GroupExchange {
   // The most hops from a member to the root of a shard.
   virtual int depth(int size) const = 0;
 
+  // To how many others a member sends partial sums, at most.
+  virtual int partners(int size) const { return size - 1; }
+
   // True: all contributions are added at once, in the order of the members, so that a sum does not
   // depend on who owns the shard. Then depth() is 1. Otherwise a member adds its children's partial
   // sums, in rising order, and last its own.

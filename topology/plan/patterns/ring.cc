@@ -27,6 +27,7 @@ class Ring final : public GroupExchange {
   }
 
   int depth(int size) const override { return size - 1; }
+  int partners(int /*size*/) const override { return 1; }
   bool overlaps_chunks() const override { return false; }
 
   // Member i passes on to member i+1 all shards but one: in reduce-scatter its own, which it keeps
