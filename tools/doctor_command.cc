@@ -214,7 +214,12 @@ void check_variables(int code, Findings& findings) {
 
 void check_fabric(Findings& findings) {
   const std::string path = config().fabric;
-  if (path.empty()) return findings.note("RIFFLE_FABRIC is not set: all links count as equal");
+  if (path.empty()) {
+    findings.note(std::string("RIFFLE_FABRIC is not set: ") +
+                  (config().probe == "off" ? "all links count as equal" : "a job measures them"));
+    if (!config().rack.empty()) findings.good("RIFFLE_RACK=" + config().rack + " names the rack");
+    return;
+  }
   char host[256] = {};
   gethostname(host, sizeof host - 1);
   const std::string name = config().node_name.empty() ? host : config().node_name;

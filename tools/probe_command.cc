@@ -60,9 +60,9 @@ std::string this_command() {
 
 // Settings that bear on the measurement are those of the user's shell, as with a job.
 std::vector<std::string> settings() {
-  static const std::set<std::string> of_one_host = {"RIFFLE_NODE_NAME", "RIFFLE_RECORD",
-                                                    "RIFFLE_FABRIC",    "RIFFLE_FABRIC_SAVE",
-                                                    "RIFFLE_CONF_FILE", "RIFFLE_PROBE_SECRET"};
+  static const std::set<std::string> of_one_host = {
+      "RIFFLE_NODE_NAME",   "RIFFLE_RACK",      "RIFFLE_RECORD",      "RIFFLE_FABRIC",
+      "RIFFLE_FABRIC_SAVE", "RIFFLE_CONF_FILE", "RIFFLE_PROBE_SECRET"};
   std::vector<std::string> found;
   for (char** at = environ; *at != nullptr; ++at) {
     const std::string entry = *at;

@@ -86,8 +86,8 @@ class Job::Node final : private FrameSink {
   }
   SessionHooks hooks() {
     SessionHooks hooks;
-    hooks.wants_probe = [job = job_](const std::vector<NodeReport>&, std::vector<int>* racks) {
-      *racks = job->options_.racks;
+    hooks.wants_probe = [job = job_](const std::vector<NodeReport>&, probe::KnownRacks* known) {
+      known->rack_of = job->options_.racks;
       return job->options_.probes;
     };
     hooks.probed = [job = job_](const std::vector<NodeReport>&, const ProbeOutcome& outcome) {

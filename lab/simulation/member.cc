@@ -45,7 +45,7 @@ SessionOptions Member::session_options() {
 
 SessionHooks Member::hooks() {
   SessionHooks hooks;
-  hooks.wants_probe = [this](const std::vector<NodeReport>&, std::vector<int>*) {
+  hooks.wants_probe = [this](const std::vector<NodeReport>&, probe::KnownRacks*) {
     return scenario_.probes;
   };
   hooks.probed = [this](const std::vector<NodeReport>&, const ProbeOutcome& outcome) {

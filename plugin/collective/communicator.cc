@@ -316,8 +316,8 @@ SessionOptions Communicator::session_options(const SyncSettings& sync) {
 SessionHooks Communicator::session_hooks(const SyncSettings& sync, const SessionOptions& options,
                                          const NodeReport& report, std::uint64_t number) {
   SessionHooks hooks;
-  hooks.wants_probe = [this](const std::vector<NodeReport>& reports, std::vector<int>* racks) {
-    return decision_->look_up(reports, racks);
+  hooks.wants_probe = [this](const std::vector<NodeReport>& reports, probe::KnownRacks* known) {
+    return decision_->look_up(reports, known);
   };
   hooks.probe_turn = [number] { return try_node_lock(number); };
   hooks.knows_network = [this](const std::vector<NodeReport>& reports) {

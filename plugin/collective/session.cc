@@ -148,8 +148,8 @@ void Session::received(int peer, std::uint32_t kind, const std::vector<std::uint
 }
 
 void Session::prepare(const std::vector<NodeReport>& reports, std::function<void()> go_on) {
-  std::vector<int> racks;
-  if (!hooks_.wants_probe || !hooks_.wants_probe(reports, &racks)) return go_on();
+  probe::KnownRacks known;
+  if (!hooks_.wants_probe || !hooks_.wants_probe(reports, &known)) return go_on();
   // Connect has other work to do in its time.
   const std::uint64_t budget_ns =
       std::min(Prober::budget_ns(size_), options_.connect_timeout_ns / 2);
@@ -157,7 +157,7 @@ void Session::prepare(const std::vector<NodeReport>& reports, std::function<void
   const std::uint64_t patience_ns =
       std::min(2 * Prober::budget_ns(size_) + kSecond, options_.connect_timeout_ns / 4);
   reports_ = reports;
-  prober_->survey(std::move(racks), patience_ns, budget_ns,
+  prober_->survey(std::move(known), patience_ns, budget_ns,
                   [this, go_on = std::move(go_on)](const ProbeOutcome& outcome) {
                     hooks_.probed(std::exchange(reports_, {}), outcome);
                     go_on();

@@ -44,9 +44,9 @@ struct SessionOptions {
 };
 
 struct SessionHooks {
-  // Node 0, before `decide`: shall the network be probed first? `racks`: by rank, where they are
-  // known and need not be found. Null: never.
-  std::function<bool(const std::vector<NodeReport>&, std::vector<int>* racks)> wants_probe;
+  // Node 0, before `decide`: shall the network be probed first? `known`: of the racks,
+  // before. Null: never.
+  std::function<bool(const std::vector<NodeReport>&, probe::KnownRacks* known)> wants_probe;
   // Every node: its machine's turn to probe (prober.h). Null: there are no turns.
   std::function<std::shared_ptr<void>()> probe_turn;
   // Node 0, after it waited for its turn: is the network known meanwhile? Null: it is not.

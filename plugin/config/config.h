@@ -17,11 +17,13 @@ struct Config {
 #define RIFFLE_BOOL(field, name, default_value, digest, help) bool field;
 #define RIFFLE_CHOICE(field, name, default_value, choices, digest, help) std::string field;
 #define RIFFLE_TEXT(field, name, default_value, digest, help) std::string field;
+#define RIFFLE_LABEL(field, name, most, digest, help) std::string field;
 #include "plugin/config/knobs.def"
 #undef RIFFLE_INT
 #undef RIFFLE_BOOL
 #undef RIFFLE_CHOICE
 #undef RIFFLE_TEXT
+#undef RIFFLE_LABEL
 };
 
 const Config& config();

@@ -62,6 +62,11 @@ bool is_choice(std::string_view choices, std::string_view text) {
   }
 }
 
+bool is_label(std::string_view text, std::size_t most) {
+  const auto is_printable = [](char c) { return c >= ' ' && c <= '~'; };
+  return !text.empty() && text.size() <= most && std::ranges::all_of(text, is_printable);
+}
+
 std::optional<std::int64_t> parse(const Knob& knob, std::string_view text, std::int64_t /*kind*/) {
   const auto number = parse_integer(text, knob.unit == "bytes");
   return number && *number >= knob.min && *number <= knob.max ? number : std::nullopt;
@@ -72,6 +77,7 @@ std::optional<bool> parse(const Knob&, std::string_view text, bool /*kind*/) {
 std::optional<std::string> parse(const Knob& knob, std::string_view text,
                                  const std::string& /*kind*/) {
   if (!knob.choices.empty() && !is_choice(knob.choices, text)) return std::nullopt;
+  if (knob.max > 0 && !is_label(text, static_cast<std::size_t>(knob.max))) return std::nullopt;
   return std::string(text);
 }
 
@@ -88,11 +94,14 @@ const std::vector<Knob>& knob_table() {
   {name, &Config::field, digest, help, 0, 0, "", choices},
 #define RIFFLE_TEXT(field, name, default_value, digest, help) \
   {name, &Config::field, digest, help, 0, 0, "", ""},
+#define RIFFLE_LABEL(field, name, most, digest, help) \
+  {name, &Config::field, digest, help, 1, most, "", ""},
 #include "plugin/config/knobs.def"
 #undef RIFFLE_INT
 #undef RIFFLE_BOOL
 #undef RIFFLE_CHOICE
 #undef RIFFLE_TEXT
+#undef RIFFLE_LABEL
   };
   return *table;
 }
@@ -105,11 +114,13 @@ Config default_config() {
 #define RIFFLE_CHOICE(field, name, default_value, choices, digest, help) \
   config.field = default_value;
 #define RIFFLE_TEXT(field, name, default_value, digest, help) config.field = default_value;
+#define RIFFLE_LABEL(field, name, most, digest, help)
 #include "plugin/config/knobs.def"
 #undef RIFFLE_INT
 #undef RIFFLE_BOOL
 #undef RIFFLE_CHOICE
 #undef RIFFLE_TEXT
+#undef RIFFLE_LABEL
   return config;
 }
 
@@ -152,7 +163,8 @@ std::string range_text(const Knob& knob) {
     return range;
   }
   if (std::holds_alternative<bool Config::*>(knob.field)) return "0|1";
-  return knob.choices.empty() ? "any text" : std::string(knob.choices);
+  if (!knob.choices.empty()) return std::string(knob.choices);
+  return knob.max > 0 ? "1.." + std::to_string(knob.max) + " printable characters" : "any text";
 }
 
 }  // namespace riffle

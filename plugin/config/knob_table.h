@@ -22,7 +22,7 @@ struct Knob {
   KnobField field;
   bool in_digest;
   std::string_view help;
-  std::int64_t min = 0;  // integers
+  std::int64_t min = 0;  // integers; a label's length
   std::int64_t max = 0;
   std::string_view unit;
   std::string_view choices;  // "a|b|c"; empty for free text

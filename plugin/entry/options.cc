@@ -46,6 +46,7 @@ ConnectOptions connect_options(const Config& c, const identity::Options& identit
   options.survives_losses = survives_losses(c);
   options.moves_valid_elements = c.valid_length && identity.is_wanted;
   options.node_name = c.node_name;
+  options.rack = c.rack;
   options.knobs = decision_knobs(c);
   options.fabric = c.fabric;
   options.fabric_save = c.fabric_save;

@@ -146,7 +146,7 @@ class ConnectJob {
     o.survivors.is_on = case_.survives;
     o.background = &n->background;
     SessionHooks& hooks = n->job.hooks;
-    hooks.wants_probe = [this](const std::vector<NodeReport>&, std::vector<int>*) {
+    hooks.wants_probe = [this](const std::vector<NodeReport>&, probe::KnownRacks*) {
       return case_.probes;
     };
     hooks.probed = [](const std::vector<NodeReport>&, const ProbeOutcome&) {};

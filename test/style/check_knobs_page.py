@@ -27,7 +27,7 @@ This page is generated from `plugin/config/knobs.def`.
 
 def entry(knob):
     default = f"`{knob['default']}`" if knob["default"] else "empty"
-    accepted = "text" if knob["type"] == "text" else f"`{knob['range']}`"
+    accepted = "text" if knob["range"] == "any text" else f"`{knob['range']}`"
     nodes = "; all nodes" if knob["equal_on_all_nodes"] else ""
     text = f"* **`{knob['name']}`** = {default} ({accepted}{nodes}). {knob['help']}"
     return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

@@ -43,10 +43,10 @@ std::vector<Recorded> recorded(const std::string& name) {
   return all;
 }
 
-std::vector<int> found(const Recorded& r) {
+std::vector<int> found(const Recorded& r, const std::vector<probe::RackHint>& hints = {}) {
   const int nodes = static_cast<int>(r.rack_of.size());
   const probe::RackModel model(nodes, probe::estimate_node_rates(nodes, r.rounds), r.rounds);
-  return probe::find_racks(model, r.rounds).rack_of;
+  return probe::find_racks(model, r.rounds, hints).rack_of;
 }
 
 TEST(RecordedRounds, QueuesThatHoldAsMuchAsSwitchesDo) {
@@ -66,6 +66,35 @@ TEST(RecordedRounds, QueuesThatLoseMost) {
     right += is_right;
   }
   EXPECT_GE(right, 11);
+}
+
+// The first node and the first one of another rack change places.
+std::vector<int> swapped(std::vector<int> rack_of) {
+  const auto other = std::find(rack_of.begin(), rack_of.end(), rack_of.front() + 1);
+  if (other != rack_of.end()) std::iter_swap(rack_of.begin(), other);
+  return rack_of;
+}
+
+std::vector<int> halves(std::size_t nodes) {
+  std::vector<int> rack_of(nodes, 0);
+  std::fill(rack_of.begin() + static_cast<std::ptrdiff_t>(nodes / 2), rack_of.end(), 1);
+  return rack_of;
+}
+
+TEST(RecordedRounds, OverruleHintsThatAreWrong) {
+  for (const char* name : {"queues-of-60-ms", "queues-of-100-kB"}) {
+    for (const Recorded& r : recorded(name)) {
+      for (const auto& wrong : {swapped(r.rack_of), halves(r.rack_of.size())}) {
+        EXPECT_EQ(found(r, {{"labels", probe::kLabelNats, wrong}}), r.rack_of) << r.network;
+      }
+    }
+  }
+}
+
+TEST(RecordedRounds, WithTheRightHintEvenThoseOfQueuesThatLoseMost) {
+  for (const Recorded& r : recorded("queues-of-15-ms")) {
+    EXPECT_EQ(found(r, {{"labels", probe::kLabelNats, r.rack_of}}), r.rack_of) << r.network;
+  }
 }
 
 }  // namespace

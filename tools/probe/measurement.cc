@@ -11,6 +11,7 @@
 
 #include "plugin/collective/base/node_lock.h"
 #include "plugin/collective/connect/live_network.h"
+#include "plugin/collective/connect/rack_sources.h"
 #include "plugin/collective/session.h"
 #include "plugin/entry/options.h"
 #include "plugin/transport/base/transport_mesh.h"
@@ -34,6 +35,8 @@ NodeReport report_of_this_host(int rank, const Device& device) {
   r.host = own_node_name();
   r.aliases = {r.host};
   for (const NicAddress& a : device.addresses) r.aliases.push_back(a.address);
+  r.rack = config().rack;
+  r.network = network_of(device.addresses.front());
   r.version = kVersion;
   return r;
 }
@@ -105,9 +108,8 @@ class MeshMeasurement final : public Measurement {
     options.connect_timeout_ns = static_cast<std::uint64_t>(timeout_ms) * kMs;
     options.peer_timeout_ns = static_cast<std::uint64_t>(std::min(timeout_ms, kSilentMs)) * kMs;
     SessionHooks hooks;
-    hooks.wants_probe = [this](const std::vector<NodeReport>& reports, std::vector<int>* racks) {
-      racks_ = racks_from_file(options_from(config()).collective.connect, reports);
-      if (racks_) *racks = racks_->rack_of;
+    hooks.wants_probe = [this](const std::vector<NodeReport>& reports, probe::KnownRacks* known) {
+      racks_ = look_up_racks(options_from(config()).collective.connect, reports, known);
       return true;
     };
     hooks.probe_turn = [number = handles.front().communicator] { return try_node_lock(number); };
@@ -134,6 +136,7 @@ class MeshMeasurement final : public Measurement {
     const Result<Fabric> fabric =
         fabric_of_probe(outcome, reports, device_, racks_ ? &*racks_ : nullptr);
     if (fabric) {
+      log_overruled(outcome.findings.racks, reports);
       const std::lock_guard lock(mutex_);
       findings_ = findings_of(outcome, *fabric);
       return;

@@ -17,7 +17,6 @@ constexpr double kSpreadSigmas = 1.15;
 // that one flow has several times what another has; that each stays below its ends is what tells.
 constexpr double kSharedSigma = 0.6;
 constexpr double kSumSigma = 0.15;   // ... of all that a full link carries
-constexpr double kMostNats = 8;      // one flow cannot say more
 constexpr double kUplinkPower = 12;  // see upper_end
 constexpr double kUsed = 0.92;       // an uplink this full is taken for the limit
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -35,7 +34,7 @@ bool is_pairs(const Round& round, int nodes) {
 
 double nats(double error, double sigma) {
   const double in_sigma = error / sigma;
-  return std::min(kMostNats, in_sigma * in_sigma / 2) + std::log(sigma / kOwnSigma);
+  return std::min(RackModel::kMostNats, in_sigma * in_sigma / 2) + std::log(sigma / kOwnSigma);
 }
 
 // On a network of shallow queues flows that share nothing stray as well.

@@ -25,6 +25,8 @@ struct Uplink {
 // several flows in one direction are left out.
 class RackModel {
  public:
+  static constexpr double kMostNats = 8;  // one flow cannot say more
+
   RackModel(int nodes, const NodeRates& rates, const std::vector<Observed>& all);
 
   // rack_of: 0..racks-1 per node, none empty.

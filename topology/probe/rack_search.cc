@@ -21,7 +21,8 @@ constexpr double kMostWork = 2e6;         // flows predicted
 struct Candidate {
   std::vector<int> rack_of;
   int racks = 1;
-  double cost = 0;
+  double prior = 0;  // nats that hints give it
+  double cost = 0;   // less the prior
   // Per rack, nats: how much worse the best explanation is in which that rack is another one.
   std::vector<double> margin;
 };
@@ -30,14 +31,16 @@ struct Candidate {
 // which nothing did, leaves the margins.
 class Improver {
  public:
-  explicit Improver(const RackModel& model) : model_(model), work_left_(kMostWork) {}
+  Improver(const RackModel& model, const std::vector<RackHint>& hints)
+      : model_(model), hints_(hints), work_left_(kMostWork) {}
 
   Candidate evaluated(std::vector<int> rack_of) {
     Candidate c;
     c.rack_of = std::move(rack_of);
     c.racks = renumber(&c.rack_of);
     work_left_ -= static_cast<double>(model_.sightings());
-    c.cost = model_.cost(c.rack_of, c.racks);
+    c.prior = prior(hints_, c.rack_of);
+    c.cost = model_.cost(c.rack_of, c.racks) - c.prior;
     c.margin.assign(static_cast<std::size_t>(c.racks), std::numeric_limits<double>::infinity());
     return c;
   }
@@ -98,16 +101,35 @@ class Improver {
   }
 
   const RackModel& model_;
+  const std::vector<RackHint>& hints_;
   double work_left_;
 };
 
-std::vector<std::vector<int>> candidates(const RackModel& model, const std::vector<Observed>& all) {
+std::vector<std::vector<int>> candidates(const RackModel& model, const std::vector<Observed>& all,
+                                         const std::vector<RackHint>& hints) {
   const int most = std::max(2, model.nodes() / 2);
-  if (model.nodes() > kDenseNodes) return {correlation_clusters(model)};
-  auto cuts = average_linkage(distance_by_rate(model), most);
-  auto more = average_linkage(distance_by_latency(model.nodes(), all), most);
-  cuts.insert(cuts.end(), more.begin(), more.end());
-  return cuts;
+  std::vector<std::vector<int>> every;
+  for (const RackHint& hint : hints) every.push_back(hint.rack_of);
+  if (model.nodes() > kDenseNodes) {
+    every.push_back(correlation_clusters(model));
+    return every;
+  }
+  for (const PairTable& distance :
+       {distance_by_rate(model), distance_by_latency(model.nodes(), all)}) {
+    auto cuts = average_linkage(distance, most);
+    every.insert(every.end(), cuts.begin(), cuts.end());
+  }
+  return every;
+}
+
+std::vector<Racks::Overruled> overruled(const std::vector<RackHint>& hints,
+                                        const std::vector<int>& rack_of) {
+  std::vector<Racks::Overruled> all;
+  for (const RackHint& hint : hints) {
+    auto nodes = contradicting(hint, rack_of);
+    if (!nodes.empty()) all.push_back({hint.source, std::move(nodes)});
+  }
+  return all;
 }
 
 Racks none(const RackModel& model) {
@@ -135,13 +157,15 @@ std::vector<double> confidence(const std::vector<double>& margins, double nats_p
 
 }  // namespace
 
-Racks find_racks(const RackModel& model, const std::vector<Observed>& all) {
+Racks find_racks(const RackModel& model, const std::vector<Observed>& all,
+                 const std::vector<RackHint>& hints) {
   Racks found = none(model);
   if (model.nodes() < kLeastNodes || model.held_back() < kLeastHeldBack) return found;
-  Improver improver(model);
+  Improver improver(model, hints);
   const Candidate flat = improver.evaluated(found.rack_of);
   std::vector<Candidate> best;
-  for (auto& cut : candidates(model, all)) best.push_back(improver.evaluated(std::move(cut)));
+  for (auto& cut : candidates(model, all, hints))
+    best.push_back(improver.evaluated(std::move(cut)));
   std::stable_sort(best.begin(), best.end(),
                    [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
   if (best.size() > kBestCuts) best.resize(kBestCuts);
@@ -152,6 +176,7 @@ Racks find_racks(const RackModel& model, const std::vector<Observed>& all) {
   if (winner == best.end() || winner->racks < 2) return found;
   found.suspected = winner->rack_of;
   const double gain = flat.cost - winner->cost;
+  if (gain <= winner->prior - flat.prior) return found;  // hints alone
   if (gain < kLeastGain || gain < kLeastGainShare * (flat.cost - cost_of_truth(model))) {
     return found;
   }
@@ -159,6 +184,7 @@ Racks find_racks(const RackModel& model, const std::vector<Observed>& all) {
   found.count = winner->racks;
   found.uplinks = model.uplinks(winner->rack_of, winner->racks);
   found.confidence = confidence(winner->margin, gain / model.nodes());
+  found.overruled = overruled(hints, found.rack_of);
   return found;
 }
 

@@ -2,16 +2,19 @@
 //
 // Candidates come from hierarchical clustering (average linkage) of the nodes, once by how much of
 // their ends' rate pairs reach while the network is loaded, once by how long messages between them
-// take; every cut of both trees is a candidate. The best are improved node by node and rack by
-// rack under the rack model (rack_model.h). Beyond kDenseNodes, where not all pairs meet, flows
-// vote (correlation clustering, clusters.h).
+// take; every cut of both trees is a candidate, and so is every hint (rack_hints.h). The best are
+// improved node by node and rack by rack under the rack model (rack_model.h). Beyond kDenseNodes,
+// where not all pairs meet, flows vote (correlation clustering, clusters.h).
 //
-// Racks are reported only if they explain clearly more than no racks; otherwise there are none.
+// Racks are reported only if they explain clearly more than no racks; otherwise there are none. A
+// hint counts for that, but the rounds alone must speak for racks, too.
 // Pure and deterministic; effort is bounded.
 #pragma once
 
+#include <string>
 #include <vector>
 
+#include "topology/probe/rack_hints.h"
 #include "topology/probe/rack_model.h"
 
 namespace riffle::probe {
@@ -25,9 +28,15 @@ struct Racks {
   std::vector<double> confidence;  // per rack, 0..1: of so many such racks this share is right
   std::vector<int> suspected;      // per node: the best guess, also where it is no more than that
   double held_back = 0;            // share of flows that neither end explains
+  struct Overruled {
+    std::string source;      // of the hint
+    std::vector<int> nodes;  // that stand elsewhere
+  };
+  std::vector<Overruled> overruled;  // hints that the racks found contradict
 };
 
-Racks find_racks(const RackModel& model, const std::vector<Observed>& all);
+Racks find_racks(const RackModel& model, const std::vector<Observed>& all,
+                 const std::vector<RackHint>& hints = {});
 
 // The same for racks that are known: only their uplinks and confidence are found.
 Racks known_racks(const RackModel& model, const std::vector<int>& rack_of);

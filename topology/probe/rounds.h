@@ -27,6 +27,7 @@ struct Sample {
   std::int64_t kbps = 0;    // payload at the receiver once the flow ran evenly; 0: too little came
   bool is_steady = false;   // both halves of what was counted agree
   std::int64_t rtt_us = 0;  // of a small message before the flow; 0: unknown
+  int hops = -1;            // routers between the two nodes; -1: unknown
 };
 
 // A round that took place; samples[i] belongs to round.flows[i].

@@ -43,8 +43,8 @@ std::int64_t median_latency_us(const std::vector<Observed>& all, Filter counts) 
 
 }  // namespace
 
-Survey::Survey(int nodes, std::uint64_t seed, std::vector<int> racks)
-    : nodes_(nodes), random_(seed), known_racks_(std::move(racks)) {
+Survey::Survey(int nodes, std::uint64_t seed, KnownRacks known)
+    : nodes_(nodes), random_(seed), known_(std::move(known)) {
   plan_pairs();
 }
 
@@ -113,11 +113,18 @@ bool Survey::are_racks_sure() {
 
 // A suspicion is put to the test: if all nodes of a rack send to others at once, its uplink is
 // full, if they send to each other, it is not used at all. What comes of it may be another
-// suspicion.
+// suspicion. A hint is put to the test also where nothing was held back: pairs at random seldom
+// leave a rack all at once.
 void Survey::plan_racks() {
-  if (nodes_ < 4 || !anything_held_back()) return;
-  const std::vector<int>& racks = findings().racks.suspected;
+  if (nodes_ < 4) return;
+  const bool is_held_back = anything_held_back();
+  std::vector<int> racks;
+  if (is_held_back) racks = findings().racks.suspected;
   if (racks.empty()) {
+    if (const std::vector<RackHint> all = hints(); !all.empty()) racks = all.front().rack_of;
+  }
+  if (racks.empty()) {
+    if (!is_held_back) return;
     for (int i = 0; i < kCutRounds; ++i) queue_.push_back(random_pairs(nodes_, random_));
     return;
   }
@@ -210,13 +217,22 @@ void Survey::measure_latency() {
   }
 }
 
+// What was known before, and what the rounds showed of hops.
+std::vector<RackHint> Survey::hints() const {
+  if (!known_.rack_of.empty()) return {};
+  std::vector<RackHint> all = known_.hints;
+  if (auto hops = hint_of_hops(nodes_, all_)) all.push_back(std::move(*hops));
+  return all;
+}
+
 const Findings& Survey::findings() {
   if (findings_are_current_) return findings_;
   findings_are_current_ = true;
   Findings& f = findings_;
   f.rates = estimate_node_rates(nodes_, all_);
   const RackModel model(nodes_, f.rates, all_);
-  f.racks = known_racks_.empty() ? find_racks(model, all_) : known_racks(model, known_racks_);
+  f.racks = known_.rack_of.empty() ? find_racks(model, all_, hints())
+                                   : known_racks(model, known_.rack_of);
   mark_own_limits(all_, f.racks.rack_of, &f.rates);
   measure_latency();
   f.rounds = static_cast<int>(all_.size());

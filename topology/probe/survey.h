@@ -6,7 +6,8 @@
 //              never all pairs
 //   2. racks   if flows were held back by what neither end explains: rounds across and within the
 //              racks that the pairs make suspect, which confirm them or not and measure their
-//              uplinks; once more if other racks are suspect then
+//              uplinks; once more if other racks are suspect then. So are racks that a hint
+//              (rack_hints.h) names
 //   3. fans    nodes that met no partner able to do clearly more: one against three at once, and
 //              against more where that was still not enough
 //
@@ -36,9 +37,8 @@ struct Findings {
 
 class Survey {
  public:
-  // `racks`: who stands in which rack (0.., none empty), by node, where that is known from
-  // elsewhere and only rates are to be measured; empty: to be found.
-  Survey(int nodes, std::uint64_t seed, std::vector<int> racks = {});
+  // `known`: of the racks; where they are beyond doubt only rates are measured.
+  Survey(int nodes, std::uint64_t seed, KnownRacks known = {});
 
   // The next round; none: enough is known. add() must follow before the next call.
   std::optional<Round> next();
@@ -60,11 +60,13 @@ class Survey {
   void plan_wide_fans();
   bool anything_held_back() const;
   bool are_racks_sure();
+  std::vector<RackHint> hints() const;
   void measure_latency();
 
   int nodes_;
   std::mt19937_64 random_;
-  std::vector<int> known_racks_, tested_racks_;
+  KnownRacks known_;
+  std::vector<int> tested_racks_;
   Stage stage_ = Stage::kPairs;
   std::deque<Round> queue_;
   std::vector<Observed> all_;

@@ -23,6 +23,7 @@ struct ConnectOptions {
   // Calls move only their valid elements, where NCCL tells this process which those are.
   bool moves_valid_elements = false;
   std::string node_name;    // empty: the host's
+  std::string rack;         // the name of this node's; empty: not known
   std::string knobs;        // that all nodes must have alike (decision_knobs())
   std::string fabric;       // file with the network's rates; empty: none
   std::string fabric_save;  // file that node 0 writes what probing found to; empty: none

@@ -89,6 +89,8 @@ NodeReport own_report(const ConnectOptions& options, int rank, const Device& d,
   for (const NicAddress& a : d.addresses) r.aliases.push_back(a.address);
   r.version = kVersion;
   r.knobs = options.knobs;
+  r.rack = options.rack;
+  r.network = network_of(d.addresses.front());
   r.rate_kbps = static_cast<std::int64_t>(d.speed_mbps) * 1000;
   r.knows_rate = d.knows_speed;
   r.speed = machine_speed();

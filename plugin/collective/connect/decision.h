@@ -35,8 +35,8 @@ std::string find_problem(const std::vector<NodeReport>& reports);
 RelaxedPlans relaxed_plans(const Fabric& fabric, const SyncSettings& sync);
 
 // Checks versions and knobs, reads the fabric, plans. `probed`: the network as it was measured, or
-// null; a fabric file comes first. `racks`: from a topology file, or null; for a network that was
-// not measured. `basis`, if given, gets what it planned on.
+// null; a fabric file comes first. `racks`: known without measuring, or null; for a network that
+// was not measured. `basis`, if given, gets what it planned on.
 Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& reports,
                const Fabric* probed = nullptr, const Racks* racks = nullptr,
                PlanBasis* basis = nullptr);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "plugin/collective/connect/decision.h"
+#include "plugin/collective/connect/rack_sources.h"
 #include "plugin/config/log.h"
 #include "plugin/transport/device/device.h"
 #include "topology/base/printed.h"
@@ -52,7 +53,9 @@ int mtu_of(const Device& device) {
 }
 
 bool uses(const Racks* racks, const Fabric& fabric) {
-  return racks != nullptr && racks->racks.size() == fabric.racks.size();
+  const auto is_same = [](int rack, const NodeLink& node) { return rack == node.rack; };
+  return racks != nullptr && racks->racks.size() == fabric.racks.size() &&
+         std::ranges::equal(racks->rack_of, fabric.nodes, is_same);
 }
 
 std::string effort(const ProbeOutcome& outcome) {
@@ -143,21 +146,9 @@ std::optional<Fabric> probed_network(const ConnectOptions& options, const ProbeO
   const std::string what = "probed in " + effort(outcome) + trouble + ": " +
                            probe::describe(outcome.findings, *fabric) + source;
   log_info("network {}", what);
+  log_overruled(outcome.findings.racks, reports);
   if (!options.fabric_save.empty()) save(options.fabric_save, what, *fabric);
   return *fabric;
-}
-
-std::optional<Racks> racks_from_file(const ConnectOptions& options,
-                                     const std::vector<NodeReport>& reports) {
-  if (!options.fabric.empty() || options.topology == "none") return std::nullopt;
-  const std::string path = options.topology.empty() ? slurm_topology_file() : options.topology;
-  if (path.empty()) return std::nullopt;
-  std::vector<NodeAliases> names;
-  for (const NodeReport& r : reports) names.push_back(r.aliases);
-  Result<Racks> racks = load_racks(path, names);
-  if (racks) return std::move(*racks);
-  log_warn("{}; going on without it", racks.status().message());
-  return std::nullopt;
 }
 
 std::string network_text(const Fabric& fabric) {

@@ -35,8 +35,8 @@ std::optional<Fabric> remembered_network(const ConnectOptions& options,
 void remember_network(const std::string& network);
 
 // Node 0: what a probe found, as a fabric of these nodes. An error, naming a node, if it found
-// nothing usable. `device` is this node's (for the MTU); `racks` are those that the probe was told,
-// or null.
+// nothing usable. `device` is this node's (for the MTU); `racks` are those known before, or null:
+// the same ones get their names.
 Result<Fabric> fabric_of_probe(const ProbeOutcome& outcome, const std::vector<NodeReport>& reports,
                                const Device& device, const Racks* racks);
 
@@ -44,11 +44,6 @@ Result<Fabric> fabric_of_probe(const ProbeOutcome& outcome, const std::vector<No
 std::optional<Fabric> probed_network(const ConnectOptions& options, const ProbeOutcome& outcome,
                                      const std::vector<NodeReport>& reports, const Device& device,
                                      const Racks* racks);
-
-// Node 0: the racks of a topology file (RIFFLE_TOPOLOGY, or the Slurm job's) where no fabric file
-// is given. None, with a warning, if it cannot be used.
-std::optional<Racks> racks_from_file(const ConnectOptions& options,
-                                     const std::vector<NodeReport>& reports);
 
 // For Verdict::network; empty if the nodes' host names do not tell them apart.
 std::string network_text(const Fabric& fabric);

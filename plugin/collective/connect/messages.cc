@@ -5,6 +5,8 @@
 namespace riffle {
 namespace {
 
+constexpr std::size_t kMostName = 64;  // bytes of a rack's name or a subnet's
+
 Status mangled(const char* what) {
   return remote_error(std::string("connect: mangled ") + what + " message");
 }
@@ -27,6 +29,8 @@ std::vector<std::uint8_t> encode(const std::vector<NodeReport>& reports) {
     w.number(static_cast<std::uint64_t>(r.speed.stack_mbps));
     w.blob(r.share.machine);
     w.number(static_cast<std::uint64_t>(r.share.processors));
+    w.blob(r.rack);
+    w.blob(r.network);
     w.number(r.knows_lengths ? 1 : 0);
   }
   return w.take();
@@ -49,6 +53,9 @@ Result<std::vector<NodeReport>> decode_reports(const std::vector<std::uint8_t>& 
     r.speed.stack_mbps = static_cast<std::int64_t>(reader.number());
     r.share.machine = reader.text();
     r.share.processors = static_cast<std::int64_t>(reader.number());
+    r.rack = reader.text();
+    r.network = reader.text();
+    if (r.rack.size() > kMostName || r.network.size() > kMostName) return mangled("report");
     r.knows_lengths = reader.number() != 0;
     reports.push_back(std::move(r));
   }

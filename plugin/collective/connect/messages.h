@@ -23,6 +23,8 @@ struct NodeReport {
   bool knows_rate = false;           // rate_kbps is what hardware says, not a guess
   MachineSpeed speed;                // measured
   MachineShare share;                // what else is on its machine
+  std::string rack;                  // its name (RIFFLE_RACK); empty: not told
+  std::string network;               // subnet of its first address, "10.1.2.0/24"; empty: unknown
   bool knows_lengths = false;  // NCCL tells it what its calls are (plugin/identity/identity.h)
 };
 

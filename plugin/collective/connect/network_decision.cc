@@ -2,12 +2,12 @@
 
 #include "plugin/collective/connect/decision.h"
 #include "plugin/collective/connect/live_network.h"
+#include "plugin/collective/connect/rack_sources.h"
 
 namespace riffle {
 
-bool NetworkDecision::look_up(const std::vector<NodeReport>& reports, std::vector<int>* racks) {
-  racks_ = racks_from_file(options_, reports);
-  if (racks_) *racks = racks_->rack_of;
+bool NetworkDecision::look_up(const std::vector<NodeReport>& reports, probe::KnownRacks* known) {
+  racks_ = look_up_racks(options_, reports, known);
   if (!riffle::wants_probe(options_, reports)) return false;
   network_ = remembered_network(options_, reports);
   return !network_.has_value();

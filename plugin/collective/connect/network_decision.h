@@ -1,5 +1,5 @@
 // NetworkDecision: node 0's decision for one communicator, and what it knows of the network by
-// then: racks from a file, rates as another communicator probed them, or as this one does.
+// then: racks that are known, rates as another communicator probed them, or as this one does.
 //
 // Threads: the mesh's owner.
 #pragma once
@@ -25,7 +25,7 @@ class NetworkDecision {
 
   // The steps of connect, in this order (SessionHooks).
   // Looks up what is known without probing. True: the network is to be probed.
-  bool look_up(const std::vector<NodeReport>& reports, std::vector<int>* racks);
+  bool look_up(const std::vector<NodeReport>& reports, probe::KnownRacks* known);
   bool knows_network(const std::vector<NodeReport>& reports) const;
   void probed(const std::vector<NodeReport>& reports, const ProbeOutcome& outcome);
   Verdict decide(const std::vector<NodeReport>& reports);
@@ -37,7 +37,7 @@ class NetworkDecision {
 
   const ConnectOptions& options_;
   const Device& device_;
-  std::optional<Racks> racks_;     // from a topology file
+  std::optional<Racks> racks_;     // known without measuring
   std::optional<Fabric> network_;  // as probed
   PlanBasis basis_;
 };

@@ -48,11 +48,14 @@ void ProbeFlows::start(const ProbeOrder& order, std::function<void()> over) {
 std::vector<ProbeReport::Entry> ProbeFlows::entries() const {
   std::vector<ProbeReport::Entry> all;
   for (const Incoming& flow : incoming_) {
-    all.push_back({{flow.peer, mesh_->rank()}, flow.meter.sample(), flow.meter.bytes()});
+    probe::Sample sample = flow.meter.sample();
+    sample.hops = mesh_->hops(flow.peer);
+    all.push_back({{flow.peer, mesh_->rank()}, sample, flow.meter.bytes()});
   }
   for (const Outgoing& flow : outgoing_) {
     probe::Sample sample;
     sample.rtt_us = static_cast<std::int64_t>(flow.rtt_ns / 1000);
+    sample.hops = mesh_->hops(flow.peer);
     all.push_back({{mesh_->rank(), flow.peer}, sample, 0});
   }
   return all;

@@ -9,8 +9,9 @@ namespace {
 
 constexpr std::size_t kOrderHead = 16, kFlowBytes = 8;  // number, duration, bytes, kind; from, to
 constexpr std::size_t kReportHead = 8,
-                      kEntryBytes = 40;              // number, busy; flow, kbps, rtt, bytes, steady
+                      kEntryBytes = 40;  // number, busy; flow, kbps, rtt, bytes, steady, hops + 1
 constexpr std::int64_t kMostKbps = 100'000'000'000;  // 100 Tbit/s: more than any link has
+constexpr std::uint32_t kMostHops = 255;
 constexpr std::uint32_t kMostDurationUs = 10'000'000;
 
 void put_flow(std::uint8_t* at, const probe::Flow& f) {
@@ -79,7 +80,8 @@ std::vector<std::uint8_t> encode(const ProbeReport& report) {
     put(at + 8, static_cast<std::uint64_t>(e.sample.kbps));
     put(at + 16, static_cast<std::uint64_t>(e.sample.rtt_us));
     put(at + 24, e.bytes);
-    put(at + 32, std::uint64_t{e.sample.is_steady});
+    put(at + 32, std::uint32_t{e.sample.is_steady});
+    put(at + 36, static_cast<std::uint32_t>(e.sample.hops + 1));
     at += kEntryBytes;
   }
   return bytes;
@@ -97,13 +99,14 @@ Result<ProbeReport> decode_probe_report(const std::vector<std::uint8_t>& bytes, 
   report.entries.resize((bytes.size() - kReportHead) / kEntryBytes);
   const std::uint8_t* at = bytes.data() + kReportHead;
   for (ProbeReport::Entry& e : report.entries) {
-    const auto kbps = get<std::uint64_t>(at + 8), rtt_us = get<std::uint64_t>(at + 16),
-               steady = get<std::uint64_t>(at + 32);
+    const auto kbps = get<std::uint64_t>(at + 8), rtt_us = get<std::uint64_t>(at + 16);
+    const auto steady = get<std::uint32_t>(at + 32), hops_known = get<std::uint32_t>(at + 36);
     if (!get_flow(at, nodes, &e.flow) || kbps > kMostKbps || rtt_us > kMostDurationUs ||
-        steady > 1) {
+        steady > 1 || hops_known > kMostHops + 1) {
       return mangled_probe("report");
     }
-    e.sample = {static_cast<std::int64_t>(kbps), steady == 1, static_cast<std::int64_t>(rtt_us)};
+    e.sample = {static_cast<std::int64_t>(kbps), steady == 1, static_cast<std::int64_t>(rtt_us),
+                static_cast<int>(hops_known) - 1};
     e.bytes = get<std::uint64_t>(at + 24);
     at += kEntryBytes;
   }

@@ -25,7 +25,7 @@ struct ProbeOrder {
 };
 
 // A subtree to its parent: the round is over here, and this is what arrived. Receivers tell rates,
-// senders round trips; node 0 puts them together.
+// senders round trips, either of them hops; node 0 puts them together.
 struct ProbeReport {
   struct Entry {
     probe::Flow flow;

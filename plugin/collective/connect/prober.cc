@@ -68,9 +68,9 @@ void Prober::stop() {
 
 // ------------------------------------------------------------------------------------------ node 0
 
-void Prober::survey(std::vector<int> racks, std::uint64_t patience_ns, std::uint64_t budget_ns,
+void Prober::survey(probe::KnownRacks known, std::uint64_t patience_ns, std::uint64_t budget_ns,
                     std::function<void(const ProbeOutcome&)> done) {
-  survey_ = std::make_unique<probe::Survey>(mesh_->size(), kSurveySeed, std::move(racks));
+  survey_ = std::make_unique<probe::Survey>(mesh_->size(), kSurveySeed, std::move(known));
   done_ = std::move(done);
   begin_ns_ = mesh_->now_ns();
   budget_ns_ = budget_ns;
@@ -148,6 +148,7 @@ void Prober::take_samples() {
     s.kbps = std::max(s.kbps, e.sample.kbps);
     s.rtt_us = std::max(s.rtt_us, e.sample.rtt_us);
     s.is_steady = s.is_steady || e.sample.is_steady;
+    s.hops = std::max(s.hops, e.sample.hops);
     bytes_ += e.bytes;
   }
   probe::Observed observed;

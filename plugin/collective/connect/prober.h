@@ -61,9 +61,8 @@ class Prober final : public FrameHandler {
   static std::uint64_t budget_ns(int nodes);
 
   // Node 0, once: `done` gets what was found, at the latest when first `patience_ns`, for our turn,
-  // and then `budget_ns` are spent. `racks`: the rack of each node, by rank, if that is known
-  // already; else empty.
-  void survey(std::vector<int> racks, std::uint64_t patience_ns, std::uint64_t budget_ns,
+  // and then `budget_ns` are spent. `known`: of the racks, before.
+  void survey(probe::KnownRacks known, std::uint64_t patience_ns, std::uint64_t budget_ns,
               std::function<void(const ProbeOutcome&)> done);
   // Connect goes on, or is over: nothing more is started or reported.
   void stop();

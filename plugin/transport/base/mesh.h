@@ -44,6 +44,8 @@ class Mesh {
   // For measuring (topology/probe/passive.h); cheap enough for every few milliseconds. A mesh that
   // cannot tell says zero.
   virtual LinkActivity activity(int /*peer*/) { return {}; }
+  // Routers between this node and a peer, for rack hints; -1: this side of the link cannot tell.
+  virtual int hops(int /*peer*/) const { return -1; }
   // Goes with all further frames to this peer.
   virtual void hint(int /*peer*/, RateHints /*hints*/) {}
   // Where frames to several peers, or from several, compete for a link, each way gets a part of it

@@ -25,6 +25,9 @@ struct NicAddress {
   int prefix_bits = 0;  // of its network; 0: not known
 };
 
+// "10.1.2.0/24"; empty where the prefix is unknown or leaves two addresses at most.
+std::string network_of(const NicAddress& nic);
+
 struct Device {
   std::string name;      // identical in NET and COLLNET
   std::string pci_path;  // sysfs real path; empty if the NIC has none

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -158,6 +159,33 @@ Status connect_outcome(int fd) {
   if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
   if (error != 0) return remote_error(errno_text(error));
   return Status::ok();
+}
+
+// Linux keeps the time to live of the segment that ended the handshake (tcp_v4_syn_recv_sock(),
+// tcp_v6_syn_recv_sock()) and gives it out as if it had come with a datagram.
+int hops_of(int fd) {
+  sockaddr_storage self{};
+  socklen_t self_size = sizeof self;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&self), &self_size) != 0) return -1;
+  const bool is_ipv6 = self.ss_family == AF_INET6;
+  const int level = is_ipv6 ? SOL_IPV6 : SOL_IP;
+  set_option(fd, level, is_ipv6 ? IPV6_RECVHOPLIMIT : IP_RECVTTL, 1);
+  alignas(cmsghdr) std::array<std::byte, 256> buffer{};
+  msghdr message{};
+  message.msg_control = buffer.data();
+  socklen_t size = buffer.size();
+  const int asked = is_ipv6 ? IPV6_2292PKTOPTIONS : IP_PKTOPTIONS;
+  if (::getsockopt(fd, level, asked, buffer.data(), &size) != 0) return -1;
+  message.msg_controllen = size;
+  for (cmsghdr* m = CMSG_FIRSTHDR(&message); m != nullptr; m = CMSG_NXTHDR(&message, m)) {
+    if (m->cmsg_level != level || m->cmsg_type != (is_ipv6 ? IPV6_HOPLIMIT : IP_TTL)) continue;
+    int left = 0;
+    std::memcpy(&left, CMSG_DATA(m), sizeof left);
+    for (const int begin : {64, 128, 255}) {  // what systems send with
+      if (left > 0 && left <= begin) return begin - left;
+    }
+  }
+  return -1;
 }
 
 Fd accept_from(int listener, int* error) {

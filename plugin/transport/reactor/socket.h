@@ -53,6 +53,9 @@ Result<Fd> start_connect(const SocketAddress& to, const NicAddress* from = nullp
                          const std::string& congestion = "auto");
 // The outcome of start_connect once the socket is writable.
 Status connect_outcome(int fd);
+// Routers on the way from the peer of an accepted connection, by the time to live that its
+// handshake arrived with; -1: the kernel does not tell.
+int hops_of(int fd);
 // An accepted connection, or a closed Fd with `error` = errno.
 Fd accept_from(int listener, int* error);
 

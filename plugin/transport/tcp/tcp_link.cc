@@ -306,6 +306,8 @@ LinkActivity TcpLink::activity() {
   return sum;
 }
 
+int TcpLink::hops() const { return hops_of(streams_.front()->socket()); }
+
 std::uint64_t TcpLink::bytes_sent() const {
   std::uint64_t sum = 0;
   for (const auto& stream : streams_) sum += stream->bytes_sent;

@@ -57,6 +57,7 @@ class TcpLink final : public Link,
 
   // As in Mesh.
   LinkActivity activity();
+  int hops() const;  // precondition: this side accepted the connections
   // One more stream, while the link is up. `is_proven`: the peer has it, or is going to (stream.h).
   void add(Fd socket, bool is_proven);
   // Frames are sent on so many streams from now on, or on all that there are.

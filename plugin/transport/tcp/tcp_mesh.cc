@@ -51,6 +51,10 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
     TcpLink* const link = at(peer).link();
     return link != nullptr ? link->activity() : LinkActivity{};
   }
+  int hops(int peer) const override {
+    const TcpLink* const link = peers_.at(static_cast<std::size_t>(peer))->link();
+    return link != nullptr && peer > rank_ ? link->hops() : -1;
+  }
   void hint(int peer, RateHints hints) override {
     if (TcpLink* const link = at(peer).link()) link->hint(hints);
   }

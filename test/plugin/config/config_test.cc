@@ -163,6 +163,22 @@ TEST_F(ConfigTest, MissingConfFileIsReported) {
   EXPECT_NE(lines[0].find("RIFFLE_CONF_FILE=" + path_ + " cannot be read"), std::string::npos);
 }
 
+TEST_F(ConfigTest, LabelsArePrintableAndNotTooLong) {
+  set("RIFFLE_RACK", "row 3/rack-12");
+  reload_config();
+  EXPECT_EQ(config().rack, "row 3/rack-12");
+  EXPECT_TRUE(lines.empty());
+  for (const std::string& bad :
+       {std::string(65, 'a'), std::string("a\tb"), std::string("r\xc3\xa4")}) {
+    lines.clear();
+    set("RIFFLE_RACK", bad);
+    reload_config();
+    EXPECT_EQ(config().rack, "") << bad;
+    ASSERT_EQ(lines.size(), 1u) << bad;
+    EXPECT_NE(lines[0].find("accepted is 1..64 printable characters"), std::string::npos);
+  }
+}
+
 TEST_F(ConfigTest, EmptyVariableCountsAsUnset) {
   set("RIFFLE_STREAMS", "");
   reload_config();

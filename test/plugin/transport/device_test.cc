@@ -22,6 +22,23 @@ TEST(Device, LoopbackBecauseThisTestAskedForIt) {
   EXPECT_EQ(&devices(settings().devices), &all);  // pointers into it stay valid
 }
 
+TEST(Device, NetworksOfAddresses) {
+  const auto network = [](const std::string& address, int bits) {
+    return network_of({.interface = "eth0",
+                       .address = address,
+                       .is_ipv6 = address.find(':') != std::string::npos,
+                       .prefix_bits = bits});
+  };
+  EXPECT_EQ(network("10.1.2.77", 24), "10.1.2.0/24");
+  EXPECT_EQ(network("10.1.2.77", 26), "10.1.2.64/26");
+  EXPECT_EQ(network("10.255.2.77", 9), "10.128.0.0/9");
+  EXPECT_EQ(network("2001:db8:1:2:3::7", 64), "2001:db8:1:2::/64");
+  EXPECT_EQ(network("10.1.2.77", 30), "10.1.2.76/30");
+  EXPECT_EQ(network("10.1.2.77", 31), "") << "two nodes and no more";
+  EXPECT_EQ(network("10.1.2.77", 0), "") << "unknown";
+  EXPECT_EQ(network("nonsense", 24), "");
+}
+
 TEST(Device, SysfsOfAnotherNamespaceSaysNothing) {
   namespace fs = std::filesystem;
   EXPECT_TRUE(interfaces_of_this_machine("/nowhere").nics.empty());

@@ -28,7 +28,7 @@ TEST(Factory, AnUnknownNameIsRefusedWithThoseThatThereAre) {
   EXPECT_NE(made.status().message().find("accepted: tcp"), std::string::npos);
 }
 
-class TransportOptionsOfKnobs : public testing::Test {
+class TransportOptionsOfKnobs : public ::testing::Test {
  protected:
   ~TransportOptionsOfKnobs() override {
     ::unsetenv("NCCL_SOCKET_IFNAME");

@@ -96,9 +96,9 @@ TEST(Frame, TheLayoutOnTheWireStaysWhatItIs) {
 
 // What a body says comes back, whatever the bytes; bytes that a struct leaves are zero.
 template <class Frame>
-class Body : public testing::Test {};
-using Bodies = testing::Types<DataFrame, CreditFrame, LengthFrame, ControlFrame, ProbeFrame,
-                              DoneFrame, SparseFrame, net::PostedFrame, net::MessageFrame>;
+class Body : public ::testing::Test {};
+using Bodies = ::testing::Types<DataFrame, CreditFrame, LengthFrame, ControlFrame, ProbeFrame,
+                                DoneFrame, SparseFrame, net::PostedFrame, net::MessageFrame>;
 TYPED_TEST_SUITE(Body, Bodies);
 
 TYPED_TEST(Body, ComesBackAsItWas) {

@@ -72,6 +72,15 @@ TEST(Mesh, EightNodesTalkToAll) {
     std::sort(from.begin(), from.end());
     EXPECT_EQ(std::unique(from.begin(), from.end()), from.end());
   }
+  for (auto& node : nodes) {
+    node->reactor->run_and_wait([&] {
+      for (int peer = 0; peer < kNodes; ++peer) {
+        if (peer == node->mesh->rank()) continue;
+        const bool accepted = peer > node->mesh->rank();
+        EXPECT_EQ(node->mesh->hops(peer), accepted ? 0 : -1) << "on loopback";
+      }
+    });
+  }
 }
 
 TEST(Mesh, LowerPriorityValueOvertakes) {

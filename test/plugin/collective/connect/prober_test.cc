@@ -227,7 +227,7 @@ TEST(ProbeMessages, ArriveAsTheyWereSent) {
   ProbeReport report;
   report.number = 9;
   report.is_busy = true;
-  report.entries.push_back({{1, 2}, {400'000, true, 120}, 5'000'000});
+  report.entries.push_back({{1, 2}, {400'000, true, 120, 3}, 5'000'000});
   const auto report_back = decode_probe_report(encode(report), 3);
   ASSERT_TRUE(report_back);
   EXPECT_TRUE(report_back->is_busy);
@@ -236,6 +236,7 @@ TEST(ProbeMessages, ArriveAsTheyWereSent) {
   EXPECT_EQ(report_back->entries[0].sample.kbps, 400'000);
   EXPECT_TRUE(report_back->entries[0].sample.is_steady);
   EXPECT_EQ(report_back->entries[0].sample.rtt_us, 120);
+  EXPECT_EQ(report_back->entries[0].sample.hops, 3);
   EXPECT_EQ(report_back->entries[0].bytes, 5'000'000u);
 }
 
@@ -256,6 +257,11 @@ TEST(ProbeMessages, MangledOnesAreRefused) {
   report.entries.push_back({{1, 2}, {-5, true, 120}, 0});
   EXPECT_FALSE(decode_probe_report(encode(report), 3));
   EXPECT_FALSE(decode_probe_report({1, 2, 3}, 3));
+  report.entries[0].sample = {5, true, 120, 256};
+  EXPECT_FALSE(decode_probe_report(encode(report), 3));
+  report.entries[0].sample.hops = -1;
+  ASSERT_TRUE(decode_probe_report(encode(report), 3));
+  EXPECT_EQ(decode_probe_report(encode(report), 3)->entries[0].sample.hops, -1);
 }
 
 }  // namespace
