@@ -10,7 +10,7 @@ On every network one `riffle bench` runs, all in turns on the same emulated clus
 shares of networks that hold the limits. The ratios are medians over neighbouring all-reduces.
 
 Networks that --json has already, of the same plugin and measured the same way, are not measured
-again: a long run can be cut into parts. Drawn networks with a policer are left out, as what it drops
+again: a long run can be cut into parts. What it has of another plugin is dropped. Drawn networks with a policer are left out, as what it drops
 is no rate. Exit code 1 if a bench failed.
 """
 import argparse
