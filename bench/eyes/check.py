@@ -36,7 +36,7 @@ PLUGIN = "plugin/libnccl-net-riffle.so"
 def settings_of(name, warmup, folder):
     if name == "live":
         return [f"warmup={warmup}", "RIFFLE_FABRIC=", "RIFFLE_PROBE=on",
-                f"RIFFLE_FABRIC_SAVE={folder}/found.toml", f"RIFFLE_LOG_FILE={folder}/riffle.log"]
+                f"RIFFLE_FABRIC_SAVE={folder}/found.toml", f"RIFFLE_LOG_FILE={folder}/%p.log"]
     if name == "file":
         return [f"warmup={min(warmup, 5)}"]
     return ["RIFFLE_COLLNET=off"] if name == "nccl" else ["RIFFLE_COLLNET=on", f"RIFFLE_PLAN={name}"]
@@ -77,7 +77,9 @@ def look_at(options, network, folder, truth):
     try:
         rows = bench(options, network, folder)
         racks, probing_s = found_in(folder)
-        log = (folder / "riffle.log").read_text(errors="replace")
+        log = "".join(file.read_text(errors="replace") for file in sorted(folder.glob("*.log")))
+        if not log:
+            raise RuntimeError("the nodes of live have logged nothing")
     except (RuntimeError, OSError) as trouble:
         return entry | {"failed": str(trouble)}
     over = {name: 1 / row["ratio"]["median"] for name, row in rows.items() if name != "live"}
