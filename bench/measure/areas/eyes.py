@@ -30,7 +30,7 @@ def figures(words, least_holding):
 
 def steady(name, words, beside):
     """200 all-reduces without need of another plan."""
-    command = f"{beside}{CHECK}uniform8 --plans '' "
+    command = f"{beside}{CHECK}uniform8 --plans '' --json {{json}} "
     return Run(name, command + "--warmup 195 --iters 5", [
         Figure(f"{words}: plan changes in 200 all-reduces", printed(r"most plan changes: ([0-9.]+)"), at_most(0), digits=0),
         Figure(f"{words}: times as long as told by a file", printed(r"worst live/file: ([0-9.]+)"))],
