@@ -39,6 +39,9 @@ Result<std::vector<bench::Contender>> shared_objects(const BenchOptions& options
     return system_error("libnccl-net-riffle.so is not beside this command; give --plugin");
   }
   auto all = bench::contenders(options.plugins);
+  if (all) {
+    if (Status s = bench::apply_settings(options.settings, *all); !s) return s;
+  }
   for (std::size_t i = 0; all && i < all->size(); ++i) {
     if (Status s = bench::check_plugin((*all)[i]); !s) return s;
   }
@@ -64,6 +67,9 @@ int run(const BenchOptions& options) {
   const auto plugins = shared_objects(options);
   if (!plugins) return report(plugins.status());
   const bool in_turns = plugins->size() > 1;
+  if (!in_turns && !options.settings.empty()) {
+    return report(invalid_argument("--settings takes several --plugin"));
+  }
   if (in_turns) {
     if (Status s = check_turns(options, *profile); !s) return report(s);
   }
@@ -202,6 +208,11 @@ void add_bench(CLI::App& app, int& exit_code) {
                   "The shared object; by default the one beside this command. Given several times, "
                   "as FILE or NAME=FILE: they are measured in turns, and the ratio of their times "
                   "pair by pair; --iters is then per round, by default 2, and 20 below 1M")
+      ->allow_extra_args(false);
+  sub->add_option(
+         "--settings", o->settings,
+         "Of several --plugin: NAME:KEY=VALUE,KEY=VALUE..., environment of the one called NAME; "
+         "KEY warmup: its all-reduces before the measured ones, instead of --warmup")
       ->allow_extra_args(false);
   sub->add_option(
          "--rounds", o->rounds,

@@ -1,8 +1,11 @@
 #include "bench/harness/contenders.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <set>
+#include <sstream>
+#include <system_error>
 
 #include "lab/nccl_host/launcher.h"
 #include "lab/nccl_host/tables/plugin_library.h"
@@ -11,6 +14,7 @@ namespace riffle::bench {
 namespace {
 
 constexpr std::size_t kNameLength = 40;
+constexpr int kMostWarmup = 1000;
 constexpr char kNameCharacters[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-";
 
@@ -53,6 +57,14 @@ std::vector<std::string> parts_of(const std::string& file) {
   return parts;
 }
 
+Status parse_warmup(const std::string& argument, const std::string& value, int& warmup) {
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), warmup);
+  const bool is_number = error == std::errc() && end == value.data() + value.size();
+  if (is_number && warmup >= 0 && warmup <= kMostWarmup) return Status::ok();
+  return invalid_argument("--settings " + argument + ": warmup is 0 to " +
+                          std::to_string(kMostWarmup));
+}
+
 void name_by_path(std::vector<Contender*> unnamed) {
   std::vector<std::vector<std::string>> parts;
   std::size_t depth = SIZE_MAX;
@@ -91,6 +103,31 @@ Result<std::vector<Contender>> contenders(const std::vector<std::string>& argume
                             "\"; --plugin NAME=FILE calls one something else");
   }
   return all;
+}
+
+Status apply_settings(const std::vector<std::string>& arguments, std::vector<Contender>& all) {
+  for (const std::string& argument : arguments) {
+    const std::size_t colon = argument.find(':');
+    const auto of = std::ranges::find(all, argument.substr(0, colon), &Contender::name);
+    if (colon == std::string::npos || of == all.end()) {
+      return invalid_argument("--settings " + argument +
+                              ": accepted is NAME:KEY=VALUE,KEY=VALUE... with a NAME of --plugin");
+    }
+    std::istringstream pairs(argument.substr(colon + 1));
+    for (std::string pair; std::getline(pairs, pair, ',');) {
+      const std::size_t equals = pair.find('=');
+      if (equals == std::string::npos || equals == 0) {
+        return invalid_argument("--settings " + argument + ": \"" + pair + "\" is no KEY=VALUE");
+      }
+      const std::string key = pair.substr(0, equals), value = pair.substr(equals + 1);
+      if (key != "warmup") {
+        of->environment.emplace_back(key, value);
+      } else if (Status s = parse_warmup(argument, value, of->warmup); !s) {
+        return s;
+      }
+    }
+  }
+  return Status::ok();
 }
 
 Status check_plugin(const Contender& contender) {

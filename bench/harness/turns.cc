@@ -97,12 +97,18 @@ Status measure_round(const std::vector<std::unique_ptr<Session>>& sessions,
   one.iters = 1;
   one.warmup = 0;
   for (TurnsRow& row : rows) row.rounds.emplace_back();
-  for (int i = 0; i < question.warmup + question.iters; ++i) {
+  const auto warmup_of = [&](const TurnsRow& row) {
+    return row.contender.warmup < 0 ? question.warmup : row.contender.warmup;
+  };
+  int warmup = 0;
+  for (const TurnsRow& row : rows) warmup = std::max(warmup, warmup_of(row));
+  for (int i = 0; i < warmup + question.iters; ++i) {
     for (std::size_t turn = 0; turn < rows.size(); ++turn) {
       const std::size_t who = (first + static_cast<std::size_t>(i) + turn) % rows.size();
+      if (i < warmup - warmup_of(rows[who])) continue;  // all end their warm-up together
       auto trial = sessions[who]->ask(one, [](int) {});
       if (!trial) return trial.status();
-      if (i < question.warmup) {
+      if (i < warmup) {
         rows[who].wrong_in_warmup += trial->wrong;
       } else {
         rows[who].rounds.back().push_back(std::move(*trial));

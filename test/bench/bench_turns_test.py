@@ -44,12 +44,26 @@ class InTurns(unittest.TestCase):
             self.assertIn(f"time of other / time of one, {second['bytes']} bytes: median of 6 rounds "
                           f"{ratio['median']:.4f}", done.stdout)
 
+    def test_settings_of_one_of_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            rows, log = pathlib.Path(folder, "rows.json"), pathlib.Path(folder, "0.log")
+            done = bench("--plugin", f"one={PLUGIN}", "--plugin", f"other={PLUGIN}", "--rounds", "1",
+                         "--sizes", "1M", "--iters", "2", "--json", str(rows), "--settings",
+                         f"other:warmup=3,RIFFLE_PLAN=tree,RIFFLE_LOG_FILE={folder}/%r.log")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual([len(row["trials"]) for row in json.loads(rows.read_text())], [2, 2])
+            self.assertIn("tree", log.read_text())
+
     def test_what_is_not_taken(self):
         plugins = ["--plugin", f"a={PLUGIN}", "--plugin", f"b={PLUGIN}"]
         for arguments, said in (
                 (["--plugin", PLUGIN, "--plugin", PLUGIN], "NAME=FILE"),
                 (["--plugin", f"a={PLUGIN}", "--plugin", "b=/nowhere/b.so"], "/nowhere/b.so"),
                 (["--plugin", f"a={PLUGIN}", "--plugin", f"b={__file__}"], "no plugin of NCCL"),
+                ([*plugins, "--settings", "c:RIFFLE_PLAN=ring"], "c:RIFFLE_PLAN=ring"),
+                ([*plugins, "--settings", "a:warmup=1001"], "0 to 1000"),
+                ([*plugins, "--settings", "a:RIFFLE_PLAN"], "KEY=VALUE"),
+                (["--settings", "riffle:warmup=1"], "several --plugin"),
                 ([*plugins, "--peers", "gloo"], "--peers"),
                 ([*plugins, "--sync", "ds_sync"], "--sync"),
                 ([*plugins, "--sparse", "0.01", "--sizes", "1M"], "--sparse"),

@@ -18,8 +18,9 @@ struct BenchOptions {
   int iters = 5, warmup = 1;
   int peer_timeout_s = 0;  // 0: 60, and 3 where a fault is measured
   std::string json, record, on_loss;
-  int rounds = 10;                   // of several plugins
-  std::vector<std::string> plugins;  // several are measured in turns, and nothing else
+  int rounds = 10;                    // of several plugins
+  std::vector<std::string> settings;  // of one of several plugins each
+  std::vector<std::string> plugins;   // several are measured in turns, and nothing else
   std::string sync = "exact";
   std::string sparse = "off";
   bool is_sparse() const { return sparse != "off"; }

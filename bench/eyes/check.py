@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""How well a job does that finds the network itself, beside one that is told by a file.
+
+  bench/eyes/check.py --seeds 1-64 --json build/eyes-random.json
+  bench/eyes/check.py plain-racks8 plain-racks12
+
+On every network one `riffle bench` runs, all in turns on the same emulated cluster: "live" (no file,
+--warmup all-reduces before the measured ones), "file", the forced --plans (with the file), and
+"nccl" (RIFFLE_COLLNET=off: the ring or tree that NCCL takes). One line per network, at the end the
+shares of networks that hold the limits. The ratios are medians over neighbouring all-reduces.
+
+Networks that --json has already, of the same plugin and measured the same way, are not measured
+again: a long run can be cut into parts. What it has of another plugin is dropped. Drawn networks with a policer are left out, as what it drops
+is no rate. Exit code 1 if a bench failed.
+"""
+import argparse
+import hashlib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+
+sys.dont_write_bytecode = True
+import networks  # noqa: E402
+import summary  # noqa: E402
+
+BUILD = pathlib.Path(__file__).resolve().parents[2] / "build"
+CHANGE = re.compile(r"\(plan .*from chunk \d+")  # all nodes may say so
+PLUGIN = "plugin/libnccl-net-riffle.so"
+
+
+def settings_of(name, warmup, folder):
+    if name == "live":
+        return [f"warmup={warmup}", "RIFFLE_FABRIC=", "RIFFLE_PROBE=on",
+                f"RIFFLE_FABRIC_SAVE={folder}/found.toml", f"RIFFLE_LOG_FILE={folder}/%p.log"]
+    if name == "file":
+        return [f"warmup={min(warmup, 5)}"]
+    return ["RIFFLE_COLLNET=off"] if name == "nccl" else ["RIFFLE_COLLNET=on", f"RIFFLE_PLAN={name}"]
+
+
+def bench(options, network, folder):
+    """The rows by contender."""
+    command = [options.riffle, "bench", "--profile", network, "--sizes", options.size, "--rounds", "1",
+               "--iters", str(options.iters), "--json", f"{folder}/rows.json"]
+    for name in ["live", "file", *options.plans]:
+        command += ["--plugin", f"{name}={options.plugin}", "--settings",
+                    f"{name}:{','.join(settings_of(name, options.warmup, folder))}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"riffle bench ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
+    return {row["peer"]: row for row in json.loads(pathlib.Path(folder, "rows.json").read_text())}
+
+
+def found_in(folder):
+    """(The racks that show or None, seconds of probing or None)"""
+    file = folder / "found.toml"
+    if not file.exists():
+        return None, None
+    text = file.read_text()
+    seconds = re.search(r"probed in ([0-9.]+) s", text)
+    return networks.racks_that_show(tomllib.loads(text)), float(seconds.group(1)) if seconds else None
+
+
+def said(log):
+    """Of the network and of plans, each once."""
+    messages = [line.split(None, 4)[-1] for line in log.splitlines() if " plugin/collective/" in line]
+    return list(dict.fromkeys(messages))[:60]
+
+
+def look_at(options, network, folder, truth):
+    start = time.monotonic()
+    entry = {"network": network, "nodes": len(truth["node"]), "failed": ""} | how(options)
+    try:
+        rows = bench(options, network, folder)
+        racks, probing_s = found_in(folder)
+        log = "".join(file.read_text(errors="replace") for file in sorted(folder.glob("*.log")))
+        if not log:
+            raise RuntimeError("the nodes of live have logged nothing")
+    except (RuntimeError, OSError) as trouble:
+        return entry | {"failed": str(trouble)}
+    over = {name: 1 / row["ratio"]["median"] for name, row in rows.items() if name != "live"}
+    true_racks = networks.racks_that_show(truth)
+    return entry | {
+        "true_racks": len(true_racks), "racks_right": racks == true_racks,
+        "found_racks": None if racks is None else sorted(sorted(rack) for rack in racks),
+        "x": {name: row["x_bound"] for name, row in rows.items()}, "x_live": rows["live"]["x_bound"],
+        "over_file": over["file"],
+        "over_best": max((over[name] for name in options.plans if name != "nccl"), default=None),
+        "probing_s": probing_s, "plan_changes": len(set(CHANGE.findall(log))), "log": said(log),
+        "cpu_load": rows["live"]["cpu_load"],
+        "times_us": {name: [round(t["time_us"]) for t in row["trials"]] for name, row in rows.items()},
+        "seconds": round(time.monotonic() - start, 1)}
+
+
+def how(options):
+    """What an entry must have in common with the options to count."""
+    content = hashlib.sha256(pathlib.Path(options.plugin).read_bytes()).hexdigest()
+    return {"plugin": content[:16], "size": options.size, "iters": options.iters, "warmup": options.warmup,
+            "plans": options.plans}
+
+
+def known_in(file, options):
+    """By network, without those that failed."""
+    if not file or not file.exists():
+        return {}
+    return {e["network"]: e for e in json.loads(file.read_text())
+            if not e["failed"] and how(options).items() <= e.items()}
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="*", metavar="PROFILE", help="names, files, random:SEED; \"fixed\": "
+                        + ", ".join(networks.FIXED))
+    parser.add_argument("--seeds", type=networks.of_seeds, default=[], help="of drawn networks, such as 1-60,77")
+    parser.add_argument("--json", type=pathlib.Path, help="file for all that was measured; it is added to")
+    parser.add_argument("--size", default="8M")
+    parser.add_argument("--warmup", type=int, default=20, help="all-reduces of live before the measured ones")
+    parser.add_argument("--iters", type=int, default=5, help="measured all-reduces of each")
+    parser.add_argument("--plans", type=lambda text: text.split(",") if text else [],
+                        default=["ring", "tree", "direct", "nccl"],
+                        help="others beside live and file: plans of RIFFLE_PLAN, nccl; empty: none")
+    parser.add_argument("--riffle", default=str(BUILD / "tools" / "riffle"))
+    parser.add_argument("--plugin", default=str(BUILD / PLUGIN))
+    return parser.parse_args()
+
+
+def main():
+    options = parse()
+    wanted = [n for name in options.networks for n in (networks.FIXED if name == "fixed" else [name])] + options.seeds
+    known, entries, left_out = known_in(options.json, options), [], 0
+    for network in wanted:
+        with tempfile.TemporaryDirectory(prefix="riffle-eyes-") as folder:
+            profile, truth = networks.profile_of(options.riffle, network, folder)
+            if network.startswith("random:") and profile.get("shaper") == "policer":
+                left_out += 1
+                continue
+            entry = known.get(network) or look_at(options, network, pathlib.Path(folder), truth)
+        entries.append(entry)
+        known[network] = entry
+        print(summary.line(entry), flush=True)
+        if options.json:
+            options.json.write_text("[" + ",\n".join(json.dumps(e) for e in known.values()) + "]\n")
+    print("\n".join(summary.lines(entries, left_out)))
+    sys.exit(1 if any(e["failed"] for e in entries) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""Networks to look at, and which racks of a fabric make a difference."""
+import subprocess
+import tomllib
+
+# Those of "the plain manner" (docs/emulator.md), in which racks were once missed.
+FIXED = ("plain-uneven2 plain-slow5 plain-slow7 plain-uniform16 plain-racks8 plain-racks8-five plain-racks8-uneven "
+         "plain-racks9 plain-racks10 plain-racks12 plain-racks12-even").split()
+# An uplink that carries nearly all that its nodes have does not show.
+SHOWS = 0.95
+
+
+def of_seeds(text):
+    """ "1-3,7" -> random:1, random:2, random:3, random:7."""
+    seeds = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        seeds += range(int(first), int(last or first) + 1)
+    return [f"random:{seed}" for seed in seeds]
+
+
+def profile_of(riffle, network, folder):
+    """(The profile, the true fabric), both as TOML says them."""
+    file = f"{folder}/truth.toml"
+    done = subprocess.run([riffle, "cluster", "--profile", network, "--print", "--fabric", file],
+                          capture_output=True, text=True, check=True)
+    with open(file, "rb") as truth:
+        return tomllib.loads(done.stdout), tomllib.load(truth)
+
+
+def ways(item, out, into, both):
+    """Rates of the two directions; None where there is no limit."""
+    return (item.get(out, item.get(both)), item.get(into, item.get(both)))
+
+
+def racks_that_show(fabric):
+    """Sets of nodes. Files name nodes in the order of their ranks. A rack of one node, of all, or
+    with room for all that its nodes have is none; beside a single rack the rest is one as well."""
+    rates = [ways(node, "out_mbps", "in_mbps", "rate_mbps") for node in fabric["node"]]
+    everyone = frozenset(range(len(rates)))
+    found = set()
+    for rack in fabric.get("rack", []):
+        members = frozenset(n for n, node in enumerate(fabric["node"]) if node.get("rack") == rack["name"])
+        limits = ways(rack, "up_mbps", "down_mbps", "uplink_mbps")
+        shows = any(limit is not None and limit < SHOWS * sum(rates[n][way] for n in members)
+                    for way, limit in enumerate(limits))
+        if shows and 1 < len(members) < len(everyone):
+            found.add(members)
+    return found | {everyone - rack for rack in found} if len(found) == 1 else found

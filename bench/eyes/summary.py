@@ -1,0 +1,41 @@
+"""What networks have shown, one line each, and what share of them holds which limit."""
+
+
+def line(entry):
+    if entry["failed"]:
+        return f"{entry['network']}: FAILED: {entry['failed']}"
+    probing = f"{entry['probing_s']:.2f} s" if entry["probing_s"] is not None else "nothing"
+    racks = f"{entry['true_racks']} rack(s) {'right' if entry['racks_right'] else 'WRONG'}"
+    return (f"{entry['network']}: {entry['nodes']} nodes, {racks}, x live {entry['x']['live']:.3f}, file {entry['x']['file']:.3f}"
+            + "".join(f", {name} {x:.2f}" for name, x in entry["x"].items() if name not in ("live", "file"))
+            + f"; live/file {entry['over_file']:.3f}"
+            + (f", live/best {entry['over_best']:.3f}" if entry["over_best"] is not None else "")
+            + f"; probed in {probing}, {entry['plan_changes']} plan change(s), {entry['seconds']:.0f} s")
+
+
+def percent(entries, holds):
+    return f"{100 * sum(not e['failed'] and holds(e) for e in entries) / len(entries):.1f} %"
+
+
+def worst(entries, key):
+    values = [(e[key], e["network"]) for e in entries if not e["failed"] and e[key] is not None]
+    return "{:.3f} ({})".format(*max(values)) if values else "not measured"
+
+
+def lines(entries, left_out):
+    if not entries:
+        return ["no network was measured"]
+    failed = sum(bool(e["failed"]) for e in entries)
+    return [
+        f"{len(entries)} network(s), {failed} failed, {left_out} with a policer left out",
+        f"racks right: {percent(entries, lambda e: e['racks_right'])}",
+        "racks right or live/file at most 1.03: "
+        + percent(entries, lambda e: e["racks_right"] or e["over_file"] <= 1.03),
+        f"live/file at most 1.10: {percent(entries, lambda e: e['over_file'] <= 1.10)}",
+        f"worst live/file: {worst(entries, 'over_file')}",
+        f"worst live/best of the forced plans: {worst(entries, 'over_best')}",
+        f"worst x of live: {worst(entries, 'x_live')}",
+        f"longest probing, s, up to 8 nodes: {worst([e for e in entries if e['nodes'] <= 8], 'probing_s')}",
+        f"longest probing, s, all: {worst(entries, 'probing_s')}",
+        f"most plan changes: {worst(entries, 'plan_changes')}",
+    ]

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""bench/eyes: which racks make a difference, and what is said of networks that were measured."""
+import sys
+import tomllib
+import unittest
+
+from sources import ROOT
+
+sys.path.insert(0, str(ROOT / "bench" / "eyes"))
+sys.dont_write_bytecode = True
+
+import networks  # noqa: E402
+import summary  # noqa: E402
+
+
+def fabric(rack_of, **uplinks):
+    text = "".join(f'[[rack]]\nname = "{name}"\n' + (f"uplink_mbps = {mbps}\n" if mbps else "")
+                   for name, mbps in uplinks.items())
+    return tomllib.loads(text + "".join(f'[[node]]\nrate_mbps = 100\nrack = "{name}"\n' for name in rack_of))
+
+
+def racks(rack_of, **uplinks):
+    return {"".join(map(str, sorted(rack))) for rack in networks.racks_that_show(fabric(rack_of, **uplinks))}
+
+
+def entry(**more):
+    return {"network": "n", "nodes": 4, "failed": "", "racks_right": False, "over_file": 1.0, "over_best": 1.0,
+            "x_live": 1.0, "probing_s": 1.0, "plan_changes": 0} | more
+
+
+class Eyes(unittest.TestCase):
+    def test_racks_that_show(self):
+        self.assertEqual(racks("aabbcc", a=100, b=100, c=50), {"01", "23", "45"})
+        self.assertEqual(racks("aabbcc", a=100, b=200, c=50), {"01", "45"})  # b has room for all
+        self.assertEqual(racks("aabbb", a=100, b=300), {"01", "234"})
+        self.assertEqual(racks("aabbb", a=100, b=0), {"01", "234"})
+        self.assertEqual(racks("aab", a=0, b=50), set())
+        self.assertEqual(racks("aaa", a=50), set())
+
+    def test_directions_are_apart(self):
+        one_way = tomllib.loads('[[rack]]\nname = "a"\nup_mbps = 200\ndown_mbps = 90\n' + "".join(
+            f'[[node]]\nout_mbps = 100\nin_mbps = 50\nrack = "{name}"\n' for name in "aabb"))
+        self.assertEqual(len(networks.racks_that_show(one_way)), 2)
+
+    def test_seeds(self):
+        self.assertEqual(networks.of_seeds("1-3,7"), ["random:1", "random:2", "random:3", "random:7"])
+
+    def test_what_failed_holds_no_limit(self):
+        lines = summary.lines([entry(racks_right=True), entry(over_file=1.03), entry(over_file=1.2, over_best=1.1),
+                               {"network": "f", "nodes": 4, "failed": "ended"}], 1)
+        self.assertEqual(lines[:6], [
+            "4 network(s), 1 failed, 1 with a policer left out", "racks right: 25.0 %",
+            "racks right or live/file at most 1.03: 50.0 %", "live/file at most 1.10: 50.0 %",
+            "worst live/file: 1.200 (n)", "worst live/best of the forced plans: 1.100 (n)"])
+
+
+if __name__ == "__main__":
+    unittest.main()
