@@ -44,6 +44,7 @@ class Mesh {
   // For measuring (topology/probe/passive.h); cheap enough for every few milliseconds. A mesh that
   // cannot tell says zero.
   virtual LinkActivity activity(int /*peer*/) { return {}; }
+  virtual NicBytes others_on_nics() { return {}; }
   // Goes with all further frames to this peer.
   virtual void hint(int /*peer*/, RateHints /*hints*/) {}
   // Where frames to several peers, or from several, compete for a link, each way gets a part of it
