@@ -21,6 +21,8 @@ constexpr std::uint64_t kInUseNs = 1'000'000'000;
 // A link is full from this part of its rate on, over about the last five samples.
 constexpr double kFull = 0.9;
 constexpr double kNewest = 0.2;
+// Others' traffic comes and goes: a link that was full with it counts as such for this long.
+constexpr std::uint64_t kSharedNs = 200'000'000;
 // Receiving is the limit while this part of the bytes comes from peers that wait for us.
 constexpr double kWaitingShare = 0.5;
 
@@ -78,8 +80,8 @@ void RateMeter::add(std::uint64_t duration_ns, std::span<const LinkSample> links
   for (std::size_t i = 0; i < links.size(); ++i) {
     // With a single peer it cannot be told which end it is: both take it for theirs.
     const bool is_alone = near.in_use == 1 && far.in_use == 0;
-    blocked_by_[i] =
-        is_busy(links[i]) && !is_far_[i] && !out_.is_full() && (!out_is_limit || is_alone);
+    blocked_by_[i] = is_busy(links[i]) && !is_far_[i] && !out_.is_full() && !out_.is_shared() &&
+                     (!out_is_limit || is_alone);
   }
   if (near.out_bytes + far.out_bytes + in_bytes > 0) active_ns_ += duration_ns;
   out_.add(out_is_limit, near.out_bytes + far.out_bytes, others.out_bytes, duration_ns);
@@ -104,19 +106,17 @@ PassiveReport RateMeter::take() {
 
 void RateMeter::Direction::recent(std::uint64_t more_ours, std::uint64_t more_others,
                                   std::uint64_t more_ns) {
-  const auto follow = [more_ns](double* kbps, std::uint64_t bytes) {
-    *kbps += kNewest * (static_cast<double>(link_kbps(bytes, more_ns)) - *kbps);
-  };
-  follow(&recent_kbps, more_ours + more_others);
-  follow(&recent_ours_kbps, more_ours);
+  const auto total_kbps = static_cast<double>(link_kbps(more_ours + more_others, more_ns));
+  recent_kbps += kNewest * (total_kbps - recent_kbps);
+  // At once and for a while: what waits meanwhile is blamed on no link.
+  const double full_kbps = kFull * static_cast<double>(own_kbps);
+  const auto ours_kbps = static_cast<double>(link_kbps(more_ours, more_ns));
+  shared_ns -= std::min(shared_ns, more_ns);
+  if (own_kbps > 0 && total_kbps >= full_kbps && ours_kbps < full_kbps) shared_ns = kSharedNs;
 }
 
 bool RateMeter::Direction::is_full() const {
   return own_kbps > 0 && recent_kbps >= kFull * static_cast<double>(own_kbps);
-}
-
-bool RateMeter::Direction::is_shared() const {
-  return is_full() && recent_ours_kbps < kFull * static_cast<double>(own_kbps);
 }
 
 void RateMeter::Direction::add(bool limit, std::uint64_t more_ours, std::uint64_t more_others,

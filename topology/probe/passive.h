@@ -85,7 +85,7 @@ class RateMeter {
   bool blocked_by(int peer) const { return blocked_by_[peer]; }
   // We receive as much as our link takes, as of the last samples.
   bool is_full() const { return in_.is_full(); }
-  // ... but only with what others of the node receive.
+  // ... or as of a moment ago, but only with what others of the node receive.
   bool is_shared() const { return in_.is_shared(); }
   // What was seen since the last call.
   PassiveReport take();
@@ -101,9 +101,9 @@ class RateMeter {
   struct Direction {
     std::uint64_t ours = 0, others = 0, ns = 0;  // bytes and time of the window in the making
     bool is_limit = false;
-    std::uint64_t own_kbps = 0;  // 0: not known
-    // Over the last few samples.
-    double recent_kbps = 0, recent_ours_kbps = 0;
+    std::uint64_t own_kbps = 0;   // 0: not known
+    double recent_kbps = 0;       // over the last few samples
+    std::uint64_t shared_ns = 0;  // counts as full with others' bytes for so long
     std::vector<Window> windows;
     std::size_t next = 0;  // oldest, once all kMostWindows are in use
 
@@ -111,7 +111,7 @@ class RateMeter {
     void close();
     void recent(std::uint64_t more_ours, std::uint64_t more_others, std::uint64_t more_ns);
     bool is_full() const;
-    bool is_shared() const;
+    bool is_shared() const { return shared_ns > 0; }
     PassiveRate take();
   };
 
