@@ -24,7 +24,9 @@ struct Traffic {
   double out_kbps = 0, in_kbps = 0;  // over all peers
   int busy_peers = 0;                // from peer 1 on
   bool peers_wait_for_us = false;
-  int full_peers = 0;  // from peer 1 on
+  int full_peers = 0;    // from peer 1 on
+  int shared_peers = 0;  // from peer 1 on
+  double others_out_kbps = 0, others_in_kbps = 0;
 };
 
 // `samples` samples of about 10 ms with rates that wander by `noise`.
@@ -40,8 +42,11 @@ void feed(RateMeter* meter, const Traffic& traffic, int samples, double noise,
       links[p].busy_ns = p <= traffic.busy_peers ? ns : ns / 5;
       links[p].peer_waits_for_us = traffic.peers_wait_for_us;
       links[p].peer_is_full = p <= traffic.full_peers;
+      links[p].peer_is_shared = p <= traffic.shared_peers;
     }
-    meter->add(ns, links);
+    meter->add(ns, links,
+               {payload(traffic.others_out_kbps * wander(*random), ns),
+                payload(traffic.others_in_kbps * wander(*random), ns)});
   }
 }
 
@@ -101,6 +106,40 @@ TEST(RateMeter, TheApplicationsPaceIsNoRate) {
   EXPECT_NEAR(static_cast<double>(slow.out.peak_kbps), 50'000, 5'000);
   const PassiveReport nothing = meter.take();
   EXPECT_EQ(nothing, PassiveReport());
+}
+
+TEST(RateMeter, ANicThatIsBusyWithOthersIsNotSlow) {
+  std::mt19937_64 random(4);
+  RateMeter meter(kPeers + 1);
+  meter.set_own_rate(100'000, 100'000);
+  Traffic traffic = {30'000, 20'000, kPeers, true};
+  traffic.others_out_kbps = 70'000;
+  traffic.others_in_kbps = 80'000;
+  feed(&meter, traffic, 100, 0.1, &random);
+  EXPECT_TRUE(meter.is_shared());
+  const PassiveReport busy = meter.take();
+  EXPECT_NEAR(static_cast<double>(busy.out.limit_kbps), 100'000, 5'000);
+  EXPECT_NEAR(static_cast<double>(busy.in.limit_kbps), 100'000, 5'000);
+  EXPECT_NEAR(static_cast<double>(busy.out.peak_kbps), 30'000, 3'000);
+
+  // Traffic that is not known leaves less of the link, beside others' as without them.
+  traffic.others_out_kbps = traffic.others_in_kbps = 20'000;
+  feed(&meter, traffic, 100, 0.1, &random);
+  EXPECT_FALSE(meter.is_shared());
+  const PassiveReport contended = meter.take();
+  EXPECT_NEAR(static_cast<double>(contended.out.limit_kbps), 50'000, 3'000);
+  EXPECT_NEAR(static_cast<double>(contended.in.limit_kbps), 40'000, 3'000);
+}
+
+TEST(RateMeter, WaitingForAPeerThatIsFullWithOthersSaysNothing) {
+  std::mt19937_64 random(5);
+  RateMeter meter(kPeers + 1);
+  Traffic traffic = {50'000, 50'000, kPeers, false, kPeers, kPeers};
+  feed(&meter, traffic, 100, 0.1, &random);
+  EXPECT_EQ(meter.take().out.limit_kbps, 0);
+  traffic.shared_peers = 0;  // full with our own communicator's: both ends are the limit
+  feed(&meter, traffic, 100, 0.1, &random);
+  EXPECT_NEAR(static_cast<double>(meter.take().out.limit_kbps), 50'000, 5'000);
 }
 
 TEST(RateMeter, AnUplinkIsNeitherEndsFault) {

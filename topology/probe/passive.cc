@@ -21,6 +21,8 @@ constexpr std::uint64_t kInUseNs = 1'000'000'000;
 // A link is full from this part of its rate on, over about the last five samples.
 constexpr double kFull = 0.9;
 constexpr double kNewest = 0.2;
+// Others' traffic comes and goes: a link that was full with it counts as such for this long.
+constexpr std::uint64_t kSharedNs = 200'000'000;
 // Receiving is the limit while this part of the bytes comes from peers that wait for us.
 constexpr double kWaitingShare = 0.5;
 
@@ -37,15 +39,19 @@ RateMeter::RateMeter(int peers)
   for (Direction* d : {&out_, &in_, &far_}) d->windows.reserve(kMostWindows);
 }
 
-void RateMeter::add(std::uint64_t duration_ns, std::span<const LinkSample> links) {
+void RateMeter::add(std::uint64_t duration_ns, std::span<const LinkSample> links,
+                    OthersSample others) {
   struct Side {
     std::uint64_t out_bytes = 0;
     int in_use = 0, busy = 0;
-    int full = 0;  // of those that are busy
+    int full = 0;    // of those that are busy
+    int shared = 0;  // busy, too; what waits for them says nothing at all
     // What waits for full peers says nothing, unless there are no others.
     bool mostly_waits() const {
-      return full == in_use || busy - full >= kMostPeers * (in_use - full);
+      return full == in_use - shared ||
+             busy - shared - full >= kMostPeers * (in_use - shared - full);
     }
+    bool says_something() const { return busy > shared; }
   };
   Side near, far;
   std::uint64_t in_bytes = 0, waiting_bytes = 0;
@@ -60,26 +66,27 @@ void RateMeter::add(std::uint64_t duration_ns, std::span<const LinkSample> links
     side.in_use += used_ns_[i] > 0;
     used_ns_[i] -= std::min(used_ns_[i], duration_ns);
     side.busy += is_busy(link);
-    side.full += is_busy(link) && link.peer_is_full;
+    side.full += is_busy(link) && link.peer_is_full && !link.peer_is_shared;
+    side.shared += is_busy(link) && link.peer_is_shared;
     in_bytes += link.in_bytes;
     if (link.peer_waits_for_us) waiting_bytes += link.in_bytes;
   }
-  out_.recent(near.out_bytes + far.out_bytes, duration_ns);
-  in_.recent(in_bytes, duration_ns);
-  const bool out_is_limit = near.busy > 0 && near.mostly_waits() && far.mostly_waits();
-  const bool far_is_limit = !out_is_limit && far.busy > 0 && far.mostly_waits();
+  out_.recent(near.out_bytes + far.out_bytes, others.out_bytes, duration_ns);
+  in_.recent(in_bytes, others.in_bytes, duration_ns);
+  const bool out_is_limit = near.says_something() && near.mostly_waits() && far.mostly_waits();
+  const bool far_is_limit = !out_is_limit && far.says_something() && far.mostly_waits();
   const bool in_is_limit =
       in_bytes > 0 && static_cast<double>(waiting_bytes) >= kWaitingShare * in_bytes;
   for (std::size_t i = 0; i < links.size(); ++i) {
     // With a single peer it cannot be told which end it is: both take it for theirs.
     const bool is_alone = near.in_use == 1 && far.in_use == 0;
-    blocked_by_[i] =
-        is_busy(links[i]) && !is_far_[i] && !out_.is_full() && (!out_is_limit || is_alone);
+    blocked_by_[i] = is_busy(links[i]) && !is_far_[i] && !out_.is_full() && !out_.is_shared() &&
+                     (!out_is_limit || is_alone);
   }
   if (near.out_bytes + far.out_bytes + in_bytes > 0) active_ns_ += duration_ns;
-  out_.add(out_is_limit, near.out_bytes + far.out_bytes, duration_ns);
-  in_.add(in_is_limit, in_bytes, duration_ns);
-  far_.add(far_is_limit, far.out_bytes, duration_ns);
+  out_.add(out_is_limit, near.out_bytes + far.out_bytes, others.out_bytes, duration_ns);
+  in_.add(in_is_limit, in_bytes, others.in_bytes, duration_ns);
+  far_.add(far_is_limit, far.out_bytes, 0, duration_ns);  // where others' bytes go is not known
 }
 
 void RateMeter::pause() {
@@ -97,57 +104,66 @@ PassiveReport RateMeter::take() {
   return report;
 }
 
-void RateMeter::Direction::recent(std::uint64_t more_bytes, std::uint64_t more_ns) {
-  recent_kbps += kNewest * (static_cast<double>(link_kbps(more_bytes, more_ns)) - recent_kbps);
+void RateMeter::Direction::recent(std::uint64_t more_ours, std::uint64_t more_others,
+                                  std::uint64_t more_ns) {
+  const auto total_kbps = static_cast<double>(link_kbps(more_ours + more_others, more_ns));
+  recent_kbps += kNewest * (total_kbps - recent_kbps);
+  // At once and for a while: what waits meanwhile is blamed on no link.
+  const double full_kbps = kFull * static_cast<double>(own_kbps);
+  const auto ours_kbps = static_cast<double>(link_kbps(more_ours, more_ns));
+  shared_ns -= std::min(shared_ns, more_ns);
+  if (own_kbps > 0 && total_kbps >= full_kbps && ours_kbps < full_kbps) shared_ns = kSharedNs;
 }
 
 bool RateMeter::Direction::is_full() const {
   return own_kbps > 0 && recent_kbps >= kFull * static_cast<double>(own_kbps);
 }
 
-void RateMeter::Direction::add(bool limit, std::uint64_t more_bytes, std::uint64_t more_ns) {
+void RateMeter::Direction::add(bool limit, std::uint64_t more_ours, std::uint64_t more_others,
+                               std::uint64_t more_ns) {
   if (limit != is_limit) close();
   is_limit = limit;
-  bytes += more_bytes;
+  ours += more_ours;
+  others += more_others;
   ns += more_ns;
-  if (bytes >= kWindowBytes || ns >= kLongestWindowNs) close();
+  if (ours >= kWindowBytes || ns >= kLongestWindowNs) close();
 }
 
 void RateMeter::Direction::close() {
-  const bool counts = bytes >= kWindowBytes || (bytes > 0 && ns >= kShortestWindowNs);
+  const bool counts = ours >= kWindowBytes || (ours > 0 && ns >= kShortestWindowNs);
   if (counts && ns > 0) {
-    const Window window = {link_kbps(bytes, ns), ns, is_limit};
+    const Window window = {link_kbps(ours + others, ns), link_kbps(ours, ns), ns, is_limit};
     if (windows.size() < kMostWindows) {
       windows.push_back(window);
     } else {
       windows[next++ % kMostWindows] = window;
     }
   }
-  bytes = ns = 0;
+  ours = others = ns = 0;
 }
 
 PassiveRate RateMeter::Direction::take() {
   close();
   PassiveRate rate;
-  std::sort(windows.begin(), windows.end(),
-            [](const Window& a, const Window& b) { return a.kbps < b.kbps; });
   // The value below which the windows make up `share` of the time.
-  const auto quantile = [this](double share, bool only_limit) {
+  const auto quantile = [this](double share, bool only_limit, std::int64_t Window::*kbps) {
+    std::sort(windows.begin(), windows.end(),
+              [kbps](const Window& a, const Window& b) { return a.*kbps < b.*kbps; });
     std::uint64_t total = 0;
     for (const Window& w : windows) total += !only_limit || w.is_limit ? w.ns : 0;
     std::uint64_t below = 0;
     for (const Window& w : windows) {
       if (only_limit && !w.is_limit) continue;
       below += w.ns;
-      if (static_cast<double>(below) >= share * static_cast<double>(total)) return w.kbps;
+      if (static_cast<double>(below) >= share * static_cast<double>(total)) return w.*kbps;
     }
     return std::int64_t{0};
   };
   std::uint64_t limit_ns = 0;
   for (const Window& w : windows) limit_ns += w.is_limit ? w.ns : 0;
   rate.limit_ms = static_cast<std::int64_t>(limit_ns / 1'000'000);
-  rate.limit_kbps = quantile(0.5, true);
-  rate.peak_kbps = quantile(0.9, false);
+  rate.limit_kbps = quantile(0.5, true, &Window::kbps);
+  rate.peak_kbps = quantile(0.9, false, &Window::ours_kbps);
   windows.clear();
   next = 0;
   return rate;

@@ -12,6 +12,9 @@ constexpr int kIdleSamples = 20;
 // Up to this many links every sample looks at all; more of them make samples rarer.
 constexpr std::uint64_t kLinksPerSample = 64;
 
+// A link that is gone has nothing.
+std::uint64_t more(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; }
+
 }  // namespace
 
 LinkSampler::LinkSampler(Mesh* mesh, TimerService* timers)
@@ -34,6 +37,7 @@ void LinkSampler::wake() {
   for (int peer = 0; peer < mesh_->size(); ++peer) {
     if (peer != mesh_->rank()) seen_[peer] = mesh_->activity(peer);
   }
+  others_seen_ = mesh_->others_on_nics();
   sampled_ns_ = mesh_->now_ns();
   sample_later();
 }
@@ -60,16 +64,19 @@ void LinkSampler::sample() {
     if (peer == mesh_->rank()) continue;
     const LinkActivity is = mesh_->activity(peer);
     const LinkActivity was = std::exchange(seen_[peer], is);
-    // A link that is gone has nothing.
-    const auto more = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
     samples_[peer] = {more(is.out_bytes, was.out_bytes), more(is.in_bytes, was.in_bytes),
-                      more(is.busy_ns, was.busy_ns), is.of_peer.receiver_is_slow,
-                      is.of_peer.sender_is_full};
+                      more(is.busy_ns, was.busy_ns),     is.of_peer.receiver_is_slow,
+                      is.of_peer.sender_is_full,         is.of_peer.sender_is_shared};
     any |= samples_[peer].out_bytes > 0 || samples_[peer].in_bytes > 0;
   }
-  if (took > 0) meter_.add(took, samples_);
+  const NicBytes others = mesh_->others_on_nics();
+  const NicBytes before = std::exchange(others_seen_, others);
+  if (took > 0) {
+    meter_.add(took, samples_, {more(others.out, before.out), more(others.in, before.in)});
+  }
   for (int peer = 0; peer < mesh_->size(); ++peer) {
-    if (peer != mesh_->rank()) mesh_->hint(peer, {meter_.blocked_by(peer), meter_.is_full()});
+    if (peer != mesh_->rank())
+      mesh_->hint(peer, {meter_.blocked_by(peer), meter_.is_full(), meter_.is_shared()});
   }
   idle_samples_ = any ? 0 : idle_samples_ + 1;
   if (idle_samples_ < kIdleSamples) {

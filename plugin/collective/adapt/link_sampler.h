@@ -1,6 +1,6 @@
 // LinkSampler: measures a node's own links from the traffic (topology/probe/passive.h): looks at
-// the mesh's account of them every few milliseconds while there is traffic, and tells the peers
-// what they cannot see themselves (RateHints).
+// the mesh's account of them, and of others' traffic on its NICs, every few milliseconds while
+// there is traffic, and tells the peers what they cannot see themselves (RateHints).
 //
 // Threads: the mesh's owner.
 #pragma once
@@ -41,6 +41,7 @@ class LinkSampler {
   TimerService* const timers_;
   probe::RateMeter meter_;
   std::vector<LinkActivity> seen_;          // per peer, at the last sample
+  NicBytes others_seen_;                    // at the last sample
   std::vector<probe::LinkSample> samples_;  // scratch
   std::uint64_t sampled_ns_ = 0;
   int idle_samples_ = 0;

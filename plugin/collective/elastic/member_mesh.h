@@ -41,6 +41,7 @@ class MemberMesh final : public Mesh {
   void send(int peer, const FrameHeader& header, std::span<const std::byte> payload,
             std::uint64_t cookie, std::uint64_t priority) override;
   LinkActivity activity(int peer) override { return whole_->activity(members_.nodes[peer]); }
+  NicBytes others_on_nics() override { return whole_->others_on_nics(); }
   void hint(int peer, RateHints hints) override {
     if (!is_frozen_) whole_->hint(members_.nodes[peer], hints);
   }

@@ -16,7 +16,8 @@ enum : std::size_t {
   kCommunicatorAt = 8,
   kLengthAt = 16,
   kPayloadCrcAt = 20,
-  kHintsAt = 24,  // bit 0: receiver_is_slow, 1: sender_is_full; the others are zero
+  kHintsAt =
+      24,  // bit 0: receiver_is_slow, 1: sender_is_full, 2: sender_is_shared; others are zero
   kBodyAt = 28,
   kHeaderCrcAt = 60,
 };
@@ -34,7 +35,8 @@ FrameBytes encode(const FrameHeader& header) {
   put(&bytes[kLengthAt], header.length);
   put(&bytes[kPayloadCrcAt], header.payload_crc);
   put(&bytes[kHintsAt], std::uint32_t{header.hints.receiver_is_slow} |
-                            std::uint32_t{header.hints.sender_is_full} << 1);
+                            std::uint32_t{header.hints.sender_is_full} << 1 |
+                            std::uint32_t{header.hints.sender_is_shared} << 2);
   std::copy(header.body.begin(), header.body.end(), &bytes[kBodyAt]);
   put(&bytes[kHeaderCrcAt], crc32c(bytes.data(), kHeaderCrcAt));
   return bytes;
@@ -63,7 +65,7 @@ Result<FrameHeader> decode(const FrameBytes& bytes) {
   header.length = get<std::uint32_t>(&bytes[kLengthAt]);
   header.payload_crc = get<std::uint32_t>(&bytes[kPayloadCrcAt]);
   const auto hints = get<std::uint32_t>(&bytes[kHintsAt]);
-  header.hints = {(hints & 1) != 0, (hints & 2) != 0};
+  header.hints = {(hints & 1) != 0, (hints & 2) != 0, (hints & 4) != 0};
   std::copy_n(&bytes[kBodyAt], header.body.size(), header.body.begin());
   if (header.length > kMaxFramePayload) {
     return remote_error("frame of " + std::to_string(header.length) + " payload bytes, at most " +

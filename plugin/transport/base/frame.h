@@ -47,6 +47,7 @@ inline constexpr FrameType kLastFrameType = FrameType::kMessage;
 struct RateHints {
   bool receiver_is_slow = false;  // what the sender has for this receiver waits for it
   bool sender_is_full = false;    // the sender receives as much as its own link takes
+  bool sender_is_shared = false;  // ... but only with what others of its node receive
   bool operator==(const RateHints&) const = default;
 };
 

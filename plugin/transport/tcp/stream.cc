@@ -104,6 +104,7 @@ Status Stream::write() {
     }
     last_sent_ns = Reactor::now_ns();
     bytes_sent += static_cast<std::uint64_t>(n);
+    link_.moved(static_cast<std::size_t>(n), 0);
     // A short write means that the kernel is full and will tell when it is not.
     if (static_cast<std::size_t>(n) < wanted) writable_ = false;
     release_sent(static_cast<std::size_t>(n));
@@ -239,6 +240,7 @@ Status Stream::read_available(std::size_t read_budget) {
     const auto got = static_cast<std::size_t>(n);
     last_received_ns = Reactor::now_ns();
     bytes_received += got;
+    link_.moved(0, got);
     is_proven_ = true;
     read_budget -= std::min(read_budget, got);
     if (got < wanted && !hung_up_) readable_ = false;

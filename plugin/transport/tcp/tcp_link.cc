@@ -308,6 +308,12 @@ LinkActivity TcpLink::activity() {
 
 int TcpLink::hops() const { return hops_of(streams_.front()->socket()); }
 
+void TcpLink::moved(std::size_t out_bytes, std::size_t in_bytes) {
+  if (options_.traffic == nullptr) return;
+  if (out_bytes > 0) options_.traffic->out.fetch_add(out_bytes, std::memory_order_relaxed);
+  if (in_bytes > 0) options_.traffic->in.fetch_add(in_bytes, std::memory_order_relaxed);
+}
+
 std::uint64_t TcpLink::bytes_sent() const {
   std::uint64_t sum = 0;
   for (const auto& stream : streams_) sum += stream->bytes_sent;

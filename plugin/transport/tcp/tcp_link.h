@@ -20,6 +20,7 @@
 #include "plugin/transport/base/frame_sink.h"
 #include "plugin/transport/base/link.h"
 #include "plugin/transport/base/link_activity.h"
+#include "plugin/transport/device/nic_traffic.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/tcp/stream.h"
 #include "plugin/transport/tcp/tcp_account.h"
@@ -34,6 +35,8 @@ struct TcpLinkOptions {
   std::uint64_t communicator = 0;  // stamped on every frame; frames of another one are refused
   std::uint64_t peer_timeout_ns = 60'000'000'000;
   bool payload_crc = false;
+  // Of the NICs' account; null: the link's bytes are not in it.
+  std::shared_ptr<NicTraffic::Slot> traffic;
   std::uint64_t drain_ns = 5'000'000'000;  // how long close() bears with a peer that takes nothing
 };
 
@@ -77,7 +80,8 @@ class TcpLink final : public Link,
   // false.
   friend class Stream;
   bool is_up() const { return state_ != State::kDown; }
-  void ready(Stream& stream);           // the socket wants service
+  void ready(Stream& stream);  // the socket wants service
+  void moved(std::size_t out_bytes, std::size_t in_bytes);
   TxFrame* next_frame(Stream& stream);  // null: nothing to send
   void frame_sent(Stream& stream, TxFrame* frame);
   Result<std::byte*> get_receive_buffer(const FrameHeader& header);

@@ -24,6 +24,7 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
         streams_(streams_to_each_of(static_cast<int>(handles_.size()) - 1, transport.streams)),
         own_(listener.device().addresses),
         communicator_(handles_.front().communicator),
+        nics_(NicTraffic::of(own_)),
         sink_(sink) {
     for (std::size_t r = 0; r < handles_.size(); ++r) {
       peers_.push_back(std::make_unique<Peer>(*this, static_cast<int>(r)));
@@ -55,6 +56,7 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
     const TcpLink* const link = peers_.at(static_cast<std::size_t>(peer))->link();
     return link != nullptr && peer > rank_ ? link->hops() : -1;
   }
+  NicBytes others_on_nics() override { return nics_->others(communicator_); }
   void hint(int peer, RateHints hints) override {
     if (TcpLink* const link = at(peer).link()) link->hint(hints);
   }
@@ -136,14 +138,16 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
       session_ = streams_.session();
       std::vector<Fd> sockets = streams_.take();
       first_ = asked_ = sockets.size();
-      link_ = TcpLink::create(*mesh_.reactor_, std::move(sockets),
-                              {.number = rank_,
-                               .peer = name_,
-                               .on_lost = [this](const Status& why) { lost(why); },
-                               .communicator = mesh_.communicator_,
-                               .peer_timeout_ns = mesh_.options_.peer_timeout_ns,
-                               .payload_crc = mesh_.transport_.payload_crc},
-                              mesh_.sink_);
+      link_ =
+          TcpLink::create(*mesh_.reactor_, std::move(sockets),
+                          {.number = rank_,
+                           .peer = name_,
+                           .on_lost = [this](const Status& why) { lost(why); },
+                           .communicator = mesh_.communicator_,
+                           .peer_timeout_ns = mesh_.options_.peer_timeout_ns,
+                           .payload_crc = mesh_.transport_.payload_crc,
+                           .traffic = {mesh_.nics_, &mesh_.nics_->of_mesh(mesh_.communicator_)}},
+                          mesh_.sink_);
       use(static_cast<int>(weight_));
       mesh_.sink_->opened(rank_);
     }
@@ -268,6 +272,7 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
   const int streams_;  // to each peer of a lower rank; the others connect with theirs
   const std::vector<NicAddress> own_;
   const std::uint64_t communicator_;
+  const std::shared_ptr<NicTraffic> nics_;
   FrameSink* sink_;
   std::unique_ptr<Acceptor> acceptor_;
   std::vector<std::unique_ptr<Peer>> peers_;

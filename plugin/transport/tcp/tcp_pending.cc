@@ -10,12 +10,13 @@ namespace {
 
 std::shared_ptr<Link> make_link(Reactor& reactor, const TransportOptions& transport,
                                 StreamSet* streams, std::uint64_t communicator,
-                                const std::string& peer) {
+                                const std::string& peer, const std::shared_ptr<NicTraffic>& nics) {
   return TcpLink::create(reactor, streams->take(),
                          {.peer = peer,
                           .communicator = communicator,
                           .peer_timeout_ns = transport.peer_timeout_ns,
-                          .payload_crc = transport.payload_crc});
+                          .payload_crc = transport.payload_crc,
+                          .traffic = {nics, &nics->of_net()}});
 }
 
 }  // namespace
@@ -26,6 +27,7 @@ TcpConnecting::TcpConnecting(Reactor& reactor, const TransportOptions& transport
     : reactor_(reactor),
       transport_(transport),
       peer_(role + " " + to_text(to.endpoints.front())),
+      nics_(NicTraffic::of(own)),
       linked_(std::move(linked)) {
   const auto streams = static_cast<std::uint16_t>(
       streams_for(to.endpoints, own, streams_to_each_of(1, transport.streams)));
@@ -47,7 +49,7 @@ void TcpConnecting::joined(const Hello& hello, Result<Fd> socket) {
   if (!socket) return finish(socket.status());
   streams_.add(std::move(*socket), hello);
   if (!streams_.is_complete()) return;
-  finish(make_link(reactor_, transport_, &streams_, hello.communicator, peer_));
+  finish(make_link(reactor_, transport_, &streams_, hello.communicator, peer_, nics_));
 }
 
 void TcpConnecting::finish(Result<std::shared_ptr<Link>> result) {
@@ -61,6 +63,7 @@ TcpAccepting::TcpAccepting(Reactor& reactor, const TransportOptions& transport,
     : reactor_(reactor),
       transport_(transport),
       role_(role),
+      nics_(NicTraffic::of(listener.device().addresses)),
       communicator_(listener.content().communicator),
       linked_(std::move(linked)) {
   Acceptor::Owner* const self = this;
@@ -74,7 +77,8 @@ void TcpAccepting::joined(Fd socket, const Hello& hello) {
   if (!streams_.is_complete()) return;
   acceptor_.reset();
   const auto linked = std::move(linked_);
-  linked(make_link(reactor_, transport_, &streams_, communicator_, peer));  // may destroy this
+  linked(
+      make_link(reactor_, transport_, &streams_, communicator_, peer, nics_));  // may destroy this
 }
 
 }  // namespace riffle

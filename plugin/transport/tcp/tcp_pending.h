@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plugin/transport/base/transport.h"
+#include "plugin/transport/device/nic_traffic.h"
 #include "plugin/transport/tcp/acceptor.h"
 #include "plugin/transport/tcp/connector.h"
 #include "plugin/transport/tcp/stream_set.h"
@@ -27,6 +28,7 @@ class TcpConnecting final : public PendingLink {
   Reactor& reactor_;
   const TransportOptions transport_;
   const std::string peer_;
+  const std::shared_ptr<NicTraffic> nics_;
   Transport::Linked linked_;
   StreamSet streams_;
   std::vector<std::unique_ptr<Connector>> connectors_;
@@ -44,6 +46,7 @@ class TcpAccepting final : public PendingLink, Acceptor::Owner {
   Reactor& reactor_;
   const TransportOptions transport_;
   const std::string role_;
+  const std::shared_ptr<NicTraffic> nics_;
   const std::uint64_t communicator_;
   Transport::Linked linked_;
   StreamSet streams_;

@@ -56,7 +56,7 @@ FrameHeader random_header(std::mt19937_64& random) {
       .communicator = random(),
       .length = static_cast<std::uint32_t>(random() % (kMaxFramePayload + 1)),
       .payload_crc = static_cast<std::uint32_t>(random()),
-      .hints = {random() % 2 == 0, random() % 2 == 0}};
+      .hints = {random() % 2 == 0, random() % 2 == 0, random() % 2 == 0}};
   for (auto& b : header.body) b = static_cast<std::uint8_t>(random());
   return header;
 }
@@ -83,12 +83,12 @@ TEST(Frame, TheLayoutOnTheWireStaysWhatItIs) {
                         .communicator = 0x1112131415161718,
                         .length = 0x216263,
                         .payload_crc = 0x91929394,
-                        .hints = {true, true}};
+                        .hints = {true, true, true}};
   std::iota(header.body.begin(), header.body.end(), std::uint8_t{0x40});
   const FrameBytes b = encode(header);
   const std::vector<std::uint8_t> expected = {
       'R',  'F',  'L',  '1',  4,    1,    0x02, 0x01, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12,
-      0x11, 0x63, 0x62, 0x21, 0,    0x94, 0x93, 0x92, 0x91, 3,    0,    0,    0,    0x40, 0x41,
+      0x11, 0x63, 0x62, 0x21, 0,    0x94, 0x93, 0x92, 0x91, 7,    0,    0,    0,    0x40, 0x41,
       0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48, 0x49, 0x4a, 0x4b, 0x4c, 0x4d, 0x4e, 0x4f, 0x50,
       0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58, 0x59, 0x5a, 0x5b, 0x5c, 0x5d, 0x5e, 0x5f};
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), b.begin()));

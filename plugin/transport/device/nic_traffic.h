@@ -1,0 +1,58 @@
+// NicTraffic: what the communicators of a node send and receive over the same NICs, so that each of
+// them can tell a NIC that is busy with another from a slow one (topology/probe/passive.h).
+//
+// Links add the bytes that they hand to the kernel and get from it; that covers meshes and NET, in
+// all processes of one user that share a network namespace and /dev/shm: the account is a page or
+// two of shared memory, removed by its last user. Where that cannot be made, a process has its own.
+// Other users' traffic, and what does not go through Riffle, is not in it: to a communicator that
+// is a link with less to give, and its plan follows.
+//
+// A communicator's nodes that share NICs share a slot of the account, and NET has one. Slots are
+// chosen by hash: two communicators of 1,023 in the same slot do not see each other.
+//
+// Threads: any.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plugin/transport/base/link_activity.h"
+#include "plugin/transport/device/device.h"
+
+namespace riffle {
+
+class NicTraffic {
+ public:
+  struct Slot {
+    std::atomic<std::uint64_t> out{0}, in{0};
+  };
+  static constexpr std::size_t kSlots = 1024;
+
+  // The account of the NICs that these addresses belong to.
+  static std::shared_ptr<NicTraffic> of(const std::vector<NicAddress>& addresses);
+  // The account in this file, one per process and path.
+  static std::shared_ptr<NicTraffic> at(const std::string& path);
+  ~NicTraffic();
+  NicTraffic(const NicTraffic&) = delete;
+  NicTraffic& operator=(const NicTraffic&) = delete;
+
+  Slot& of_net() { return slots_[0]; }
+  Slot& of_mesh(std::uint64_t communicator) { return slots_[index(communicator)]; }
+  // So far, but for this communicator's meshes.
+  NicBytes others(std::uint64_t communicator) const;
+
+ private:
+  explicit NicTraffic(std::string path);
+  static std::size_t index(std::uint64_t communicator);
+  bool share();
+
+  const std::string path_;
+  int fd_ = -1;  // holds a shared lock; -1: the process's own memory
+  Slot* slots_ = nullptr;
+};
+
+}  // namespace riffle

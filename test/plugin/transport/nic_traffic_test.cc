@@ -1,0 +1,104 @@
+// What communicators, NET and processes know of each other's traffic on the NICs they share.
+#include "plugin/transport/device/nic_traffic.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "test/plugin/transport/link_harness.h"
+
+namespace riffle::nic_traffic_test {
+namespace {
+
+std::string fresh_path() {
+  std::string folder = (std::filesystem::temp_directory_path() / "nics-test-XXXXXX").string();
+  EXPECT_NE(mkdtemp(folder.data()), nullptr);
+  return folder + "/account";
+}
+
+TEST(NicTraffic, OthersAreAllButTheOwnCommunicator) {
+  const auto nics = NicTraffic::at(fresh_path());
+  nics->of_net().out += 100;
+  nics->of_mesh(7).out += 20;
+  nics->of_mesh(8).in += 3;
+  EXPECT_EQ(nics->others(7).out, 100u);
+  EXPECT_EQ(nics->others(7).in, 3u);
+  EXPECT_EQ(nics->others(8).out, 120u);
+  EXPECT_EQ(nics->others(8).in, 0u);
+}
+
+TEST(NicTraffic, ProcessesShareItAndTheLastOneRemovesIt) {
+  const std::string path = fresh_path();
+  int made[2], over[2];
+  ASSERT_EQ(::pipe(made), 0);
+  ASSERT_EQ(::pipe(over), 0);
+  const pid_t child = ::fork();
+  char byte = 0;
+  if (child == 0) {
+    {
+      const auto nics = NicTraffic::at(path);
+      nics->of_mesh(1).out += 5;
+      (void)!::write(made[1], &byte, 1);
+      (void)!::read(over[0], &byte, 1);
+    }
+    ::_exit(std::filesystem::exists(path) ? 1 : 0);
+  }
+  ASSERT_EQ(::read(made[0], &byte, 1), 1);
+  {
+    const auto nics = NicTraffic::at(path);
+    EXPECT_EQ(nics->others(2).out, 5u);
+  }
+  EXPECT_TRUE(std::filesystem::exists(path));
+  ASSERT_EQ(::write(over[1], &byte, 1), 1);
+  int status = 1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "the last user left the file behind";
+  for (const int fd : {made[0], made[1], over[0], over[1]}) ::close(fd);
+}
+
+TEST(NicTraffic, WhereItCannotBeSharedTheProcessHasItsOwn) {
+  const std::string path = fresh_path();
+  std::ofstream(path) << "another's";
+  std::filesystem::permissions(path, std::filesystem::perms::all);
+  for (const std::string& place : {path, path + "/nowhere"}) {
+    const auto nics = NicTraffic::at(place);
+    nics->of_net().in += 9;
+    EXPECT_EQ(NicTraffic::at(place)->others(1).in, 9u);
+  }
+  EXPECT_EQ(std::filesystem::file_size(path), 9u);
+}
+
+using Links = LinkTest;
+
+TEST_F(Links, ALinkAddsWhatItSendsAndReceives) {
+  const auto nics = NicTraffic::at(fresh_path());
+  start(1, {.traffic = {nics, &nics->of_net()}});
+  send_frames(1);
+  read_frames(0, 1);
+  EXPECT_GE(nics->others(1).out, large_payload_.size());
+  write_frame(numbered(1, 0), "hello");
+  ASSERT_TRUE(eventually([&] { return sink_.count() == 1; }));
+  EXPECT_EQ(nics->others(1).in, kFrameHeaderBytes + 5);
+}
+
+TEST(Meshes, ShowOthersTrafficButNotTheirOwn) {
+  const auto nodes = start_mesh(2, {});
+  const auto payload = std::vector<std::byte>(1 << 20);
+  nodes[0]->send(1, numbered(1, 1 << 20), payload);
+  ASSERT_TRUE(nodes[1]->sink.wait([](auto& s) { return s.frames_.size() == 1; }));
+  const auto others = [&] {
+    NicBytes bytes;
+    nodes[0]->reactor->run_and_wait([&] { bytes = nodes[0]->mesh->others_on_nics(); });
+    return bytes;
+  };
+  const NicBytes before = others();
+  const auto nics = NicTraffic::of(devices(settings().devices)->front().addresses);
+  nics->of_net().out += 1 << 20;
+  EXPECT_GE(others().out - before.out, 1u << 20);
+  EXPECT_GE(nics->others(~std::uint64_t{0}).out, 2u << 20) << "the mesh's own is in it";
+}
+
+}  // namespace
+}  // namespace riffle::nic_traffic_test
