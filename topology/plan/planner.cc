@@ -66,11 +66,12 @@ double least_us(const Proposals& proposals, Counts counts) {
   return least;
 }
 
-Proposals::iterator chosen(Proposals& proposals) {
+Proposals::iterator chosen(Proposals& proposals, bool has_racks) {
   const double best_us = least_us(proposals, [](const Proposal&) { return true; });
+  const double tie = has_racks ? kPlanTie : kCrowdTie;
   int crowd = std::numeric_limits<int>::max();
   for (const Proposal& p : proposals) {
-    if (p.judged_us() <= best_us * kCrowdTie) crowd = std::min(crowd, p.crowd);
+    if (p.judged_us() <= best_us * tie) crowd = std::min(crowd, p.crowd);
   }
   const auto fits = [crowd](const Proposal& p) { return p.crowd == crowd; };
   const double least = least_us(proposals, fits);
@@ -186,7 +187,7 @@ Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOpt
   const auto faster = [](const Proposal& a, const Proposal& b) {
     return a.cost.time_us < b.cost.time_us;
   };
-  const auto best = chosen(proposals);
+  const auto best = chosen(proposals, view.racks().size() > 1);
   std::rotate(proposals.begin(), best, best + 1);
   std::stable_sort(proposals.begin() + 1, proposals.end(), faster);
 
