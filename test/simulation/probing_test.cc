@@ -96,9 +96,9 @@ void expect_found(Job& job, const Fabric& fabric, const Limits& limits) {
   if (fabric.size() <= 64) {
     EXPECT_EQ(job.traffic().pairs, n * (n - 1));
   } else {
-    // Three rounds per doubling of the nodes, and a fixed number; a flow sends for 50 ms and what
+    // Five rounds per doubling of the nodes, and a fixed number; a flow sends for 50 ms and what
     // may then be under way.
-    const double rounds = 3 * log2_of(fabric.size()) + 12;
+    const double rounds = 5 * log2_of(fabric.size()) + 12;
     EXPECT_LE(job.traffic().pairs, n * rounds);
     EXPECT_LT(job.traffic().pairs, n * (n - 1) / 4);
     EXPECT_LE(static_cast<double>(job.traffic().flow_bytes), n * rounds * kRate / 8e3 * 65e3);
