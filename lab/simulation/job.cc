@@ -166,7 +166,7 @@ Verdict Job::decide(const std::vector<NodeReport>& reports) {
   for (const NodeReport& r : reports) verdict.hosts.push_back(r.host);
   verdict.fallback_reason = options_.fallback_reason;
   if (!verdict.fallback_reason.empty()) return verdict;
-  Result<Fabric> known = link_rates(fabric_);
+  Result<Fabric> known = link_rates(options_.told.value_or(fabric_));
   if (options_.probes) known = probe::to_fabric(probed_.findings, verdict.hosts, kSimMtu);
   if (!known) {
     verdict.problem = known.status().message();

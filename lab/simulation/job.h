@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,9 @@ namespace riffle::sim {
 
 struct JobOptions {
   SimOptions network = {.tick_ns = 0};  // 0: fits the rates
-  SessionOptions session;  // its replanning intervals: how often; background is the job's own
-  bool probes = false;     // else the network's rates are known, as from a file
+  SessionOptions session;      // its replanning intervals: how often; background is the job's own
+  bool probes = false;         // else the network's rates are known, as from a file
+  std::optional<Fabric> told;  // ... that tells of another network
   std::vector<int> racks;  // with probes: who stands where, if that is known; empty: to be found
   std::string
       fallback_reason;  // not empty: why the verdict is to leave the work to NCCL; nodes then close

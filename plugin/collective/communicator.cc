@@ -1,4 +1,5 @@
 #include "plugin/collective/communicator.h"
+#include "plugin/collective/base/thread_time.h"
 
 #include <algorithm>
 #include <chrono>
@@ -354,9 +355,10 @@ ReplanHooks Communicator::replan_hooks(const SyncSettings& sync, const SessionOp
   // Without the tuner plugin collectives are not counted, but operations are there to count.
   hooks.count = [this] {
     const std::uint64_t collectives = counted_collectives();
-    return collectives > 0 ? collectives : operations_;
+    return collectives > 0 ? progress_.update(collectives, operations_) : operations_;
   };
   hooks.observer = recording_.get();
+  hooks.wanted_ns = thread_wanted_ns;
   if (relaxed_) hooks.participant = relaxed_->participant();
   hooks.relaxed_plans = [sync](const Fabric& fabric) { return relaxed_plans(fabric, sync); };
   // (After losses any node may be the lowest that is left.)

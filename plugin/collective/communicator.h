@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "plugin/collective/base/background_thread.h"
+#include "plugin/collective/base/collective_count.h"
 #include "plugin/collective/connect/network_decision.h"
 #include "plugin/collective/engine/kept_inputs.h"
 #include "plugin/collective/options.h"
@@ -100,6 +101,7 @@ class Communicator final : private Reactor::WakeHandler {
   std::unique_ptr<BackgroundThread> background_;
   std::unique_ptr<NetworkDecision> decision_;  // node 0 asks it
   std::uint64_t operations_ = 0;
+  CollectiveProgress progress_;
   bool is_close_deferred_ = false;  // it has no other holder, and ends itself
   bool has_failed_ = false;
   bool knows_lengths_ = false;  // of the verdict; connect() reads it when the outcome is known

@@ -64,6 +64,7 @@ SessionOptions session_options(const Config& c, const ConnectOptions& connect) {
   options.replan.planned_bytes = kPlannedBytes;
   options.replan.plan = connect.plan;
   options.replan.least_kbps = c.min_rate * 1000;
+  options.replan.trusts_fabric = c.fabric_trust;
   options.replan.warmup_steps = connect.sync.warmup_steps;
   options.survivors.is_on = connect.survives_losses;
   options.survivors.rescales = c.rescale;

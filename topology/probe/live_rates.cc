@@ -62,7 +62,7 @@ bool LiveRates::was_limit(const PassiveRate& rate, std::int64_t active_ms) {
   return share >= kClearShare || of_peak >= kOfPeak;
 }
 
-void LiveRates::update(const std::vector<PassiveReport>& reports) {
+void LiveRates::update(const std::vector<PassiveReport>& reports, bool is_too_low) {
   RIFFLE_CHECK(reports.size() == base_.nodes.size(), "one report per node");
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const PassiveReport& r = reports[i];
@@ -87,12 +87,12 @@ void LiveRates::update(const std::vector<PassiveReport>& reports) {
     std::int64_t active_ms = 0;
     const PassiveRate rate = uplink(static_cast<int>(k), reports, &active_ms);
     learn(&up_[k], rate, active_ms, up_kbps);
-    recover(&up_[k], rate, active_ms, up_kbps);
+    recover(&up_[k], rate, active_ms, up_kbps, is_too_low);
   }
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const PassiveReport& r = reports[i];
-    recover(&out_[i], r.out, r.active_ms, base_.nodes[i].out_kbps);
-    recover(&in_[i], r.in, r.active_ms, base_.nodes[i].in_kbps);
+    recover(&out_[i], r.out, r.active_ms, base_.nodes[i].out_kbps, is_too_low);
+    recover(&in_[i], r.in, r.active_ms, base_.nodes[i].in_kbps, is_too_low);
   }
 }
 
@@ -155,7 +155,7 @@ void LiveRates::learn(Estimate* e, const PassiveRate& rate, std::int64_t active_
 }
 
 void LiveRates::recover(Estimate* e, const PassiveRate& rate, std::int64_t active_ms,
-                        std::int64_t base_kbps) const {
+                        std::int64_t base_kbps, bool is_too_low) const {
   if (active_ms < kPeakMs || was_limit(rate, active_ms)) return;
   // A base that was only nominal never holds for a link that was not seen to reach it.
   const double most = std::max(ceiling_, e->measured);
@@ -164,7 +164,7 @@ void LiveRates::recover(Estimate* e, const PassiveRate& rate, std::int64_t activ
     return;
   }
   const double carried = static_cast<double>(rate.peak_kbps) / static_cast<double>(base_kbps);
-  const double step = carried > kAboutAll * e->factor ? kLeap : kCreep;
+  const double step = is_too_low || carried > kAboutAll * e->factor ? kLeap : kCreep;
   e->factor = std::min(most, std::max(carried, e->factor * step));
 }
 

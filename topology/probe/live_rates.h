@@ -36,8 +36,9 @@ class LiveRates {
   // `is_nominal`: no file or measurement gave the base's rates.
   LiveRates(Fabric base, bool is_nominal);
 
-  // One replanning interval's reports, in rank order.
-  void update(const std::vector<PassiveReport>& reports);
+  // One replanning interval's reports, in rank order. `is_too_low`: all-reduces took clearly less
+  // than these rates allow, so some of them have risen.
+  void update(const std::vector<PassiveReport>& reports, bool is_too_low = false);
 
   // The base with the live rates of all nodes and uplinks, near-equal ones made equal.
   Fabric fabric() const;
@@ -52,8 +53,8 @@ class LiveRates {
   };
   static void learn(Estimate* e, const PassiveRate& rate, std::int64_t active_ms,
                     std::int64_t base_kbps);
-  void recover(Estimate* e, const PassiveRate& rate, std::int64_t active_ms,
-               std::int64_t base_kbps) const;
+  void recover(Estimate* e, const PassiveRate& rate, std::int64_t active_ms, std::int64_t base_kbps,
+               bool is_too_low) const;
   PassiveRate uplink(int rack, const std::vector<PassiveReport>& reports,
                      std::int64_t* active_ms) const;
   static bool was_limit(const PassiveRate& rate, std::int64_t active_ms);

@@ -35,6 +35,15 @@ void put_rates(ByteWriter* w, const std::vector<NodeRates>& rates) {
     put_rate(w, r.report.in);
     put_rate(w, r.report.far);
     w->number(static_cast<std::uint64_t>(r.report.active_ms));
+    for (const std::uint64_t n :
+         {r.busy.bytes, r.busy.busy_ns, r.busy.bursts, r.processor, r.others}) {
+      w->number(n);
+    }
+    w->number(r.pairs.size());
+    for (const probe::PairTime& p : r.pairs) {
+      w->number(p.bytes);
+      w->number(p.busy_us);
+    }
   }
 }
 
@@ -48,7 +57,15 @@ std::vector<NodeRates> get_rates(ByteReader* reader) {
     r.report.far = get_rate(reader);
     r.report.active_ms =
         static_cast<std::int64_t>(std::min<std::uint64_t>(reader->number(), 1ull << 40));
-    rates.push_back(r);
+    for (std::uint64_t* n :
+         {&r.busy.bytes, &r.busy.busy_ns, &r.busy.bursts, &r.processor, &r.others}) {
+      *n = std::min<std::uint64_t>(reader->number(), 1ull << 50);
+    }
+    for (std::uint64_t p = reader->number(); p > 0 && reader->is_ok(); --p) {
+      const std::uint64_t bytes = std::min<std::uint64_t>(reader->number(), 1ull << 50);
+      r.pairs.push_back({bytes, std::min<std::uint64_t>(reader->number(), 1ull << 40)});
+    }
+    rates.push_back(std::move(r));
   }
   return rates;
 }

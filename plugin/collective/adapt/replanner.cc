@@ -12,6 +12,26 @@
 namespace riffle {
 namespace {
 
+// Rates of all pairs are n^2 numbers.
+constexpr int kMostForPairs = 64;
+
+constexpr double kBelievable = 1.15;
+constexpr double kQuick = 0.9;  // of the time expected: some rates are higher than believed
+
+// That so many nodes slow down together explains nothing: it is rather one link that they share.
+constexpr int kMostSlowNodes = 2;
+constexpr double kSlow = 0.8;  // of the rate at connect
+
+int slow_nodes(const Fabric& base, const Fabric& live) {
+  int slow = 0;
+  for (std::size_t i = 0; i < base.nodes.size(); ++i) {
+    const NodeLink &was = base.nodes[i], &is = live.nodes[i];
+    slow += static_cast<double>(is.out_kbps) < kSlow * static_cast<double>(was.out_kbps) ||
+            static_cast<double>(is.in_kbps) < kSlow * static_cast<double>(was.in_kbps);
+  }
+  return slow;
+}
+
 std::string seconds(double us) { return printed("%.3g s", us / 1e6); }
 
 void trace(const Mesh& mesh, std::uint64_t interval,
@@ -82,6 +102,14 @@ void Replanner::start(const PlanSet& plans, const PlanBasis& basis) {
   slow_.emplace(basis.is_nominal ? 0 : options_.least_kbps, mesh_->size());
   plans_ = std::make_shared<const PlanSet>(plans);
   counted_ = hooks_.count();
+  if (!basis.is_nominal) {
+    const auto expected = std::make_shared<double>(0);
+    (void)background_->run(
+        [expected, fabric = basis.fabric, plans = plans_, bytes = options_.planned_bytes] {
+          *expected = predict(fabric, *plans, bytes).time_us;
+        },
+        [this, expected] { expected_us_ = first_us_ = *expected; });
+  }
   tell_network(basis);
 }
 
@@ -139,6 +167,7 @@ void Replanner::operation_posted() {
   sampler_.wake();
   if (!is_root() || is_gathering_ || is_planning_ || switch_.is_running() || has_node_left_) return;
   if (sync_ && sync_->is_running()) return;
+  if (trials_.is_running() && engine_->generations() > 1) return;  // the former plan still runs
   const std::uint64_t count = hooks_.count();
   if (count - counted_ < options_.collectives) return;
   if (mesh_->now_ns() - asked_ns_ < options_.shortest_ns) return;
@@ -150,14 +179,46 @@ void Replanner::operation_posted() {
 
 void Replanner::ask() {
   asked_ns_ = mesh_->now_ns();
-  begin_gathering(interval_ + 1);
+  began_in_ = ended_in_;
+  ended_in_.reset();
+  if (engine_->generations() == 1) ended_in_ = engine_->generation();
+  const bool asks_pairs = trials_.is_running() || trials_.is_suspicious();
+  begin_gathering(interval_ + 1, asks_pairs && mesh_->size() <= kMostForPairs);
 }
 
-void Replanner::begin_gathering(std::uint64_t interval) {
+NodeRates Replanner::own_report(bool with_pairs) {
+  NodeRates own;
+  own.rank = mesh_->rank();
+  own.report = sampler_.take();
+  own.busy = engine_->busy().since(std::exchange(busy_, engine_->busy()));
+  const std::uint64_t elapsed_ns = mesh_->now_ns() - mark_ns_;
+  if (hooks_.wanted_ns && elapsed_ns > 0) {
+    const std::uint64_t wanted_ns = hooks_.wanted_ns();
+    const std::uint64_t before_ns = std::exchange(wanted_ns_, wanted_ns);
+    // (Small calls are worked on by another thread, which has another account.)
+    own.processor = wanted_ns > before_ns ? (wanted_ns - before_ns) * 100 / elapsed_ns : 0;
+  }
+  const NicBytes others = mesh_->others_on_nics();
+  const NicBytes before = std::exchange(others_, others);
+  const std::uint64_t more = others.out - before.out + others.in - before.in;
+  own.others = own.busy.bytes > 0 ? more * 100 / own.busy.bytes : 0;
+  activity_.resize(static_cast<std::size_t>(mesh_->size()));
+  for (int peer = 0; with_pairs && peer < mesh_->size(); ++peer) {
+    probe::PairTime& pair = own.pairs.emplace_back();
+    if (peer == mesh_->rank()) continue;
+    const LinkActivity is = mesh_->activity(peer);
+    const LinkActivity was = std::exchange(activity_[static_cast<std::size_t>(peer)], is);
+    if (is.out_bytes < was.out_bytes || is.busy_ns < was.busy_ns) continue;  // a link that is new
+    pair = {is.out_bytes - was.out_bytes, (is.busy_ns - was.busy_ns) / 1000};
+  }
+  return own;
+}
+
+void Replanner::begin_gathering(std::uint64_t interval, bool with_pairs) {
   interval_ = interval;
   is_gathering_ = true;
   children_missing_ = children_.size();
-  gathered_.assign(1, {mesh_->rank(), sampler_.take()});
+  gathered_.assign(1, own_report(with_pairs));
   if (sync_) sync_->begin_gathering();
   const std::uint64_t now = mesh_->now_ns();
   if (now > mark_ns_) {
@@ -168,6 +229,7 @@ void Replanner::begin_gathering(std::uint64_t interval) {
   mark_ns_ = now;
   ByteWriter w;
   w.number(interval_);
+  w.number(with_pairs ? 1 : 0);
   const std::vector<std::uint8_t> message = w.take();
   for (const int child : children_) channel_->send(child, FrameType::kControl, kAsk, message);
   pass_on_if_complete();
@@ -184,8 +246,12 @@ Status Replanner::received(int peer, std::uint32_t kind, const std::vector<std::
   if (kind == kNetwork && !is_root() && peer == parent()) return take_network(message);
   ByteReader reader(message);
   const std::uint64_t interval = reader.number();
-  if (kind == kAsk && !is_root() && peer == parent() && reader.is_complete()) {
-    begin_gathering(interval);
+  if (kind == kAsk && !is_root() && peer == parent()) {
+    const std::uint64_t with_pairs = reader.number();
+    if (!reader.is_complete() || with_pairs > 1) {
+      return remote_error("mangled question of a replanning interval");
+    }
+    begin_gathering(interval, with_pairs == 1);
     return Status::ok();
   }
   const bool is_child = std::find(children_.begin(), children_.end(), peer) != children_.end();
@@ -226,8 +292,18 @@ void Replanner::learn() {
   for (const NodeRates& r : gathered_) {
     if (r.rank < mesh_->size()) reports[r.rank] = r.report;
   }
-  rates_->update(reports);
+  const bool is_of_one_plan = ended_in_ && began_in_ == ended_in_;
+  const PlanTime time = is_of_one_plan ? plan_time(gathered_) : PlanTime();
+  const double expected = expected_us_ / static_cast<double>(options_.planned_bytes);
+  const bool is_quick = time.us_per_byte > 0 && time.us_per_byte < kQuick * expected;
+  quick_intervals_ = is_quick ? quick_intervals_ + 1 : 0;
+  // Where a node waits for its processor, what its links carry says nothing of them.
+  const bool lacks_processor = plan_time(gathered_).processor >= PlanTrials::kNoProcessor;
+  if (!lacks_processor) rates_->update(reports, quick_intervals_ > 0);
   trace(*mesh_, interval_, reports);
+  log_trace("of one plan {}: {} for 32 MiB, expected {}; processor {} %", is_of_one_plan,
+            seconds(plan_time(gathered_).us_per_byte * static_cast<double>(options_.planned_bytes)),
+            seconds(expected_us_), plan_time(gathered_).processor);
   const Fabric live = rates_->fabric();
   ReplanEvent e = event(ReplanEvent::Kind::kReport);
   look_for_slow(live, reports);
@@ -235,7 +311,16 @@ void Replanner::learn() {
   tell(e);
   const bool has_groups = !plans_->relaxed.is_empty() || options_.mode == SyncMode::kSparse;
   if (sync_) sync_->interval_ended(round_ns_, has_groups);
-  if (!hysteresis_->interval_ended(live) || has_node_left_) return;
+  if (trials_.is_running()) return trial_interval_ended(plan_time(gathered_), is_of_one_plan);
+  const bool is_news_to_plan = hysteresis_->interval_ended(live);
+  if (has_node_left_) return;
+  const double first = first_us_ / static_cast<double>(options_.planned_bytes);
+  if (may_try() && trials_.is_due(time, expected, first, !trusts_model_)) {
+    if (trusts_model_) return begin_trials(time);
+    trusts_model_ = true;  // the network is another one: what is believed of it now may be right
+  }
+  measured_us_ = time.us_per_byte * static_cast<double>(options_.planned_bytes);
+  if (!is_news_to_plan || !trusts_model_ || lacks_processor) return;
   if (weighed_ && !is_news(weighed_->fabric, live)) return decide_on(weighed_);
 
   is_planning_ = true;
@@ -255,7 +340,11 @@ void Replanner::learn() {
         is_planning_ = false;
         planning_ns_ = mesh_->now_ns() - began_ns;
         weighed_ = *result;
-        if (weighed_ && is_on()) decide_on(weighed_);
+        if (!weighed_ || !is_on()) return;
+        if (slow_nodes(rates_->base(), weighed_->fabric) <= kMostSlowNodes) {
+          expected_us_ = weighed_->former_us;
+        }
+        decide_on(weighed_);
       });
   if (!runs) is_planning_ = false;
 }
@@ -276,38 +365,55 @@ void Replanner::decide_on(const std::shared_ptr<Weighed>& weighed) {
   if (weighed->choice.plans == *plans_) return hysteresis_->confirmed(weighed->fabric);
   const bool is_between = engine_->generations() > 1;  // the last change is not over
   if (has_node_left_ || is_between || !hysteresis_->is_worth_it(*weighed)) return;
-  PlanSwitch::Order order;
-  order.plans = encode(weighed->choice.plans);
-  order.digest = digest(weighed->choice.plans);
+  // Rates on which the current plan would take longer than it does are not those of the network.
+  if (measured_us_ > 0 && weighed->former_us > kBelievable * measured_us_) return;
   // Several rounds of the tree, and the others' preparing, which is less work than planning was.
-  order.horizon_ns = options_.least_horizon_ns + 4 * round_ns_ + 2 * planning_ns_;
+  change_to(*weighed, options_.least_horizon_ns + 4 * round_ns_ + 2 * planning_ns_);
+}
+
+void Replanner::change_to(const Weighed& weighed, std::uint64_t horizon_ns) {
+  PlanSwitch::Order order;
+  order.plans = encode(weighed.choice.plans);
+  order.digest = digest(weighed.choice.plans);
+  order.horizon_ns = horizon_ns;
   switch_.begin(order);
 }
 
 void Replanner::decided(const Result<std::uint64_t>& first_seq) {
+  const bool is_trial = trials_.is_running();
+  const Weighed& to = is_trial ? trials_.in_force() : *weighed_;
   ReplanEvent e = event(first_seq ? ReplanEvent::Kind::kPlanChange : ReplanEvent::Kind::kGivenUp);
-  e.cause = probe::describe_change(hysteresis_->planned(), weighed_->fabric);
-  e.plan = weighed_->choice.plans.name;
-  e.reason = weighed_->choice.reason;
-  e.digest = digest(weighed_->choice.plans);
-  e.fabric = weighed_->fabric;
-  e.time_us = weighed_->choice.time_us;
-  e.former_time_us = weighed_->former_us;
+  e.cause = is_trial ? "the model of the network is wrong, so plans are tried"
+                     : probe::describe_change(hysteresis_->planned(), to.fabric);
+  e.plan = to.choice.plans.name;
+  e.reason = to.choice.reason;
+  e.digest = digest(to.choice.plans);
+  e.fabric = to.fabric;
+  e.time_us = to.choice.time_us;
+  e.former_time_us = to.former_us;
   // Also where it was given up: no plan is tried twice for the same rates.
-  hysteresis_->changed(weighed_->fabric);
+  if (!is_trial) hysteresis_->changed(to.fabric);
   if (first_seq) {
     e.generation = engine_->newest_generation();
     e.first_seq = *first_seq;
-    plans_ = std::make_shared<const PlanSet>(std::move(weighed_->choice.plans));
-    log_info("{}: {}; predicted {} instead of {} for 32 MiB (plan {}, from chunk {} on)", e.cause,
-             weighed_->choice.reason, seconds(e.time_us), seconds(e.former_time_us), e.generation,
-             e.first_seq);
+    plans_ = std::make_shared<const PlanSet>(to.choice.plans);
+    expected_us_ = to.choice.time_us;
+    if (is_trial) {
+      log_info("trying {}, predicted {} for 32 MiB (plan {}, from chunk {} on)", e.plan,
+               seconds(e.time_us), e.generation, e.first_seq);
+    } else {
+      log_info("{}: {}; predicted {} instead of {} for 32 MiB (plan {}, from chunk {} on)", e.cause,
+               to.choice.reason, seconds(e.time_us), seconds(e.former_time_us), e.generation,
+               e.first_seq);
+    }
   } else {
     e.cause += "; but " + first_seq.status().message();
     log_warn("the plan stays as it is: {}", e.cause);
+    if (is_trial) trials_.end();
   }
   weighed_.reset();
   tell(e);
+  if (trials_.is_running() && trials_.is_decided()) end_trials();
 }
 
 // ---------------------------------------------------------------------------------- relaxed modes
@@ -388,12 +494,15 @@ void Replanner::prepare(const PlanSwitch::Order& order,
 }
 
 std::uint64_t Replanner::hold(std::uint64_t horizon_ns) {
-  if (engine_->holds_reached() > std::exchange(holds_seen_, engine_->holds_reached())) {
+  const bool was_held =
+      engine_->holds_reached() > std::exchange(holds_seen_, engine_->holds_reached());
+  if (std::exchange(is_far_ahead_, horizon_ns > 0) && was_held) {
     caution_ = std::min(caution_ * 2, 64.0);
   }
   const double expected = chunks_per_ns_ * static_cast<double>(horizon_ns) * caution_;
-  const std::uint64_t seq = engine_->earliest_switch() + options_.burst_chunks +
-                            static_cast<std::uint64_t>(std::min(expected, 1e9));
+  const std::uint64_t burst = is_far_ahead_ ? options_.burst_chunks : 0;
+  const std::uint64_t seq =
+      engine_->earliest_switch() + burst + static_cast<std::uint64_t>(std::min(expected, 1e9));
   engine_->hold_at(seq);
   return seq;
 }

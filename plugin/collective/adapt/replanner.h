@@ -3,8 +3,9 @@
 // Every node measures its own link from the traffic (topology/probe/passive.h). After a number of
 // collectives node 0 asks down the tree of connect (parent of r: (r-1)/2), reports come up, some
 // dozens of bytes per node, and node 0 knows what the network can do now (live_rates.h). If another
-// plan is worth it (topology/plan/replan.h), all nodes change to it together (plan_switch.h). Only
-// node 0 counts; no collective waits for any of this. Where a relaxed mode is wanted, the same
+// plan is worth it (topology/plan/replan.h), all nodes change to it together (plan_switch.h). If
+// all-reduces take longer than that network explains, plans are tried (plan_trials.h). Only node 0
+// counts; no collective waits for any of this. Where a relaxed mode is wanted, the same
 // reports carry what it takes to agree on it (sync_agreement.h).
 //
 // Threads: the mesh's owner; planning and making generations happen in the Background.
@@ -19,6 +20,7 @@
 
 #include "plugin/collective/adapt/link_sampler.h"
 #include "plugin/collective/adapt/plan_switch.h"
+#include "plugin/collective/adapt/plan_trials.h"
 #include "plugin/collective/adapt/rate_reports.h"
 #include "plugin/collective/adapt/replan_event.h"
 #include "plugin/collective/adapt/slow_nodes.h"
@@ -48,6 +50,8 @@ struct ReplanOptions {
   std::uint64_t warmup_steps = 10;
   // Nodes that stay below it for SlowNodes::kIntervals are too slow; 0: none is.
   std::int64_t least_kbps = 0;
+  // The network is as connect was told: no plan is tried that it does not suggest.
+  bool trusts_fabric = false;
 };
 
 // A node that has been too slow, and what it carries now.
@@ -61,6 +65,8 @@ struct ReplanHooks {
   // Collectives so far. Node 0.
   std::function<std::uint64_t()> count;
   ReplanObserver* observer = nullptr;  // node 0; may be null
+  // Every node: for how long the owner's thread has run, or waited for a processor. Null: unknown.
+  std::function<std::uint64_t()> wanted_ns;
   // Every node: its calls, where a relaxed mode is wanted; must outlive the replanning intervals.
   // Null: none is.
   ModeParticipant* participant = nullptr;
@@ -108,11 +114,20 @@ class Replanner {
   void tell_network(const PlanBasis& basis);
   Status take_network(const std::vector<std::uint8_t>& message);
   void ask();
-  void begin_gathering(std::uint64_t interval);
+  void begin_gathering(std::uint64_t interval, bool with_pairs);
   void pass_on_if_complete();
   void learn();
   void look_for_slow(const Fabric& live, const std::vector<probe::PassiveReport>& reports);
   void decide_on(const std::shared_ptr<Weighed>& weighed);
+  void change_to(const Weighed& weighed, std::uint64_t horizon_ns);
+  // Trials of plans on real all-reduces (plan_trials.h).
+  bool may_try() const;
+  void plan_trials(std::function<void(std::vector<Weighed>)> then);
+  void begin_trials(const PlanTime& time);
+  void trial_interval_ended(const PlanTime& time, bool is_of_one_plan);
+  void try_next();
+  void end_trials();
+  PairTimes pairs() const;
   void prepare(const PlanSwitch::Order& order, const std::function<void(Status)>& prepared);
   std::uint64_t hold(std::uint64_t horizon_ns);
   void decided(const Result<std::uint64_t>& first_seq);
@@ -135,17 +150,24 @@ class Replanner {
   std::unique_ptr<SyncAgreement> sync_;  // null: no relaxed mode is wanted
 
   LinkSampler sampler_;
+  // Since the last question.
+  Busy busy_;
+  std::uint64_t wanted_ns_ = 0;
+  NicBytes others_;
+  std::vector<LinkActivity> activity_;  // by peer
   // The speed at which chunks start, since the last question.
   std::uint64_t mark_seq_ = 0, mark_ns_ = 0;
   double chunks_per_ns_ = 0;
   std::uint64_t holds_seen_ = 0;
   double caution_ = 1;
+  bool is_far_ahead_ = true;  // the last change began with a horizon
 
   // Gathering.
   std::uint64_t interval_ = 0;
   bool is_gathering_ = false;
   std::size_t children_missing_ = 0;
   std::vector<NodeRates> gathered_;
+  NodeRates own_report(bool with_pairs);
 
   // Node 0.
   std::optional<probe::LiveRates> rates_;
@@ -155,6 +177,15 @@ class Replanner {
   std::uint64_t counted_ = 0, asked_ns_ = 0, round_ns_ = 0, planning_ns_ = 0;
   bool is_planning_ = false;
   std::shared_ptr<Weighed> weighed_;  // the last one
+  // Predicted for the current plan on what is believed, or measured where that was wrong; 0: not.
+  double expected_us_ = 0;   // for planned_bytes
+  double measured_us_ = 0;   // likewise, in the last interval; 0: not
+  double first_us_ = 0;      // ... when what connect knew was last believed
+  int quick_intervals_ = 0;  // in a row, in which all-reduces took less
+  bool trusts_model_ = true;
+  // The generation alone in force when the last interval began, if only one was; and when it ended.
+  std::optional<std::uint64_t> began_in_, ended_in_;
+  PlanTrials trials_;
   bool has_node_left_ = false;
 };
 

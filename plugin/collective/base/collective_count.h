@@ -18,4 +18,24 @@ inline std::uint64_t counted_collectives() {
   return detail::collectives.load(std::memory_order_relaxed);
 }
 
+// Collectives that ran, about. Jobs that queue many ahead have all of them counted before the first
+// one runs; until more are counted, so many operations are taken for one. One owner.
+class CollectiveProgress {
+ public:
+  static constexpr std::uint64_t kOperations = 16;  // e.g. of 1 MiB in a sum of 16 MiB
+
+  std::uint64_t update(std::uint64_t collectives, std::uint64_t operations) {
+    if (collectives != counted_) {
+      counted_ = collectives;
+      operations_ = operations;
+      return begin_ = last_ = last_ + 1;
+    }
+    return last_ = begin_ + (operations - operations_) / kOperations;
+  }
+
+ private:
+  std::uint64_t counted_ = 0, operations_ = 0;  // when one was last counted
+  std::uint64_t begin_ = 0, last_ = 0;
+};
+
 }  // namespace riffle

@@ -14,6 +14,10 @@ namespace {
 
 constexpr std::size_t kExpectedEarly = 4;  // partial sums before their chunk, without allocating
 
+bool is_exact_sum(const Operation& o) {
+  return o.collective == Collective::kAllReduce && o.step == Operation::kExact;
+}
+
 }  // namespace
 
 int member_at(const GroupRun& run, std::uint64_t element) {
@@ -153,6 +157,7 @@ void Engine::submit(Operation* operation) {
                "a relaxed operation is an all-reduce of one chunk");
   operations_[(first_operation_ + queued_) % operations_.size()] = operation;
   ++queued_;
+  if (is_exact_sum(*operation)) busy_.began(mesh_->now_ns());
   if (options_.counters != nullptr) {
     operation->began_ns = mesh_->now_ns();
     options_.counters->began(operation->began_ns);
@@ -322,6 +327,9 @@ void Engine::finish_if_done(Chunk& chunk) {
   Operation* operation = chunk.operation;
   if (--operation->running_chunks == 0 && operation->next_element == operation->count) {
     if (options_.counters != nullptr) count(*operation);
+    if (is_exact_sum(*operation)) {
+      busy_.ended(mesh_->now_ns(), operation->length * size_of(operation->type));
+    }
     operation->state.store(Operation::State::kDone, std::memory_order_release);
   }
 }
@@ -355,6 +363,7 @@ void Engine::fail() {
   send_window_.clear();
   lengths_.clear();
   running_ = 0;
+  busy_.all_failed();
 }
 
 }  // namespace riffle

@@ -3,7 +3,7 @@
 // One all-reduce: the operation is cut into chunks of chunk_bytes; chunk s takes lane s mod lanes.
 // A chunk walks down the levels (partial sums, under credits, see flow.h) and back up (final sums,
 // received in place). Up to max_chunks run at once; every frame carries its chunk's number as
-// priority, so that links serve the oldest chunk first. Work is done in fragments that fit the
+// priority, so that links serve the oldest chunk first. Busy is done in fragments that fit the
 // cache.
 //
 // Exactness: contributions are reduced in the order of the plan, by one node per element and level,
@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "plugin/collective/base/frames.h"
+#include "plugin/collective/engine/busy_account.h"
 #include "plugin/collective/engine/chunk.h"
 #include "plugin/collective/engine/generation.h"
 #include "plugin/collective/engine/group_executor.h"
@@ -98,6 +99,8 @@ class Engine final : private ExecutorContext {
   void fail();
   bool has_failed() const { return failed_; }
   bool is_idle() const { return running_ == 0 && queued_ == 0; }
+  // Of exact all-reduces.
+  const Busy& busy() const { return busy_.done(); }
 
  private:
   struct Sum {  // that arrived
@@ -154,6 +157,7 @@ class Engine final : private ExecutorContext {
   Violation violation_;
   SendWindow send_window_;
   Lengths lengths_;
+  BusyAccount busy_;
   // By number, one to kMaxGenerations; all but the prepared one know their first chunk.
   std::vector<std::unique_ptr<Generation>> generations_;
   std::vector<std::unique_ptr<Generation>> dropped_;

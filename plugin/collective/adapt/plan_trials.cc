@@ -1,0 +1,166 @@
+#include "plugin/collective/adapt/plan_trials.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "topology/base/printed.h"
+
+namespace riffle {
+namespace {
+
+constexpr std::uint64_t kLeastBytes = 4 << 20;  // of a burst: shorter ones are mostly latency
+constexpr std::uint64_t kSharedPercent = 5;
+constexpr double kShownBytes = 32 << 20;
+
+// Without what only looks new: the same lanes need no trial.
+void take(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes, PlanOptions options,
+          const char* only, std::vector<Weighed>* plans) {
+  options.only = only;
+  options.only_if_it_applies = true;
+  Result<PlanChoice> choice = plan(fabric, bytes, options);
+  if (!choice) return;
+  const auto is_known = [&](const Weighed& w) {
+    return w.choice.plans.lanes == choice->plans.lanes;
+  };
+  if (choice->plans.lanes == current.lanes || std::any_of(plans->begin(), plans->end(), is_known)) {
+    return;
+  }
+  plans->push_back({fabric, std::move(*choice), 0});
+}
+
+Fabric without_racks(Fabric fabric) {
+  fabric.racks = {{"all"}};
+  for (NodeLink& n : fabric.nodes) n.rack = 0;
+  return fabric;
+}
+
+}  // namespace
+
+PlanTime plan_time(const std::vector<NodeRates>& reports) {
+  PlanTime time;
+  for (const NodeRates& r : reports) {
+    time.processor = std::max(time.processor, r.processor);
+    if (r.busy.bytes < kLeastBytes * std::max<std::uint64_t>(r.busy.bursts, 1)) continue;
+    const double us_per_byte =
+        static_cast<double>(r.busy.busy_ns) / 1e3 / static_cast<double>(r.busy.bytes);
+    if (time.us_per_byte == 0 || us_per_byte < time.us_per_byte) time.us_per_byte = us_per_byte;
+  }
+  const auto is_shared = [](const NodeRates& r) { return r.others >= kSharedPercent; };
+  if (std::any_of(reports.begin(), reports.end(), is_shared)) time.us_per_byte = 0;
+  return time;
+}
+
+std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, const Fabric& live,
+                                  const PlanSet& current, std::uint64_t bytes,
+                                  const PlanOptions& options) {
+  std::vector<Weighed> plans;
+  if (!pairs.empty()) {
+    for (const Fabric& seen : probe::racks_from_pairs(pairs, base)) {
+      take(seen, current, bytes, options, "", &plans);
+    }
+  }
+  const Fabric flat = without_racks(base);
+  take(flat, current, bytes, options, "direct", &plans);
+  take(flat, current, bytes, options, "ring", &plans);
+  take(live, current, bytes, options, "", &plans);
+  return plans;
+}
+
+bool PlanTrials::is_due(const PlanTime& time, double expected_us_per_byte, double first_us_per_byte,
+                        bool both_ways) {
+  ++intervals_since_;
+  const bool is_known = time.us_per_byte > 0 && expected_us_per_byte > 0;
+  const double ratio = is_known ? time.us_per_byte / expected_us_per_byte : 1;
+  const bool has_processor = time.processor < kNoProcessor;
+  const bool is_slow = ratio > kWrong && has_processor;
+  const bool is_fast = both_ways && ratio < 1 / kWrong;
+  wrong_intervals_ = is_slow || is_fast ? wrong_intervals_ + 1 : 0;
+  const bool is_slower = is_known && has_processor && first_us_per_byte > 0 &&
+                         expected_us_per_byte > kWrong * first_us_per_byte;
+  slow_intervals_ = is_slower ? slow_intervals_ + 1 : 0;
+  const bool is_doubtful = slow_intervals_ >= pause_;
+  return (wrong_intervals_ >= kIntervals || is_doubtful) && intervals_since_ >= pause_;
+}
+
+void PlanTrials::begin(Weighed current, const PlanTime& time, std::vector<Weighed> candidates,
+                       std::uint64_t planned_bytes) {
+  is_running_ = true;
+  is_decided_ = is_explained_ = false;
+  wrong_intervals_ = slow_intervals_ = 0;
+  planned_bytes_ = static_cast<double>(planned_bytes);
+  tried_.clear();
+  tried_.push_back({std::move(current), time.us_per_byte});
+  in_force_ = 0;
+  left_.assign(std::make_move_iterator(candidates.begin()),
+               std::make_move_iterator(candidates.end()));
+}
+
+void PlanTrials::add(std::vector<Weighed> candidates) {
+  std::size_t place = 0;
+  for (Weighed& w : candidates) {
+    const auto is_same = [&](const Weighed& other) {
+      return other.choice.plans.lanes == w.choice.plans.lanes;
+    };
+    const bool is_tried = std::any_of(tried_.begin(), tried_.end(),
+                                      [&](const Tried& t) { return is_same(t.weighed); });
+    if (is_tried || std::any_of(left_.begin(), left_.end(), is_same)) continue;
+    left_.insert(left_.begin() + static_cast<std::ptrdiff_t>(place++), std::move(w));
+  }
+}
+
+// Of two plans' intervals only what is slower than both says something.
+bool PlanTrials::took(const PlanTime& time, bool is_of_one_plan) {
+  if (time.us_per_byte == 0) return false;
+  const double hopeless_us = std::max(kHopeless * fastest_us_per_byte(), former_us_);
+  if (!is_of_one_plan && time.us_per_byte <= hopeless_us) return false;
+  Tried& now = tried_[in_force_];
+  now.us_per_byte = time.us_per_byte;
+  const double predicted_us = now.weighed.choice.time_us / planned_bytes_;
+  const bool is_explained = std::abs(now.us_per_byte / predicted_us - 1) <= kExplained;
+  is_explained_ = is_explained && is_fastest_in_force();
+  if (is_explained_) left_.clear();
+  return true;
+}
+
+const Weighed* PlanTrials::next() {
+  former_us_ = tried_[in_force_].us_per_byte;
+  if (!left_.empty()) {
+    tried_.push_back({std::move(left_.front()), 0});
+    left_.pop_front();
+    in_force_ = tried_.size() - 1;
+    return &in_force();
+  }
+  is_decided_ = true;
+  if (is_fastest_in_force()) return nullptr;
+  in_force_ = best();
+  return &in_force();
+}
+
+std::size_t PlanTrials::best() const {
+  std::size_t best = 0;  // what was there before, unless another is clearly faster
+  for (std::size_t i = 1; i < tried_.size(); ++i) {
+    const double us = tried_[i].us_per_byte;
+    const double gain = best == 0 ? kGain : 1;
+    if (us > 0 && us * gain < tried_[best].us_per_byte) best = i;
+  }
+  return best;
+}
+
+std::string PlanTrials::text() const {
+  std::string text;
+  for (const Tried& t : tried_) {
+    text += (text.empty() ? "" : ", ") + t.weighed.choice.plans.name +
+            printed(" %.3g", t.us_per_byte * kShownBytes / 1e6);
+  }
+  return text + " s for 32 MiB";
+}
+
+void PlanTrials::end() {
+  is_running_ = false;
+  pause_ = std::min(2 * pause_, kLongestPause);
+  intervals_since_ = 0;
+}
+
+}  // namespace riffle

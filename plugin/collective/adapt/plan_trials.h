@@ -1,0 +1,102 @@
+// PlanTrials: is the model of the network right, and if not, which plan is the fastest? Node 0's,
+// replanning interval by replanning interval.
+//
+// Every plan carries its predicted time. If all-reduces take more than kWrong times that, in
+// kIntervals in a row in which no node lacked processor, the model is wrong, whatever the cause:
+// racks that nothing told of, a fabric file of another network, links that are not shared as the
+// planner thinks. Then candidates are tried on real all-reduces, one after the other, and the
+// fastest measured one is kept. Sums are exact under any plan, so nothing depends on it but time.
+//
+// Pure; the owner changes the plans (replanner.h).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "plugin/collective/adapt/rate_reports.h"
+#include "topology/plan/replan.h"
+
+namespace riffle {
+
+// What all-reduces took in a replanning interval, by the node that was quickest: others began
+// earlier and waited for it. Where others used the same NICs, it says nothing of the network.
+struct PlanTime {
+  double us_per_byte = 0;       // 0: too little was summed
+  std::uint64_t processor = 0;  // percent, of the node that needed most
+};
+PlanTime plan_time(const std::vector<NodeRates>& reports);
+
+// By rank of the sender and of the receiver; empty: not known.
+using PairTimes = std::vector<std::vector<probe::PairTime>>;
+
+// What to try where the model on `live` is wrong, `current` left out. Before all else plans for
+// what the direct plan has shown of all pairs (tomography.h); if it has not run yet, that comes
+// first. Any thread; plans, so may take long.
+std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, const Fabric& live,
+                                  const PlanSet& current, std::uint64_t bytes,
+                                  const PlanOptions& options);
+
+class PlanTrials {
+ public:
+  static constexpr double kWrong = 1.25;
+  static constexpr int kIntervals = 2;
+  static constexpr std::uint64_t kNoProcessor = 60;  // percent from which on a node lacks it
+  static constexpr int kShortestPause = 16, kLongestPause = 1024;  // replanning intervals
+  static constexpr double kGain = 1.05;     // another plan must be faster by this factor
+  static constexpr double kHopeless = 1.5;  // slower than the best so far: no need to look twice
+  // A plan that takes what its fabric predicts, within this: that is the network.
+  static constexpr double kExplained = 0.12;
+
+  // No trial runs, and an interval ended. True: all-reduces took longer than was expected of them,
+  // or where `both_ways` clearly less, in so many intervals that something has to follow; or they
+  // have long been expected to take longer than at first, and that explanation is in doubt.
+  bool is_due(const PlanTime& time, double expected_us_per_byte, double first_us_per_byte,
+              bool both_ways);
+
+  void begin(Weighed current, const PlanTime& time, std::vector<Weighed> candidates,
+             std::uint64_t planned_bytes);
+  void add(std::vector<Weighed> candidates);
+  bool is_running() const { return is_running_; }
+  // One more interval like the last one, and a trial is due.
+  bool is_suspicious() const { return wrong_intervals_ > 0; }
+  // An interval ended in which the plan in force ran, maybe after the former one. True: it counts,
+  // the next plan is due.
+  bool took(const PlanTime& time, bool is_of_one_plan);
+  // The plan to change to, if any is left to try, or the fastest one if another is in force; null:
+  // that is in force already, and the trial is over.
+  const Weighed* next();
+  // It did not turn out to be all that the network allows.
+  bool is_open() const { return !is_explained_; }
+  // The plan in force is the one to keep: nothing more has to be measured.
+  bool is_decided() const { return is_decided_; }
+  const Weighed& in_force() const { return tried_[in_force_].weighed; }
+  // Of all that were tried.
+  const Weighed& fastest() const { return tried_[best()].weighed; }
+  double fastest_us_per_byte() const { return tried_[best()].us_per_byte; }
+  bool is_fastest_in_force() const { return best() == in_force_; }
+  // Nothing is better than what was in force before.
+  bool is_former_fastest() const { return best() == 0; }
+  // "direct 1.2, ring 1.4, racks x rails 0.9 s for 32 MiB".
+  std::string text() const;
+  void end();
+
+ private:
+  struct Tried {
+    Weighed weighed;
+    double us_per_byte = 0;  // 0: not known
+  };
+  std::size_t best() const;
+
+  bool is_running_ = false, is_decided_ = false, is_explained_ = false;
+  int wrong_intervals_ = 0, slow_intervals_ = 0;
+  int pause_ = kShortestPause, intervals_since_ = kLongestPause;
+  std::vector<Tried> tried_;
+  std::size_t in_force_ = 0;
+  double former_us_ = 0;  // per byte, of the plan in force before
+  std::deque<Weighed> left_;
+  double planned_bytes_ = 1;  // that predictions are for
+};
+
+}  // namespace riffle

@@ -1,0 +1,110 @@
+// Replanner, node 0: plans tried on real all-reduces where the model of the network is wrong.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "plugin/collective/adapt/replanner.h"
+#include "plugin/config/log.h"
+#include "plugin/transport/base/mesh.h"
+#include "topology/base/printed.h"
+
+namespace riffle {
+namespace {
+
+// A plan's own fabric is believed where it takes what was predicted for it, within this.
+constexpr double kBelieved = 0.25;
+
+std::string in_seconds(double us) { return printed("%.3g s", us / 1e6); }
+
+double for_bytes(double us_per_byte, std::uint64_t bytes) {
+  return us_per_byte * static_cast<double>(bytes);
+}
+
+}  // namespace
+
+// A mode's groups are agreed on with its calls; nominal rates predict nothing.
+bool Replanner::may_try() const {
+  return !options_.trusts_fabric && options_.plan.only.empty() && !sync_ && !has_node_left_ &&
+         expected_us_ > 0 && engine_->generations() == 1;
+}
+
+void Replanner::plan_trials(std::function<void(std::vector<Weighed>)> then) {
+  is_planning_ = true;
+  auto plans = std::make_shared<std::vector<Weighed>>();
+  const bool runs = background_->run(
+      [plans, pairs = pairs(), base = rates_->base(), live = rates_->fabric(), current = plans_,
+       bytes = options_.planned_bytes, options = options_.plan] {
+        *plans = plans_to_try(pairs, base, live, *current, bytes, options);
+      },
+      [this, plans, then = std::move(then)] {
+        is_planning_ = false;
+        if (is_on()) then(std::move(*plans));
+      });
+  if (!runs) is_planning_ = false;
+}
+
+void Replanner::begin_trials(const PlanTime& time) {
+  const double took_us = for_bytes(time.us_per_byte, options_.planned_bytes);
+  log_warn(
+      "the model of the network is wrong: 32 MiB take {} where {} were predicted, and no node "
+      "lacks "
+      "processor; other plans are tried",
+      in_seconds(took_us), in_seconds(expected_us_));
+  plan_trials([this, time](std::vector<Weighed> candidates) {
+    Weighed current;
+    current.fabric = rates_->fabric();
+    current.choice.plans = *plans_;
+    current.choice.time_us = expected_us_;
+    trials_.begin(std::move(current), time, std::move(candidates), options_.planned_bytes);
+    try_next();
+  });
+}
+
+void Replanner::trial_interval_ended(const PlanTime& time, bool is_of_one_plan) {
+  if (has_node_left_) return trials_.end();
+  if (!trials_.took(time, is_of_one_plan)) return;
+  if (!trials_.is_open() || pairs().empty()) return try_next();
+  plan_trials([this](std::vector<Weighed> candidates) {
+    trials_.add(std::move(candidates));
+    try_next();
+  });
+}
+
+// Known while a plan is in force that sends along all of them.
+PairTimes Replanner::pairs() const {
+  PairTimes pairs(static_cast<std::size_t>(mesh_->size()));
+  if (plans_->name != "direct") return {};
+  for (const NodeRates& r : gathered_) {
+    if (r.pairs.size() != pairs.size()) return {};
+    pairs[static_cast<std::size_t>(r.rank)] = r.pairs;
+  }
+  return pairs;
+}
+
+// Nothing is promised ahead: nodes hold for some rounds of the tree, which is less than what a slow
+// plan costs meanwhile.
+void Replanner::try_next() {
+  if (const Weighed* plan = trials_.next()) return change_to(*plan, 0);
+  end_trials();
+}
+
+void Replanner::end_trials() {
+  const Weighed& kept = trials_.fastest();
+  const double measured_us = for_bytes(trials_.fastest_us_per_byte(), options_.planned_bytes);
+  log_info("of the plans tried ({}) {} is kept", trials_.text(), kept.choice.plans.name);
+  trusts_model_ = std::abs(measured_us / kept.choice.time_us - 1) <= kBelieved;
+  if (trusts_model_ && !trials_.is_former_fastest()) {
+    PlanBasis basis;
+    basis.fabric = kept.fabric;
+    basis.is_nominal = false;
+    basis.small_message_ns = options_.plan.small_message_ns;
+    rates_.emplace(basis.fabric, basis.is_nominal);
+    hysteresis_.emplace(basis.fabric);
+    tell_network(basis);
+    first_us_ = measured_us;
+  }
+  expected_us_ = measured_us;
+  trials_.end();
+}
+
+}  // namespace riffle

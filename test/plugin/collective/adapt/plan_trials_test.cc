@@ -1,0 +1,118 @@
+// When plans are tried, in which order, and which one is kept.
+#include "plugin/collective/adapt/plan_trials.h"
+
+#include <gtest/gtest.h>
+
+#include "plugin/collective/base/collective_count.h"
+
+namespace riffle::plan_trials_test {
+namespace {
+
+constexpr std::uint64_t kBytes = 1'000'000;  // predictions are for
+
+Weighed candidate(const char* name, double predicted_us, int nodes) {
+  Weighed w;
+  w.choice.plans.name = name;
+  w.choice.plans.lanes = {GroupPlan{nodes, {}}};  // only told apart
+  w.choice.time_us = predicted_us;
+  return w;
+}
+
+PlanTime took(double us, std::uint64_t processor = 20) {
+  return {us / static_cast<double>(kBytes), processor};
+}
+
+bool is_due(PlanTrials& trials, const PlanTime& time, double expected, double first) {
+  return trials.is_due(time, expected / kBytes, first / kBytes, false);
+}
+
+TEST(PlanTrials, DueWhereAllReducesTakeLongerThanPredicted) {
+  PlanTrials trials;
+  EXPECT_FALSE(is_due(trials, took(1300), 1000, 1000));
+  EXPECT_TRUE(trials.is_suspicious());
+  EXPECT_FALSE(is_due(trials, took(1200), 1000, 1000)) << "not in a row";
+  EXPECT_FALSE(is_due(trials, took(1300), 1000, 1000));
+  EXPECT_TRUE(is_due(trials, took(1300), 1000, 1000));
+}
+
+TEST(PlanTrials, NeverDueWhereANodeLacksProcessorOrNothingWasMeasured) {
+  PlanTrials trials;
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_FALSE(is_due(trials, took(3000, 90), 1000, 1000));
+    EXPECT_FALSE(is_due(trials, PlanTime(), 1000, 1000));
+    EXPECT_FALSE(is_due(trials, took(3000), 0, 0)) << "nothing was predicted";
+  }
+}
+
+TEST(PlanTrials, AnExplanationIsDoubtedAfterSomeTime) {
+  PlanTrials trials;
+  int intervals = 1;
+  while (!is_due(trials, took(3000), 3000, 1000)) ASSERT_LE(++intervals, 100);
+  EXPECT_EQ(intervals, PlanTrials::kShortestPause);
+}
+
+TEST(PlanTrials, TheFastestIsKept) {
+  PlanTrials trials;
+  trials.begin(candidate("old", 1000, 1), took(2000),
+               {candidate("a", 500, 2), candidate("b", 500, 3), candidate("c", 500, 4)}, kBytes);
+  ASSERT_EQ(trials.next()->choice.plans.name, "a");
+  EXPECT_FALSE(trials.took(took(1800), false)) << "the old plan ran, too";
+  EXPECT_TRUE(trials.took(took(1500), true));
+  ASSERT_EQ(trials.next()->choice.plans.name, "b");
+  EXPECT_TRUE(trials.took(took(4000), false)) << "slower than both: hopeless";
+  ASSERT_EQ(trials.next()->choice.plans.name, "c");
+  EXPECT_TRUE(trials.took(took(1700), true));
+  EXPECT_FALSE(trials.is_decided());
+  ASSERT_EQ(trials.next()->choice.plans.name, "a");
+  EXPECT_TRUE(trials.is_decided());
+  EXPECT_EQ(trials.fastest().choice.plans.name, "a");
+  trials.end();
+  EXPECT_FALSE(trials.is_running());
+}
+
+TEST(PlanTrials, APlanThatTakesWhatWasPredictedEndsTheTrial) {
+  PlanTrials trials;
+  trials.begin(candidate("old", 1000, 1), took(2000),
+               {candidate("right", 900, 2), candidate("b", 500, 3)}, kBytes);
+  trials.next();
+  EXPECT_TRUE(trials.took(took(950), true));
+  EXPECT_FALSE(trials.is_open());
+  EXPECT_EQ(trials.next(), nullptr) << "it is in force already";
+  EXPECT_FALSE(trials.is_former_fastest());
+}
+
+TEST(PlanTrials, ALittleFasterIsNotWorthAChange) {
+  PlanTrials trials;
+  trials.begin(candidate("old", 1000, 1), took(2000), {candidate("a", 1000, 2)}, kBytes);
+  trials.next();
+  EXPECT_TRUE(trials.took(took(1950), true));
+  ASSERT_EQ(trials.next()->choice.plans.name, "old");
+  EXPECT_TRUE(trials.is_former_fastest());
+}
+
+TEST(PlanTrials, TheQuickestNodeSaysWhatAPlanTakes) {
+  std::vector<NodeRates> reports(3);
+  reports[0].busy = {64 << 20, 4'000'000'000, 4};
+  reports[1].busy = {64 << 20, 2'000'000'000, 4};  // the others waited for it
+  reports[2].busy = {1 << 20, 1'000'000, 4};       // too little
+  reports[2].processor = 70;
+  const PlanTime time = plan_time(reports);
+  EXPECT_NEAR(time.us_per_byte, 2e6 / (64 << 20), 1e-9);
+  EXPECT_EQ(time.processor, 70u);
+}
+
+TEST(CollectiveProgress, CallsThatWereQueuedAheadCountWhenTheyRun) {
+  CollectiveProgress progress;
+  EXPECT_EQ(progress.update(100, 1), 1u);  // a hundred queued, the first one runs
+  std::uint64_t count = 0;
+  for (std::uint64_t op = 1; op <= 10 * CollectiveProgress::kOperations; ++op) {
+    const std::uint64_t now = progress.update(100, op + 1);
+    EXPECT_GE(now, count);
+    count = now;
+  }
+  EXPECT_EQ(count, 11u);
+  EXPECT_EQ(progress.update(101, 200), 12u);
+}
+
+}  // namespace
+}  // namespace riffle::plan_trials_test

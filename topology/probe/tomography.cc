@@ -1,0 +1,112 @@
+#include "topology/probe/tomography.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "topology/probe/clusters.h"
+#include "topology/probe/live_fabric.h"
+
+namespace riffle::probe {
+namespace {
+
+constexpr std::uint64_t kLeastBytes = 256 << 10;  // of a pair, for its rate to mean something
+constexpr double kLeastGap = 1.5;  // pairs within racks are faster than others by this factor
+constexpr std::size_t kMostGuesses = 2;
+
+double kbps(const PairTime& p) {
+  if (p.bytes < kLeastBytes) return 0;
+  return static_cast<double>(p.bytes) * 8e3 /
+         static_cast<double>(std::max<std::uint64_t>(p.busy_us, 1));
+}
+
+// How many times faster pairs within groups are than others, as the logarithm over the spread of
+// both: what both kinds have in common counts against it. 0: they are not.
+double contrast(const PairTable& distance, const std::vector<int>& rack_of) {
+  double sum[2] = {0, 0}, squares[2] = {0, 0}, count[2] = {0, 0};
+  for (int a = 0; a < distance.nodes(); ++a) {
+    for (int b = 0; b < distance.nodes(); ++b) {
+      const double d = distance.at(a, b);
+      if (a == b || d < 0) continue;
+      const int kind = rack_of[static_cast<std::size_t>(a)] == rack_of[static_cast<std::size_t>(b)];
+      sum[kind] += d;
+      squares[kind] += d * d;
+      ++count[kind];
+    }
+  }
+  if (count[0] == 0 || count[1] == 0) return 0;
+  const double gap = sum[0] / count[0] - sum[1] / count[1];
+  if (gap < std::log(kLeastGap)) return 0;
+  double spread = 0;
+  for (const int kind : {0, 1}) {
+    spread += squares[kind] - sum[kind] * sum[kind] / count[kind];
+  }
+  return gap / std::sqrt(std::max(1e-6, spread / (count[0] + count[1])));
+}
+
+RackLink uplink(const std::vector<std::vector<PairTime>>& pairs, const std::vector<int>& rack_of,
+                int rack, double link_per_payload) {
+  RackLink link;
+  link.name = "seen" + std::to_string(rack);
+  for (const bool up : {true, false}) {
+    double bytes = 0, longest_us = 0;
+    for (std::size_t a = 0; a < pairs.size(); ++a) {
+      for (std::size_t b = 0; b < pairs.size(); ++b) {
+        const bool leaves = rack_of[a] == rack && rack_of[b] != rack;
+        const bool comes = rack_of[b] == rack && rack_of[a] != rack;
+        if (!(up ? leaves : comes)) continue;
+        bytes += static_cast<double>(pairs[a][b].bytes);
+        longest_us = std::max(longest_us, static_cast<double>(pairs[a][b].busy_us));
+      }
+    }
+    const double rate = longest_us > 0 ? bytes * 8e3 / longest_us * link_per_payload : 0;
+    (up ? link.up_kbps : link.down_kbps) = std::llround(rate);
+  }
+  return link;
+}
+
+}  // namespace
+
+std::vector<Fabric> racks_from_pairs(const std::vector<std::vector<PairTime>>& pairs,
+                                     const Fabric& known) {
+  const int n = known.size();
+  PairTable distance(n);
+  double fastest = 0;
+  for (const auto& row : pairs) {
+    for (const PairTime& p : row) fastest = std::max(fastest, kbps(p));
+  }
+  for (int a = 0; a < n; ++a) {
+    for (int b = 0; b < n; ++b) {
+      const double both =
+          std::sqrt(kbps(pairs[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]) *
+                    kbps(pairs[static_cast<std::size_t>(b)][static_cast<std::size_t>(a)]));
+      distance.at(a, b) = both > 0 ? std::log(fastest / both) : PairTable::kUnknown;
+    }
+  }
+  struct Guess {
+    double contrast;
+    std::vector<int> rack_of;
+  };
+  std::vector<Guess> guesses;
+  for (std::vector<int>& cut : average_linkage(distance, std::max(2, n / 2))) {
+    const double c = contrast(distance, cut);
+    if (c > 0) guesses.push_back({c, std::move(cut)});
+  }
+  std::stable_sort(guesses.begin(), guesses.end(),
+                   [](const Guess& a, const Guess& b) { return a.contrast > b.contrast; });
+  if (guesses.size() > kMostGuesses) guesses.resize(kMostGuesses);
+  std::vector<Fabric> fabrics;
+  for (const Guess& guess : guesses) {
+    Fabric f = known;
+    f.racks.clear();
+    const int racks = 1 + *std::max_element(guess.rack_of.begin(), guess.rack_of.end());
+    for (int r = 0; r < racks; ++r) {
+      f.racks.push_back(uplink(pairs, guess.rack_of, r, link_per_payload(0)));
+    }
+    for (int i = 0; i < n; ++i)
+      f.nodes[static_cast<std::size_t>(i)].rack = guess.rack_of[static_cast<std::size_t>(i)];
+    if (validate(f)) fabrics.push_back(std::move(f));
+  }
+  return fabrics;
+}
+
+}  // namespace riffle::probe
