@@ -1,5 +1,6 @@
 #include "plugin/collective/communicator.h"
-#include "plugin/collective/base/thread_time.h"
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,6 +10,7 @@
 #include "plugin/collective/base/agreement.h"
 #include "plugin/collective/base/collective_count.h"
 #include "plugin/collective/base/node_lock.h"
+#include "plugin/collective/base/thread_time.h"
 #include "plugin/collective/connect/decision.h"
 #include "plugin/collective/connect/live_network.h"
 #include "plugin/collective/sparse/sparse_choice.h"
@@ -358,7 +360,11 @@ ReplanHooks Communicator::replan_hooks(const SyncSettings& sync, const SessionOp
     return collectives > 0 ? progress_.update(collectives, operations_) : operations_;
   };
   hooks.observer = recording_.get();
-  hooks.wanted_ns = thread_wanted_ns;
+  // (Later NCCL's thread may ask, while it does the reactor's work.)
+  hooks.wanted_ns = [thread = pid_t{0}]() mutable {
+    if (thread == 0) thread = gettid();
+    return thread_wanted_ns(thread);
+  };
   if (relaxed_) hooks.participant = relaxed_->participant();
   hooks.relaxed_plans = [sync](const Fabric& fabric) { return relaxed_plans(fabric, sync); };
   // (After losses any node may be the lowest that is left.)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "topology/base/printed.h"
@@ -45,7 +46,10 @@ PlanTime plan_time(const std::vector<NodeRates>& reports) {
     if (r.busy.bytes < kLeastBytes * std::max<std::uint64_t>(r.busy.bursts, 1)) continue;
     const double us_per_byte =
         static_cast<double>(r.busy.busy_ns) / 1e3 / static_cast<double>(r.busy.bytes);
-    if (time.us_per_byte == 0 || us_per_byte < time.us_per_byte) time.us_per_byte = us_per_byte;
+    if (time.us_per_byte > 0 && us_per_byte >= time.us_per_byte) continue;
+    time.us_per_byte = us_per_byte;
+    time.burst_bytes = static_cast<double>(r.busy.bytes) /
+                       static_cast<double>(std::max<std::uint64_t>(r.busy.bursts, 1));
   }
   const auto is_shared = [](const NodeRates& r) { return r.others >= kSharedPercent; };
   if (std::any_of(reports.begin(), reports.end(), is_shared)) time.us_per_byte = 0;
@@ -87,7 +91,8 @@ bool PlanTrials::is_due(const PlanTime& time, double expected_us_per_byte, doubl
 void PlanTrials::begin(Weighed current, const PlanTime& time, std::vector<Weighed> candidates,
                        std::uint64_t planned_bytes) {
   is_running_ = true;
-  is_decided_ = is_explained_ = false;
+  is_decided_ = is_explained_ = was_refused_ = false;
+  refusals_ = blind_intervals_ = 0;
   wrong_intervals_ = slow_intervals_ = 0;
   planned_bytes_ = static_cast<double>(planned_bytes);
   tried_.clear();
@@ -112,7 +117,13 @@ void PlanTrials::add(std::vector<Weighed> candidates) {
 
 // Of two plans' intervals only what is slower than both says something.
 bool PlanTrials::took(const PlanTime& time, bool is_of_one_plan) {
-  if (time.us_per_byte == 0) return false;
+  if (time.us_per_byte == 0 || time.processor >= kNoProcessor) {
+    if (++blind_intervals_ < kBlind) return false;
+    // Calls have become small, or NICs are shared: back to what is known.
+    left_.clear();
+    tried_[in_force_].us_per_byte = std::numeric_limits<double>::max();
+    return true;
+  }
   const double hopeless_us = std::max(kHopeless * fastest_us_per_byte(), former_us_);
   if (!is_of_one_plan && time.us_per_byte <= hopeless_us) return false;
   Tried& now = tried_[in_force_];
@@ -124,8 +135,22 @@ bool PlanTrials::took(const PlanTime& time, bool is_of_one_plan) {
   return true;
 }
 
+void PlanTrials::refused() {
+  was_refused_ = true;
+  ++refusals_;
+  if (tried_[in_force_].us_per_byte == 0) {
+    tried_[in_force_].us_per_byte = std::numeric_limits<double>::max();
+  }
+  in_force_ = former_;
+  is_decided_ = false;
+}
+
 const Weighed* PlanTrials::next() {
+  was_refused_ = false;
+  if (refusals_ >= kMostRefusals) return nullptr;
+  former_ = in_force_;
   former_us_ = tried_[in_force_].us_per_byte;
+  blind_intervals_ = 0;
   if (!left_.empty()) {
     tried_.push_back({std::move(left_.front()), 0});
     left_.pop_front();
@@ -151,6 +176,7 @@ std::size_t PlanTrials::best() const {
 std::string PlanTrials::text() const {
   std::string text;
   for (const Tried& t : tried_) {
+    if (t.us_per_byte == std::numeric_limits<double>::max()) continue;
     text += (text.empty() ? "" : ", ") + t.weighed.choice.plans.name +
             printed(" %.3g", t.us_per_byte * kShownBytes / 1e6);
   }

@@ -25,6 +25,7 @@ namespace riffle {
 struct PlanTime {
   double us_per_byte = 0;       // 0: too little was summed
   std::uint64_t processor = 0;  // percent, of the node that needed most
+  double burst_bytes = 0;       // what is summed from idle to idle, on average
 };
 PlanTime plan_time(const std::vector<NodeRates>& reports);
 
@@ -44,7 +45,9 @@ class PlanTrials {
   static constexpr int kIntervals = 2;
   static constexpr std::uint64_t kNoProcessor = 60;  // percent from which on a node lacks it
   static constexpr int kShortestPause = 16, kLongestPause = 1024;  // replanning intervals
-  static constexpr double kGain = 1.05;     // another plan must be faster by this factor
+  static constexpr double kGain = 1.05;  // another plan must be faster by this factor
+  static constexpr int kMostRefusals = 3;
+  static constexpr int kBlind = 4;          // intervals that say nothing: no trial waits longer
   static constexpr double kHopeless = 1.5;  // slower than the best so far: no need to look twice
   // A plan that takes what its fabric predicts, within this: that is the network.
   static constexpr double kExplained = 0.12;
@@ -64,6 +67,9 @@ class PlanTrials {
   // An interval ended in which the plan in force ran, maybe after the former one. True: it counts,
   // the next plan is due.
   bool took(const PlanTime& time, bool is_of_one_plan);
+  // The plan could not be changed to: the one before stays in force.
+  void refused();
+  bool was_refused() const { return was_refused_; }
   // The plan to change to, if any is left to try, or the fastest one if another is in force; null:
   // that is in force already, and the trial is over.
   const Weighed* next();
@@ -90,7 +96,10 @@ class PlanTrials {
   std::size_t best() const;
 
   bool is_running_ = false, is_decided_ = false, is_explained_ = false;
-  int wrong_intervals_ = 0, slow_intervals_ = 0;
+  int wrong_intervals_ = 0, slow_intervals_ = 0, blind_intervals_ = 0;
+  int refusals_ = 0;
+  bool was_refused_ = false;
+  std::size_t former_ = 0;  // in tried_
   int pause_ = kShortestPause, intervals_since_ = kLongestPause;
   std::vector<Tried> tried_;
   std::size_t in_force_ = 0;

@@ -15,6 +15,8 @@ namespace {
 // Rates of all pairs are n^2 numbers.
 constexpr int kMostForPairs = 64;
 
+constexpr std::uint64_t kProcessorOnly = 90;  // percent
+constexpr double kLeastBurstUs = 20'000;
 constexpr double kBelievable = 1.15;
 constexpr double kQuick = 0.9;  // of the time expected: some rates are higher than believed
 
@@ -94,6 +96,8 @@ Replanner::~Replanner() { stop(); }
 void Replanner::start(const PlanSet& plans, const PlanBasis& basis) {
   is_started_ = true;
   mark_ns_ = asked_ns_ = mesh_->now_ns();
+  if (hooks_.wanted_ns) wanted_ns_ = hooks_.wanted_ns();
+  others_ = mesh_->others_on_nics();
   if (!is_root() || !is_on()) return;
   rates_.emplace(basis.fabric, basis.is_nominal);
   hysteresis_.emplace(basis.fabric);
@@ -102,7 +106,8 @@ void Replanner::start(const PlanSet& plans, const PlanBasis& basis) {
   slow_.emplace(basis.is_nominal ? 0 : options_.least_kbps, mesh_->size());
   plans_ = std::make_shared<const PlanSet>(plans);
   counted_ = hooks_.count();
-  if (!basis.is_nominal) {
+  can_predict_ = !basis.is_nominal;
+  if (can_predict_) {
     const auto expected = std::make_shared<double>(0);
     (void)background_->run(
         [expected, fabric = basis.fabric, plans = plans_, bytes = options_.planned_bytes] {
@@ -195,21 +200,23 @@ NodeRates Replanner::own_report(bool with_pairs) {
   if (hooks_.wanted_ns && elapsed_ns > 0) {
     const std::uint64_t wanted_ns = hooks_.wanted_ns();
     const std::uint64_t before_ns = std::exchange(wanted_ns_, wanted_ns);
-    // (Small calls are worked on by another thread, which has another account.)
     own.processor = wanted_ns > before_ns ? (wanted_ns - before_ns) * 100 / elapsed_ns : 0;
   }
   const NicBytes others = mesh_->others_on_nics();
   const NicBytes before = std::exchange(others_, others);
   const std::uint64_t more = others.out - before.out + others.in - before.in;
-  own.others = own.busy.bytes > 0 ? more * 100 / own.busy.bytes : 0;
+  // Every byte of a sum goes out twice and comes in twice, about.
+  own.others = own.busy.bytes > 0 ? more * 100 / (4 * own.busy.bytes) : 0;
   activity_.resize(static_cast<std::size_t>(mesh_->size()));
-  for (int peer = 0; with_pairs && peer < mesh_->size(); ++peer) {
-    probe::PairTime& pair = own.pairs.emplace_back();
-    if (peer == mesh_->rank()) continue;
-    const LinkActivity is = mesh_->activity(peer);
-    const LinkActivity was = std::exchange(activity_[static_cast<std::size_t>(peer)], is);
-    if (is.out_bytes < was.out_bytes || is.busy_ns < was.busy_ns) continue;  // a link that is new
-    pair = {is.out_bytes - was.out_bytes, (is.busy_ns - was.busy_ns) / 1000};
+  for (int peer = 0; peer < mesh_->size(); ++peer) {
+    probe::PairTime pair;
+    if (peer != mesh_->rank()) {
+      const LinkActivity is = mesh_->activity(peer);
+      const LinkActivity was = std::exchange(activity_[static_cast<std::size_t>(peer)], is);
+      const bool is_new = is.out_bytes < was.out_bytes || is.busy_ns < was.busy_ns;
+      if (!is_new) pair = {is.out_bytes - was.out_bytes, (is.busy_ns - was.busy_ns) / 1000};
+    }
+    if (with_pairs) own.pairs.push_back(pair);
   }
   return own;
 }
@@ -290,23 +297,26 @@ void Replanner::learn() {
   round_ns_ = mesh_->now_ns() - asked_ns_;
   std::vector<probe::PassiveReport> reports(mesh_->size());
   for (const NodeRates& r : gathered_) {
-    if (r.rank < mesh_->size()) reports[r.rank] = r.report;
+    // Where a node waits for its processor, what its links carry says nothing of them.
+    if (r.rank < mesh_->size() && r.processor < kProcessorOnly) reports[r.rank] = r.report;
   }
   const bool is_of_one_plan = ended_in_ && began_in_ == ended_in_;
-  const PlanTime time = is_of_one_plan ? plan_time(gathered_) : PlanTime();
   const double expected = expected_us_ / static_cast<double>(options_.planned_bytes);
-  const bool is_quick = time.us_per_byte > 0 && time.us_per_byte < kQuick * expected;
+  PlanTime time = is_of_one_plan ? plan_time(gathered_) : PlanTime();
+  // Predictions are for planned_bytes: what is over sooner is mostly latency.
+  if (time.burst_bytes * expected < kLeastBurstUs) time.us_per_byte = 0;
+  const bool is_quick = time.us_per_byte > 0 &&
+                        time.burst_bytes <= 2 * static_cast<double>(options_.planned_bytes) &&
+                        time.us_per_byte < kQuick * expected;
   quick_intervals_ = is_quick ? quick_intervals_ + 1 : 0;
-  // Where a node waits for its processor, what its links carry says nothing of them.
-  const bool lacks_processor = plan_time(gathered_).processor >= PlanTrials::kNoProcessor;
-  if (!lacks_processor) rates_->update(reports, quick_intervals_ > 0);
+  if (!trials_.is_running()) rates_->update(reports, quick_intervals_ > 0);
   trace(*mesh_, interval_, reports);
   log_trace("of one plan {}: {} for 32 MiB, expected {}; processor {} %", is_of_one_plan,
             seconds(plan_time(gathered_).us_per_byte * static_cast<double>(options_.planned_bytes)),
             seconds(expected_us_), plan_time(gathered_).processor);
   const Fabric live = rates_->fabric();
   ReplanEvent e = event(ReplanEvent::Kind::kReport);
-  look_for_slow(live, reports);
+  if (!trials_.is_running()) look_for_slow(live, reports);
   e.reports = std::move(reports);
   tell(e);
   const bool has_groups = !plans_->relaxed.is_empty() || options_.mode == SyncMode::kSparse;
@@ -320,7 +330,7 @@ void Replanner::learn() {
     trusts_model_ = true;  // the network is another one: what is believed of it now may be right
   }
   measured_us_ = time.us_per_byte * static_cast<double>(options_.planned_bytes);
-  if (!is_news_to_plan || !trusts_model_ || lacks_processor) return;
+  if (!is_news_to_plan || !trusts_model_) return;
   if (weighed_ && !is_news(weighed_->fabric, live)) return decide_on(weighed_);
 
   is_planning_ = true;
@@ -383,7 +393,7 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
   const bool is_trial = trials_.is_running();
   const Weighed& to = is_trial ? trials_.in_force() : *weighed_;
   ReplanEvent e = event(first_seq ? ReplanEvent::Kind::kPlanChange : ReplanEvent::Kind::kGivenUp);
-  e.cause = is_trial ? "the model of the network is wrong, so plans are tried"
+  e.cause = is_trial ? "the model of the network is in doubt, so plans are tried"
                      : probe::describe_change(hysteresis_->planned(), to.fabric);
   e.plan = to.choice.plans.name;
   e.reason = to.choice.reason;
@@ -409,7 +419,7 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
   } else {
     e.cause += "; but " + first_seq.status().message();
     log_warn("the plan stays as it is: {}", e.cause);
-    if (is_trial) trials_.end();
+    if (is_trial) trials_.refused();
   }
   weighed_.reset();
   tell(e);

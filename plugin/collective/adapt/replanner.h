@@ -65,7 +65,8 @@ struct ReplanHooks {
   // Collectives so far. Node 0.
   std::function<std::uint64_t()> count;
   ReplanObserver* observer = nullptr;  // node 0; may be null
-  // Every node: for how long the owner's thread has run, or waited for a processor. Null: unknown.
+  // Every node: for how long the mesh's own thread, which calls it first, has run or waited for a
+  // processor. Null: unknown.
   std::function<std::uint64_t()> wanted_ns;
   // Every node: its calls, where a relaxed mode is wanted; must outlive the replanning intervals.
   // Null: none is.
@@ -178,10 +179,11 @@ class Replanner {
   bool is_planning_ = false;
   std::shared_ptr<Weighed> weighed_;  // the last one
   // Predicted for the current plan on what is believed, or measured where that was wrong; 0: not.
-  double expected_us_ = 0;   // for planned_bytes
-  double measured_us_ = 0;   // likewise, in the last interval; 0: not
-  double first_us_ = 0;      // ... when what connect knew was last believed
-  int quick_intervals_ = 0;  // in a row, in which all-reduces took less
+  double expected_us_ = 0;    // for planned_bytes
+  double measured_us_ = 0;    // likewise, in the last interval; 0: not
+  double first_us_ = 0;       // ... when what connect knew was last believed
+  int quick_intervals_ = 0;   // in a row, in which all-reduces took less
+  bool can_predict_ = false;  // rates were measured or given
   bool trusts_model_ = true;
   // The generation alone in force when the last interval began, if only one was; and when it ended.
   std::optional<std::uint64_t> began_in_, ended_in_;

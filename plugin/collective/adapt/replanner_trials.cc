@@ -16,6 +16,11 @@ constexpr double kBelieved = 0.25;
 
 std::string in_seconds(double us) { return printed("%.3g s", us / 1e6); }
 
+bool same_racks(const Fabric& a, const Fabric& b) {
+  const auto same = [](const NodeLink& x, const NodeLink& y) { return x.rack == y.rack; };
+  return std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(), same);
+}
+
 double for_bytes(double us_per_byte, std::uint64_t bytes) {
   return us_per_byte * static_cast<double>(bytes);
 }
@@ -24,8 +29,8 @@ double for_bytes(double us_per_byte, std::uint64_t bytes) {
 
 // A mode's groups are agreed on with its calls; nominal rates predict nothing.
 bool Replanner::may_try() const {
-  return !options_.trusts_fabric && options_.plan.only.empty() && !sync_ && !has_node_left_ &&
-         expected_us_ > 0 && engine_->generations() == 1;
+  return can_predict_ && !options_.trusts_fabric && options_.plan.only.empty() && !sync_ &&
+         !has_node_left_ && expected_us_ > 0 && engine_->generations() == 1;
 }
 
 void Replanner::plan_trials(std::function<void(std::vector<Weighed>)> then) {
@@ -44,12 +49,11 @@ void Replanner::plan_trials(std::function<void(std::vector<Weighed>)> then) {
 }
 
 void Replanner::begin_trials(const PlanTime& time) {
-  const double took_us = for_bytes(time.us_per_byte, options_.planned_bytes);
   log_warn(
-      "the model of the network is wrong: 32 MiB take {} where {} were predicted, and no node "
-      "lacks "
-      "processor; other plans are tried",
-      in_seconds(took_us), in_seconds(expected_us_));
+      "32 MiB take {} where {} are expected and {} were at first, and no node lacks processor: the "
+      "model of the network may be wrong, so other plans are tried",
+      in_seconds(for_bytes(time.us_per_byte, options_.planned_bytes)), in_seconds(expected_us_),
+      in_seconds(first_us_));
   plan_trials([this, time](std::vector<Weighed> candidates) {
     Weighed current;
     current.fabric = rates_->fabric();
@@ -62,8 +66,9 @@ void Replanner::begin_trials(const PlanTime& time) {
 
 void Replanner::trial_interval_ended(const PlanTime& time, bool is_of_one_plan) {
   if (has_node_left_) return trials_.end();
+  if (trials_.was_refused()) return try_next();
   if (!trials_.took(time, is_of_one_plan)) return;
-  if (!trials_.is_open() || pairs().empty()) return try_next();
+  if (!is_of_one_plan || !trials_.is_open() || pairs().empty()) return try_next();
   plan_trials([this](std::vector<Weighed> candidates) {
     trials_.add(std::move(candidates));
     try_next();
@@ -75,15 +80,18 @@ PairTimes Replanner::pairs() const {
   PairTimes pairs(static_cast<std::size_t>(mesh_->size()));
   if (plans_->name != "direct") return {};
   for (const NodeRates& r : gathered_) {
-    if (r.pairs.size() != pairs.size()) return {};
+    if (r.pairs.size() != pairs.size() || r.rank >= mesh_->size()) return {};
     pairs[static_cast<std::size_t>(r.rank)] = r.pairs;
   }
+  const auto is_missing = [&](const auto& row) { return row.size() != pairs.size(); };
+  if (std::any_of(pairs.begin(), pairs.end(), is_missing)) return {};
   return pairs;
 }
 
 // Nothing is promised ahead: nodes hold for some rounds of the tree, which is less than what a slow
 // plan costs meanwhile.
 void Replanner::try_next() {
+  if (has_node_left_) return trials_.end();
   if (const Weighed* plan = trials_.next()) return change_to(*plan, 0);
   end_trials();
 }
@@ -93,7 +101,7 @@ void Replanner::end_trials() {
   const double measured_us = for_bytes(trials_.fastest_us_per_byte(), options_.planned_bytes);
   log_info("of the plans tried ({}) {} is kept", trials_.text(), kept.choice.plans.name);
   trusts_model_ = std::abs(measured_us / kept.choice.time_us - 1) <= kBelieved;
-  if (trusts_model_ && !trials_.is_former_fastest()) {
+  if (trusts_model_ && !same_racks(kept.fabric, rates_->base())) {
     PlanBasis basis;
     basis.fabric = kept.fabric;
     basis.is_nominal = false;

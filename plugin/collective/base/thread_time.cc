@@ -5,11 +5,13 @@
 
 #include <array>
 #include <cstdio>
+#include <string>
 
 namespace riffle {
 
-std::uint64_t thread_wanted_ns() {
-  const int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+std::uint64_t thread_wanted_ns(pid_t thread) {
+  const std::string path = "/proc/self/task/" + std::to_string(thread) + "/schedstat";
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return 0;
   std::array<char, 96> text{};
   const ssize_t got = read(file, text.data(), text.size() - 1);

@@ -3,7 +3,7 @@
 // One all-reduce: the operation is cut into chunks of chunk_bytes; chunk s takes lane s mod lanes.
 // A chunk walks down the levels (partial sums, under credits, see flow.h) and back up (final sums,
 // received in place). Up to max_chunks run at once; every frame carries its chunk's number as
-// priority, so that links serve the oldest chunk first. Busy is done in fragments that fit the
+// priority, so that links serve the oldest chunk first. Work is done in fragments that fit the
 // cache.
 //
 // Exactness: contributions are reduced in the order of the plan, by one node per element and level,

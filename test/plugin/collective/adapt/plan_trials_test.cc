@@ -90,6 +90,26 @@ TEST(PlanTrials, ALittleFasterIsNotWorthAChange) {
   EXPECT_TRUE(trials.is_former_fastest());
 }
 
+TEST(PlanTrials, ATrialThatSeesNothingGoesBack) {
+  PlanTrials trials;
+  trials.begin(candidate("old", 1000, 1), took(2000),
+               {candidate("a", 500, 2), candidate("b", 500, 3)}, kBytes);
+  trials.next();
+  for (int i = 1; i < PlanTrials::kBlind; ++i) EXPECT_FALSE(trials.took(PlanTime(), true)) << i;
+  EXPECT_TRUE(trials.took(PlanTime(), true));
+  ASSERT_EQ(trials.next()->choice.plans.name, "old");
+  EXPECT_TRUE(trials.is_decided());
+  EXPECT_EQ(trials.text().find("a "), std::string::npos) << trials.text();
+}
+
+TEST(PlanTrials, NicsThatOthersUseSayNothing) {
+  std::vector<NodeRates> reports(2);
+  for (NodeRates& r : reports) r.busy = {64 << 20, 2'000'000'000, 4};
+  EXPECT_GT(plan_time(reports).us_per_byte, 0);
+  reports[1].others = 20;
+  EXPECT_EQ(plan_time(reports).us_per_byte, 0);
+}
+
 TEST(PlanTrials, TheQuickestNodeSaysWhatAPlanTakes) {
   std::vector<NodeRates> reports(3);
   reports[0].busy = {64 << 20, 4'000'000'000, 4};
