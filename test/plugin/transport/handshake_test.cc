@@ -14,6 +14,13 @@
 namespace riffle::handshake_test {
 namespace {
 
+// (The machine is read by a thread of its own, which says what it found at any time.)
+int warnings_in(const std::string& log) {
+  int count = 0;
+  for (std::size_t at = 0; (at = log.find("WARN", at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
 const Secret kSecret = {1, 2, 3, 4, 5, 6, 7, 8};
 const Hello kHello = {.communicator = 77, .session = 5, .rank = 3, .stream = 1, .streams = 2};
 
@@ -123,12 +130,12 @@ class AcceptorTest : public ::testing::Test, public Acceptor::Owner {
     ::close(fd);
     EXPECT_EQ(joined_, 0);
   }
-  // Exactly one line, which names the visitor's address and the reason.
+  // Exactly one warning, which names the visitor's address and the reason.
   void expect_one_line(const std::string& reason) {
     reactor_->run_and_wait([] {});
     const std::string log = ::testing::internal::GetCapturedStderr();
     has_log_ = true;
-    EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
+    EXPECT_EQ(warnings_in(log), 1) << log;
     EXPECT_NE(log.find("dropped a connection from 127.0.0.1:"), std::string::npos) << log;
     EXPECT_NE(log.find(reason), std::string::npos) << log;
   }
@@ -273,7 +280,7 @@ TEST(Connector, ARefusalEndsTheAttemptsSoon) {
     acceptor.reset();
   });
   const std::string log = ::testing::internal::GetCapturedStderr();
-  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 3) << log;  // one per attempt
+  EXPECT_EQ(warnings_in(log), 3) << log;  // one per attempt
 }
 
 TEST(Connector, ADeadEndpointIsSteppedOver) {
