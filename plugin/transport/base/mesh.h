@@ -46,7 +46,8 @@ class Mesh {
   virtual LinkActivity activity(int /*peer*/) { return {}; }
   // Routers between this node and a peer, for rack hints; -1: this side of the link cannot tell.
   virtual int hops(int /*peer*/) const { return -1; }
-  // What all others of the node have moved over the same NICs (plugin/transport/device/nic_traffic.h).
+  // What all others of the node have moved over the same NICs
+  // (plugin/transport/device/nic_traffic.h).
   virtual NicBytes others_on_nics() { return {}; }
   // Goes with all further frames to this peer.
   virtual void hint(int /*peer*/, RateHints /*hints*/) {}
