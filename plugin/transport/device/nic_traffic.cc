@@ -42,7 +42,7 @@ std::shared_ptr<NicTraffic> NicTraffic::at(const std::string& path) {
   const std::lock_guard lock(mutex);
   std::weak_ptr<NicTraffic>& place = (*known)[path];
   if (std::shared_ptr<NicTraffic> one = place.lock()) return one;
-  const std::shared_ptr<NicTraffic> made(new NicTraffic(path));
+  std::shared_ptr<NicTraffic> made(new NicTraffic(path));
   place = made;
   return made;
 }
