@@ -59,7 +59,9 @@ def content_of(area, runs):
 
 
 def as_text(content):
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    """Paths are those of any clone: relative to its root."""
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    return text.replace(f"{ROOT}/", "").replace(str(ROOT), ".")
 
 
 def save(area, runs, folder=FOLDER):
