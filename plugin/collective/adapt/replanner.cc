@@ -1,13 +1,12 @@
 #include "plugin/collective/adapt/replanner.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
+#include "plugin/collective/adapt/in_seconds.h"
 #include "plugin/collective/base/byte_io.h"
 #include "plugin/config/log.h"
 #include "plugin/transport/base/mesh.h"
-#include "topology/base/printed.h"
 
 namespace riffle {
 namespace {
@@ -33,8 +32,6 @@ int slow_nodes(const Fabric& base, const Fabric& live) {
   }
   return slow;
 }
-
-std::string seconds(double us) { return printed("%.3g s", us / 1e6); }
 
 void trace(const Mesh& mesh, std::uint64_t interval,
            const std::vector<probe::PassiveReport>& reports) {
@@ -311,9 +308,10 @@ void Replanner::learn() {
   quick_intervals_ = is_quick ? quick_intervals_ + 1 : 0;
   if (!trials_.is_running()) rates_->update(reports, quick_intervals_ > 0);
   trace(*mesh_, interval_, reports);
-  log_trace("of one plan {}: {} for 32 MiB, expected {}; processor {} %", is_of_one_plan,
-            seconds(plan_time(gathered_).us_per_byte * static_cast<double>(options_.planned_bytes)),
-            seconds(expected_us_), plan_time(gathered_).processor);
+  log_trace(
+      "of one plan {}: {} for 32 MiB, expected {}; processor {} %", is_of_one_plan,
+      in_seconds(plan_time(gathered_).us_per_byte * static_cast<double>(options_.planned_bytes)),
+      in_seconds(expected_us_), plan_time(gathered_).processor);
   const Fabric live = rates_->fabric();
   ReplanEvent e = event(ReplanEvent::Kind::kReport);
   if (!trials_.is_running()) look_for_slow(live, reports);
@@ -381,51 +379,6 @@ void Replanner::decide_on(const std::shared_ptr<Weighed>& weighed) {
   change_to(*weighed, options_.least_horizon_ns + 4 * round_ns_ + 2 * planning_ns_);
 }
 
-void Replanner::change_to(const Weighed& weighed, std::uint64_t horizon_ns) {
-  PlanSwitch::Order order;
-  order.plans = encode(weighed.choice.plans);
-  order.digest = digest(weighed.choice.plans);
-  order.horizon_ns = horizon_ns;
-  switch_.begin(order);
-}
-
-void Replanner::decided(const Result<std::uint64_t>& first_seq) {
-  const bool is_trial = trials_.is_running();
-  const Weighed& to = is_trial ? trials_.in_force() : *weighed_;
-  ReplanEvent e = event(first_seq ? ReplanEvent::Kind::kPlanChange : ReplanEvent::Kind::kGivenUp);
-  e.cause = is_trial ? "the model of the network is in doubt, so plans are tried"
-                     : probe::describe_change(hysteresis_->planned(), to.fabric);
-  e.plan = to.choice.plans.name;
-  e.reason = to.choice.reason;
-  e.digest = digest(to.choice.plans);
-  e.fabric = to.fabric;
-  e.time_us = to.choice.time_us;
-  e.former_time_us = to.former_us;
-  // Also where it was given up: no plan is tried twice for the same rates.
-  if (!is_trial) hysteresis_->changed(to.fabric);
-  if (first_seq) {
-    e.generation = engine_->newest_generation();
-    e.first_seq = *first_seq;
-    plans_ = std::make_shared<const PlanSet>(to.choice.plans);
-    expected_us_ = to.choice.time_us;
-    if (is_trial) {
-      log_info("trying {}, predicted {} for 32 MiB (plan {}, from chunk {} on)", e.plan,
-               seconds(e.time_us), e.generation, e.first_seq);
-    } else {
-      log_info("{}: {}; predicted {} instead of {} for 32 MiB (plan {}, from chunk {} on)", e.cause,
-               to.choice.reason, seconds(e.time_us), seconds(e.former_time_us), e.generation,
-               e.first_seq);
-    }
-  } else {
-    e.cause += "; but " + first_seq.status().message();
-    log_warn("the plan stays as it is: {}", e.cause);
-    if (is_trial) trials_.refused();
-  }
-  weighed_.reset();
-  tell(e);
-  if (trials_.is_running() && trials_.is_decided()) end_trials();
-}
-
 // ---------------------------------------------------------------------------------- relaxed modes
 
 void Replanner::make_agreement() {
@@ -468,53 +421,6 @@ ReplanEvent Replanner::event(ReplanEvent::Kind kind) const {
 
 void Replanner::tell(const ReplanEvent& event) const {
   if (hooks_.observer != nullptr) hooks_.observer->on_replan(event);
-}
-
-// -------------------------------------------------------------------------------- every node again
-
-void Replanner::prepare(const PlanSwitch::Order& order,
-                        const std::function<void(Status)>& prepared) {
-  struct Made {
-    Status status;
-    std::unique_ptr<Generation> generation;
-  };
-  auto made = std::make_shared<Made>();
-  const auto make = [made, order, number = engine_->next_generation(), rank = mesh_->rank(),
-                     size = mesh_->size(), options = engine_->options()] {
-    try {
-      const Result<PlanSet> plans = decode_plan_set(order.plans.data(), order.plans.size());
-      if (!plans) {
-        made->status = plans.status();
-      } else if (digest(*plans) != order.digest) {
-        made->status = remote_error("the new plan's checksum differs from node 0's");
-      } else {
-        auto generation = Generation::make(*plans, number, rank, size, options);
-        made->status = generation.status();
-        if (generation) made->generation = std::move(*generation);
-      }
-    } catch (const std::exception& e) {
-      made->status = internal_error(std::string("cannot take a new plan: ") + e.what());
-    }
-  };
-  const auto take = [this, made, prepared] {
-    if (made->status) made->status = engine_->prepare(std::move(made->generation));
-    prepared(made->status);
-  };
-  if (!background_->run(make, take)) prepared(system_error("no thread to prepare a plan"));
-}
-
-std::uint64_t Replanner::hold(std::uint64_t horizon_ns) {
-  const bool was_held =
-      engine_->holds_reached() > std::exchange(holds_seen_, engine_->holds_reached());
-  if (std::exchange(is_far_ahead_, horizon_ns > 0) && was_held) {
-    caution_ = std::min(caution_ * 2, 64.0);
-  }
-  const double expected = chunks_per_ns_ * static_cast<double>(horizon_ns) * caution_;
-  const std::uint64_t burst = is_far_ahead_ ? options_.burst_chunks : 0;
-  const std::uint64_t seq =
-      engine_->earliest_switch() + burst + static_cast<std::uint64_t>(std::min(expected, 1e9));
-  engine_->hold_at(seq);
-  return seq;
 }
 
 }  // namespace riffle

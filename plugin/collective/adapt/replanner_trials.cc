@@ -3,18 +3,16 @@
 #include <cmath>
 #include <utility>
 
+#include "plugin/collective/adapt/in_seconds.h"
 #include "plugin/collective/adapt/replanner.h"
 #include "plugin/config/log.h"
 #include "plugin/transport/base/mesh.h"
-#include "topology/base/printed.h"
 
 namespace riffle {
 namespace {
 
 // A plan's own fabric is believed where it takes what was predicted for it, within this.
 constexpr double kBelieved = 0.25;
-
-std::string in_seconds(double us) { return printed("%.3g s", us / 1e6); }
 
 bool same_racks(const Fabric& a, const Fabric& b) {
   const auto same = [](const NodeLink& x, const NodeLink& y) { return x.rack == y.rack; };

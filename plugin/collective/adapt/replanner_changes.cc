@@ -1,0 +1,103 @@
+// Replanner: the change to another plan, as node 0 decides it and as every node takes part in it.
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "plugin/collective/adapt/in_seconds.h"
+#include "plugin/collective/adapt/replanner.h"
+#include "plugin/config/log.h"
+#include "plugin/transport/base/mesh.h"
+
+namespace riffle {
+
+void Replanner::change_to(const Weighed& weighed, std::uint64_t horizon_ns) {
+  PlanSwitch::Order order;
+  order.plans = encode(weighed.choice.plans);
+  order.digest = digest(weighed.choice.plans);
+  order.horizon_ns = horizon_ns;
+  switch_.begin(order);
+}
+
+void Replanner::decided(const Result<std::uint64_t>& first_seq) {
+  const bool is_trial = trials_.is_running();
+  const Weighed& to = is_trial ? trials_.in_force() : *weighed_;
+  ReplanEvent e = event(first_seq ? ReplanEvent::Kind::kPlanChange : ReplanEvent::Kind::kGivenUp);
+  e.cause = is_trial ? "the model of the network is in doubt, so plans are tried"
+                     : probe::describe_change(hysteresis_->planned(), to.fabric);
+  e.plan = to.choice.plans.name;
+  e.reason = to.choice.reason;
+  e.digest = digest(to.choice.plans);
+  e.fabric = to.fabric;
+  e.time_us = to.choice.time_us;
+  e.former_time_us = to.former_us;
+  // Also where it was given up: no plan is tried twice for the same rates.
+  if (!is_trial) hysteresis_->changed(to.fabric);
+  if (first_seq) {
+    e.generation = engine_->newest_generation();
+    e.first_seq = *first_seq;
+    plans_ = std::make_shared<const PlanSet>(to.choice.plans);
+    expected_us_ = to.choice.time_us;
+    if (is_trial) {
+      log_info("trying {}, predicted {} for 32 MiB (plan {}, from chunk {} on)", e.plan,
+               in_seconds(e.time_us), e.generation, e.first_seq);
+    } else {
+      log_info("{}: {}; predicted {} instead of {} for 32 MiB (plan {}, from chunk {} on)", e.cause,
+               to.choice.reason, in_seconds(e.time_us), in_seconds(e.former_time_us), e.generation,
+               e.first_seq);
+    }
+  } else {
+    e.cause += "; but " + first_seq.status().message();
+    log_warn("the plan stays as it is: {}", e.cause);
+    if (is_trial) trials_.refused();
+  }
+  weighed_.reset();
+  tell(e);
+  if (trials_.is_running() && trials_.is_decided()) end_trials();
+}
+
+void Replanner::prepare(const PlanSwitch::Order& order,
+                        const std::function<void(Status)>& prepared) {
+  struct Made {
+    Status status;
+    std::unique_ptr<Generation> generation;
+  };
+  auto made = std::make_shared<Made>();
+  const auto make = [made, order, number = engine_->next_generation(), rank = mesh_->rank(),
+                     size = mesh_->size(), options = engine_->options()] {
+    try {
+      const Result<PlanSet> plans = decode_plan_set(order.plans.data(), order.plans.size());
+      if (!plans) {
+        made->status = plans.status();
+      } else if (digest(*plans) != order.digest) {
+        made->status = remote_error("the new plan's checksum differs from node 0's");
+      } else {
+        auto generation = Generation::make(*plans, number, rank, size, options);
+        made->status = generation.status();
+        if (generation) made->generation = std::move(*generation);
+      }
+    } catch (const std::exception& e) {
+      made->status = internal_error(std::string("cannot take a new plan: ") + e.what());
+    }
+  };
+  const auto take = [this, made, prepared] {
+    if (made->status) made->status = engine_->prepare(std::move(made->generation));
+    prepared(made->status);
+  };
+  if (!background_->run(make, take)) prepared(system_error("no thread to prepare a plan"));
+}
+
+std::uint64_t Replanner::hold(std::uint64_t horizon_ns) {
+  const bool was_held =
+      engine_->holds_reached() > std::exchange(holds_seen_, engine_->holds_reached());
+  if (std::exchange(is_far_ahead_, horizon_ns > 0) && was_held) {
+    caution_ = std::min(caution_ * 2, 64.0);
+  }
+  const double expected = chunks_per_ns_ * static_cast<double>(horizon_ns) * caution_;
+  const std::uint64_t burst = is_far_ahead_ ? options_.burst_chunks : 0;
+  const std::uint64_t seq =
+      engine_->earliest_switch() + burst + static_cast<std::uint64_t>(std::min(expected, 1e9));
+  engine_->hold_at(seq);
+  return seq;
+}
+
+}  // namespace riffle
