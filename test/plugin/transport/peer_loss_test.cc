@@ -23,7 +23,8 @@ class Process {
  public:
   explicit Process(const std::function<void(int pipe)>& body) {
     // A child of a process with threads could start none of its own under a sanitizer.
-    EXPECT_TRUE(eventually([] { return reactor_threads() == 0; }, 7000));
+    EXPECT_TRUE(eventually(
+        [] { return reactor_threads() == 0 && threads_called("riffle-machine") == 0; }, 7000));
     int ends[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     pid_ = ::fork();
