@@ -36,6 +36,14 @@ TEST(FlowMeter, ShortFlowsOfFastNetworksCount) {
   EXPECT_NEAR(static_cast<double>(meter.sample().kbps), 1e8, 8e6);
 }
 
+// Two frames one after the other, then a loss and nothing more in time: not 1.3 Gbit/s.
+TEST(FlowMeter, AFlowThatStoppedHasTheRateOfTheWholeTime) {
+  FlowMeter meter(40 * kMs);
+  for (int i = 0; i < 4; ++i) meter.arrived(i * kMs / 10, 16'384);
+  EXPECT_NEAR(static_cast<double>(meter.sample().kbps), 13'107, 100);
+  EXPECT_FALSE(meter.sample().is_steady);
+}
+
 TEST(FlowMeter, TooLittleIsNoRate) {
   FlowMeter none(40 * kMs);
   EXPECT_EQ(none.sample().kbps, 0);
@@ -53,6 +61,15 @@ TEST(FlowWindow, GrowsWhileTheQueueIsShortAndIsBounded) {
   for (int i = 0; i < 10'000; ++i) window.acknowledged(16'384, kMs);
   EXPECT_EQ(window.bytes(), FlowWindow::kMostBytes);
   EXPECT_FALSE(window.may_send(FlowWindow::kMostBytes));
+}
+
+TEST(FlowWindow, ShrinksWhereQueuesAreLongButNeverToNothing) {
+  FlowWindow window;
+  window.acknowledged(16'384, 3 * FlowWindow::kQueueNs);
+  EXPECT_LT(window.bytes(), FlowWindow::kFirstBytes);
+  for (int i = 0; i < 1'000; ++i) window.acknowledged(16'384, 3 * FlowWindow::kQueueNs);
+  EXPECT_EQ(window.bytes(), FlowWindow::kLeastBytes);
+  EXPECT_TRUE(window.may_send(0));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ namespace riffle::probe {
 namespace {
 
 constexpr std::uint64_t kLeastNs = 200'000;  // anything shorter says nothing
+constexpr std::uint64_t kMuchBytes = 4 << 20;  // rather all that was to be sent
 constexpr double kSteady = 0.25;             // halves may differ by this much
 
 // Bytes per nanosecond as kbit/s.
@@ -41,6 +42,12 @@ FlowMeter::Bin FlowMeter::state_at(std::uint64_t at_ns) const {
 
 Sample FlowMeter::sample() const {
   if (last_ns_ < kLeastNs) return {};
+  // A flow that stopped for good, as after a loss: what came before says little, but it did come.
+  if (2 * last_ns_ < limit_ns_ && total_bytes_ < kMuchBytes) {
+    Sample stopped;
+    stopped.kbps = static_cast<std::int64_t>(kbps(total_bytes_, limit_ns_));
+    return stopped;
+  }
   const Bin begin = state_at(last_ns_ * 2 / 5), middle = state_at(last_ns_ * 13 / 20),
             end = state_at(last_ns_ * 9 / 10);
   if (end.last_ns <= begin.last_ns) return {};
@@ -55,8 +62,12 @@ Sample FlowMeter::sample() const {
   return sample;
 }
 
-void FlowWindow::acknowledged(std::uint64_t bytes, std::uint64_t rtt_ns) {
-  if (rtt_ns < kQueueNs) bytes_ = std::min(kMostBytes, bytes_ + bytes / 2);
+void FlowWindow::acknowledged(std::uint64_t bytes, std::uint64_t queue_ns) {
+  if (queue_ns < kQueueNs) {
+    bytes_ = std::min(kMostBytes, bytes_ + bytes / 2);
+  } else if (queue_ns > 2 * kQueueNs) {
+    bytes_ = std::max(kLeastBytes, bytes_ - std::min(bytes_, bytes / 2));
+  }
 }
 
 }  // namespace riffle::probe

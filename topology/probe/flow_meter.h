@@ -41,18 +41,20 @@ class FlowMeter {
   std::array<Bin, kBins> bins_{};
 };
 
-// FlowWindow: how much of a probe flow may be on its way. It grows while answers come back fast and
-// stops at what keeps the narrowest queue filled for about kQueueNs: then the link is busy all the
-// time, yet loses nothing and is empty again soon after the round. Pure.
+// FlowWindow: how much of a probe flow may be on its way. It grows and shrinks to what keeps the
+// queues on the way filled for about kQueueNs: then the link is busy all the time, yet loses
+// nothing and is empty again soon after the round. Only the way out counts (as in LEDBAT, RFC 6817,
+// 2.3): what flows of the other direction do to the answers must not hold this one back. Pure.
 class FlowWindow {
  public:
   static constexpr std::uint64_t kQueueNs = 12'000'000;
+  static constexpr std::uint64_t kLeastBytes = 16 << 10;
   static constexpr std::uint64_t kFirstBytes = 64 << 10;
   static constexpr std::uint64_t kMostBytes = 8 << 20;
 
   bool may_send(std::uint64_t in_flight_bytes) const { return in_flight_bytes < bytes_; }
-  // `bytes` were acknowledged `rtt_ns` after they had been sent.
-  void acknowledged(std::uint64_t bytes, std::uint64_t rtt_ns);
+  // `bytes` were acknowledged that had been in queues for `queue_ns`.
+  void acknowledged(std::uint64_t bytes, std::uint64_t queue_ns);
   std::uint64_t bytes() const { return bytes_; }
 
  private:

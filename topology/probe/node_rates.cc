@@ -8,9 +8,13 @@ namespace riffle::probe {
 namespace {
 
 constexpr double kNear = 1.13;     // within this factor values say the same
+constexpr double kSupport = 1.25;  // ... or one supports another that was seen only once
 constexpr double kReached = 0.90;  // an end counts as the limit
 constexpr double kClearly = 1.15;  // "can do clearly more"
 constexpr double kUnsteady = 0.5;  // confidence in what was never steady
+// So many flows of a node take from each other: none is steady, their sum is. Of more of them too
+// little arrives in a round.
+constexpr int kFan = 3, kMostFan = 6;
 
 using Values = std::vector<std::vector<double>>;  // per node
 
@@ -26,33 +30,74 @@ struct Seen {
     return steady[node].empty() ? unsteady[node] : steady[node];
   }
   Rate rate(std::size_t node, const Seen& opposite) const {
-    Rate rate = upper_end(of(node), opposite.of(node));
+    std::vector<double> others = opposite.of(node);
+    for (const Seen* seen : {this, &opposite}) {
+      if (seen->steady[node].empty()) continue;
+      others.insert(others.end(), seen->unsteady[node].begin(), seen->unsteady[node].end());
+    }
+    Rate rate = upper_end(of(node), others);
     if (steady[node].empty()) rate.confidence *= kUnsteady;
     return rate;
   }
 };
 
 void collect(const Observed& o, Seen* out, Seen* in) {
-  std::vector<double> sent(out->steady.size(), 0), received(sent), unsteady_out(sent),
-      unsteady_in(sent);
+  struct Sum {
+    double all = 0, unsteady = 0;
+    int flows = 0;
+
+    void add(const Sample& s) {
+      all += static_cast<double>(s.kbps);
+      if (!s.is_steady) unsteady += static_cast<double>(s.kbps);
+      ++flows;
+    }
+    bool is_steady() const {
+      return 2 * unsteady < all || (flows >= kFan && flows <= kMostFan);
+    }
+    void put_into(Seen* seen, std::size_t node) const {
+      if (all > 0) (is_steady() ? seen->steady : seen->unsteady)[node].push_back(all);
+    }
+  };
+  std::vector<Sum> sent(out->steady.size()), received(sent);
   for (std::size_t f = 0; f < o.round.flows.size(); ++f) {
-    const auto from = static_cast<std::size_t>(o.round.flows[f].from);
-    const auto to = static_cast<std::size_t>(o.round.flows[f].to);
-    const auto seen = static_cast<double>(o.samples[f].kbps);
-    sent[from] += seen;
-    received[to] += seen;
-    if (!o.samples[f].is_steady) {
-      unsteady_out[from] += seen;
-      unsteady_in[to] += seen;
+    sent[static_cast<std::size_t>(o.round.flows[f].from)].add(o.samples[f]);
+    received[static_cast<std::size_t>(o.round.flows[f].to)].add(o.samples[f]);
+  }
+  for (std::size_t n = 0; n < sent.size(); ++n) {
+    sent[n].put_into(out, n);
+    received[n].put_into(in, n);
+  }
+}
+
+NodeRates of_rounds(int nodes, const std::vector<Observed>& all) {
+  Seen out(static_cast<std::size_t>(nodes)), in(out);
+  for (const Observed& o : all) collect(o, &out, &in);
+  NodeRates rates;
+  for (std::size_t n = 0; n < out.steady.size(); ++n) {
+    rates.out.push_back(out.rate(n, in));
+    rates.in.push_back(in.rate(n, out));
+  }
+  return rates;
+}
+
+// What flows did that share their ends with none of another rack.
+std::vector<Observed> within(const std::vector<Observed>& all, const std::vector<int>& rack_of) {
+  std::vector<Observed> inside;
+  for (const Observed& o : all) {
+    std::vector<bool> leaves(rack_of.size(), false), comes(leaves);
+    for (const Flow& f : o.round.flows) {
+      const auto from = static_cast<std::size_t>(f.from), to = static_cast<std::size_t>(f.to);
+      if (rack_of[from] != rack_of[to]) leaves[from] = comes[to] = true;
+    }
+    Observed& in = inside.emplace_back();
+    for (std::size_t i = 0; i < o.samples.size(); ++i) {
+      const auto [from, to] = o.round.flows[i];
+      if (leaves[static_cast<std::size_t>(from)] || comes[static_cast<std::size_t>(to)]) continue;
+      in.round.flows.push_back(o.round.flows[i]);
+      in.samples.push_back(o.samples[i]);
     }
   }
-  const auto put = [](Seen* seen, std::size_t node, double sum, double unsteady) {
-    if (sum > 0) (2 * unsteady < sum ? seen->steady : seen->unsteady)[node].push_back(sum);
-  };
-  for (std::size_t n = 0; n < sent.size(); ++n) {
-    put(out, n, sent[n], unsteady_out[n]);
-    put(in, n, received[n], unsteady_in[n]);
-  }
+  return inside;
 }
 
 }  // namespace
@@ -60,14 +105,14 @@ void collect(const Observed& o, Seen* out, Seen* in) {
 Rate upper_end(std::vector<double> values, const std::vector<double>& others, double power) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end(), std::greater<>());
-  const auto near = [](const std::vector<double>& list, double v) {
+  const auto near = [](const std::vector<double>& list, double v, double factor) {
     return std::count_if(list.begin(), list.end(),
-                         [v](double x) { return x <= v * kNear && x * kNear >= v; });
+                         [=](double x) { return x <= v * factor && x * factor >= v; });
   };
   double centre = values[values.size() / 2], best = 0;
   for (const double v : values) {
-    const auto own = near(values, v);
-    if (values.size() > 2 && own + near(others, v) < 2) continue;
+    const auto own = near(values, v, kNear);
+    if (values.size() > 2 && own + near(others, v, kSupport) < 2) continue;
     const double score = static_cast<double>(own) * std::pow(v / values.front(), power);
     if (score <= best) continue;
     best = score;
@@ -80,13 +125,14 @@ Rate upper_end(std::vector<double> values, const std::vector<double>& others, do
   return {middle, n / (n + 1) * (1 - std::min(1.0, 4 * std::sqrt(squares / n))), false};
 }
 
-NodeRates estimate_node_rates(int nodes, const std::vector<Observed>& all) {
-  Seen out(static_cast<std::size_t>(nodes)), in(out);
-  for (const Observed& o : all) collect(o, &out, &in);
-  NodeRates rates;
-  for (std::size_t n = 0; n < out.steady.size(); ++n) {
-    rates.out.push_back(out.rate(n, in));
-    rates.in.push_back(in.rate(n, out));
+NodeRates estimate_node_rates(int nodes, const std::vector<Observed>& all,
+                              const std::vector<int>& rack_of) {
+  NodeRates rates = of_rounds(nodes, all);
+  if (rack_of.empty()) return rates;
+  const NodeRates inside = of_rounds(nodes, within(all, rack_of));
+  for (std::size_t n = 0; n < rates.out.size(); ++n) {
+    if (inside.out[n].kbps > rates.out[n].kbps) rates.out[n] = inside.out[n];
+    if (inside.in[n].kbps > rates.in[n].kbps) rates.in[n] = inside.in[n];
   }
   return rates;
 }

@@ -22,8 +22,10 @@ struct NodeRates {
   std::vector<Rate> out, in;  // per node
 };
 
-// is_own is left false.
-NodeRates estimate_node_rates(int nodes, const std::vector<Observed>& all);
+// is_own is left false. `rack_of`: if known, per node; what leaves a rack says less of its ends than
+// what stays inside.
+NodeRates estimate_node_rates(int nodes, const std::vector<Observed>& all,
+                              const std::vector<int>& rack_of = {});
 
 // Sets is_own where a flow within a rack reached its one end and the other end can do more.
 void mark_own_limits(const std::vector<Observed>& all, const std::vector<int>& rack_of,

@@ -21,17 +21,6 @@ constexpr double kUplinkPower = 12;  // see upper_end
 constexpr double kUsed = 0.92;       // an uplink this full is taken for the limit
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-bool is_pairs(const Round& round, int nodes) {
-  std::vector<bool> sends(static_cast<std::size_t>(nodes), false), receives(sends);
-  for (const Flow& f : round.flows) {
-    if (sends[static_cast<std::size_t>(f.from)] || receives[static_cast<std::size_t>(f.to)]) {
-      return false;
-    }
-    sends[static_cast<std::size_t>(f.from)] = receives[static_cast<std::size_t>(f.to)] = true;
-  }
-  return true;
-}
-
 double nats(double error, double sigma) {
   const double in_sigma = error / sigma;
   return std::min(RackModel::kMostNats, in_sigma * in_sigma / 2) + std::log(sigma / kOwnSigma);

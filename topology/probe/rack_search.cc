@@ -13,7 +13,7 @@ namespace {
 constexpr int kLeastNodes = 4;            // two racks of two
 constexpr double kLeastHeldBack = 0.02;   // fewer flows than that: nothing to explain
 constexpr double kLeastGain = 8;          // nats
-constexpr double kLeastGainShare = 0.25;  // of what perfect knowledge would gain
+constexpr double kLeastGainShare = 0.15;  // of what perfect knowledge would gain
 constexpr double kNatsPerNat = 8;         // flows of a round are not independent of each other
 constexpr std::size_t kBestCuts = 3;      // that are worth improving
 constexpr double kMostWork = 2e6;         // flows predicted

@@ -40,6 +40,17 @@ void shuffle(std::vector<int>* list, std::mt19937_64& random) {
   for (std::size_t i = list->size(); i > 1; --i) std::swap((*list)[i - 1], (*list)[random() % i]);
 }
 
+bool is_pairs(const Round& round, int nodes) {
+  std::vector<bool> sends(static_cast<std::size_t>(nodes), false), receives(sends);
+  for (const Flow& f : round.flows) {
+    if (sends[static_cast<std::size_t>(f.from)] || receives[static_cast<std::size_t>(f.to)]) {
+      return false;
+    }
+    sends[static_cast<std::size_t>(f.from)] = receives[static_cast<std::size_t>(f.to)] = true;
+  }
+  return true;
+}
+
 std::vector<Round> all_pairs(int nodes, std::mt19937_64& random) {
   const std::vector<int> circle = shuffled(nodes, random);
   std::vector<int> shifts(static_cast<std::size_t>(std::max(nodes, 1)) - 1);

@@ -36,6 +36,9 @@ struct Observed {
   std::vector<Sample> samples;
 };
 
+// In a round of pairs every node has at most one flow in either direction.
+bool is_pairs(const Round& round, int nodes);
+
 // Rounds of pairs that together hold every ordered pair exactly once: N-1 rounds of N flows. Node
 // x sends to the node k places on in a shuffled circle, so that neighbours by number do not meet
 // more or less often than others in the same round.

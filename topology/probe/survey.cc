@@ -229,10 +229,13 @@ const Findings& Survey::findings() {
   if (findings_are_current_) return findings_;
   findings_are_current_ = true;
   Findings& f = findings_;
-  f.rates = estimate_node_rates(nodes_, all_);
-  const RackModel model(nodes_, f.rates, all_);
+  // What fans show of nodes is more than any pair can reach.
+  std::vector<Observed> pairs = all_;
+  std::erase_if(pairs, [this](const Observed& o) { return !is_pairs(o.round, nodes_); });
+  const RackModel model(nodes_, estimate_node_rates(nodes_, pairs), pairs);
   f.racks = known_.rack_of.empty() ? find_racks(model, all_, hints())
                                    : known_racks(model, known_.rack_of);
+  f.rates = estimate_node_rates(nodes_, all_, f.racks.rack_of);
   mark_own_limits(all_, f.racks.rack_of, &f.rates);
   measure_latency();
   f.rounds = static_cast<int>(all_.size());

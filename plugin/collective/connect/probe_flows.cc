@@ -87,19 +87,20 @@ void ProbeFlows::take(int peer, const ProbeFrame& frame, std::uint32_t length) {
   Incoming* const in = find_peer(incoming_, peer);
   switch (frame.step) {
     case ProbeFrame::kPing:
-      return say(peer, ProbeFrame::kPong, frame.stamp, 0);
+      return say(peer, ProbeFrame::kPong, frame.stamp, now - frame.stamp);
     case ProbeFrame::kPong:
       if (out == nullptr || out->stop_ns != 0) return;
+      (void)queued_ns(peer, frame.bytes);
       out->rtt_ns = std::max<std::uint64_t>(1000, now - std::min(now, frame.stamp));
       out->stop_ns = now + 1000ull * order_.duration_us;
       return pump(*out);
     case ProbeFrame::kData:
       if (in != nullptr) in->meter.arrived(now, length);
-      return say(peer, ProbeFrame::kAnswer, frame.stamp, length);
+      return say(peer, ProbeFrame::kAnswer, now - frame.stamp, length);
     case ProbeFrame::kAnswer:
       if (out == nullptr || frame.bytes > out->in_flight) return;
       out->in_flight -= frame.bytes;
-      out->window.acknowledged(frame.bytes, now - std::min(now, frame.stamp));
+      out->window.acknowledged(frame.bytes, queued_ns(peer, frame.stamp));
       return pump(*out);
     case ProbeFrame::kEnd:
       if (in == nullptr) return;
@@ -108,6 +109,14 @@ void ProbeFlows::take(int peer, const ProbeFrame& frame, std::uint32_t length) {
     default:
       return;
   }
+}
+
+std::uint64_t ProbeFlows::queued_ns(int peer, std::uint64_t way_ns) {
+  // Differences of two clocks wrap around, and so do differences of these.
+  const auto [quickest, is_first] = quickest_ns_.emplace(peer, way_ns);
+  const auto longer_ns = static_cast<std::int64_t>(way_ns - quickest->second);
+  if (longer_ns < 0) quickest->second = way_ns;
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(longer_ns, 0));
 }
 
 void ProbeFlows::pump(Outgoing& flow) {

@@ -7,8 +7,10 @@
 // round is over for both ends only when nothing of it is left in any queue, and the next one starts
 // on an idle network. Payloads are zeros that go nowhere.
 //
-// What a frame's header means: key the round, flags the step, seq the sender's time stamp (answers
-// bring it back), total the bytes that an answer acknowledges.
+// What a frame's header means: key the round, flags the step, seq the sender's time stamp (the
+// answer to an empty message brings it back), total the bytes that an answer acknowledges. Answers
+// say how long frames were on their way, by two clocks: of interest is how much longer than the
+// quickest one.
 //
 // Threads: the mesh's owner.
 #pragma once
@@ -16,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -55,6 +58,8 @@ class ProbeFlows {
     std::uint64_t rtt_ns = 0;
     bool is_over = false;
   };
+  // How long a frame to this peer was in queues, `way_ns` being what its answer says.
+  std::uint64_t queued_ns(int peer, std::uint64_t way_ns);
   struct Incoming {
     int peer;
     probe::FlowMeter meter;
@@ -68,6 +73,7 @@ class ProbeFlows {
   ProbeOrder order_;
   std::function<void()> over_;
   std::vector<Outgoing> outgoing_;
+  std::map<int, std::uint64_t> quickest_ns_;  // by peer, of all rounds
   std::vector<Incoming> incoming_;
   struct Early {
     int peer;
