@@ -6,9 +6,9 @@
 namespace riffle::probe {
 namespace {
 
-constexpr std::uint64_t kLeastNs = 200'000;  // anything shorter says nothing
+constexpr std::uint64_t kLeastNs = 200'000;    // anything shorter says nothing
 constexpr std::uint64_t kMuchBytes = 4 << 20;  // rather all that was to be sent
-constexpr double kSteady = 0.25;             // halves may differ by this much
+constexpr double kSteady = 0.25;               // halves may differ by this much
 
 // Bytes per nanosecond as kbit/s.
 double kbps(std::uint64_t bytes, std::uint64_t ns) {

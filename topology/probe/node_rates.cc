@@ -51,9 +51,7 @@ void collect(const Observed& o, Seen* out, Seen* in) {
       if (!s.is_steady) unsteady += static_cast<double>(s.kbps);
       ++flows;
     }
-    bool is_steady() const {
-      return 2 * unsteady < all || (flows >= kFan && flows <= kMostFan);
-    }
+    bool is_steady() const { return 2 * unsteady < all || (flows >= kFan && flows <= kMostFan); }
     void put_into(Seen* seen, std::size_t node) const {
       if (all > 0) (is_steady() ? seen->steady : seen->unsteady)[node].push_back(all);
     }

@@ -22,8 +22,8 @@ struct NodeRates {
   std::vector<Rate> out, in;  // per node
 };
 
-// is_own is left false. `rack_of`: if known, per node; what leaves a rack says less of its ends than
-// what stays inside.
+// is_own is left false. `rack_of`: if known, per node; what leaves a rack says less of its ends
+// than what stays inside.
 NodeRates estimate_node_rates(int nodes, const std::vector<Observed>& all,
                               const std::vector<int>& rack_of = {});
 

@@ -12,6 +12,7 @@ namespace {
 constexpr std::uint64_t kLeastBytes = 256 << 10;  // of a pair, for its rate to mean something
 constexpr double kLeastGap = 1.5;  // pairs within racks are faster than others by this factor
 constexpr std::size_t kMostGuesses = 2;
+constexpr double kInside = 0.1;  // of a node's bytes
 
 double kbps(const PairTime& p) {
   if (p.bytes < kLeastBytes) return 0;
@@ -64,6 +65,47 @@ RackLink uplink(const std::vector<std::vector<PairTime>>& pairs, const std::vect
   return link;
 }
 
+// Nodes that sent nothing to each other are as far apart as what others are from them differs.
+void fill_unknown(PairTable* distance) {
+  const PairTable known = *distance;
+  for (int a = 0; a < known.nodes(); ++a) {
+    for (int b = 0; b < known.nodes(); ++b) {
+      if (a == b || known.at(a, b) != PairTable::kUnknown) continue;
+      double sum = 0, count = 0;
+      for (int c = 0; c < known.nodes(); ++c) {
+        const double to_a = known.at(a, c), to_b = known.at(b, c);
+        if (c == a || c == b || to_a == PairTable::kUnknown || to_b == PairTable::kUnknown)
+          continue;
+        sum += std::abs(to_a - to_b);
+        ++count;
+      }
+      if (count > 0) distance->at(a, b) = sum / count;
+    }
+  }
+}
+
+// Of a node that hardly sent anything within its rack only the uplink's part is known: it may be as
+// fast as any.
+void doubt_nodes(const std::vector<std::vector<PairTime>>& pairs, Fabric* guess) {
+  std::int64_t fastest_out = 0, fastest_in = 0;
+  for (const NodeLink& n : guess->nodes) {
+    fastest_out = std::max(fastest_out, n.out_kbps);
+    fastest_in = std::max(fastest_in, n.in_kbps);
+  }
+  for (std::size_t a = 0; a < pairs.size(); ++a) {
+    NodeLink& node = guess->nodes[a];
+    double all = 0, inside = 0;
+    for (std::size_t b = 0; b < pairs.size(); ++b) {
+      const double both = static_cast<double>(pairs[a][b].bytes + pairs[b][a].bytes);
+      all += both;
+      if (guess->nodes[b].rack == node.rack) inside += both;
+    }
+    if (inside > kInside * all) continue;
+    node.out_kbps = fastest_out;
+    node.in_kbps = fastest_in;
+  }
+}
+
 }  // namespace
 
 std::vector<Fabric> racks_from_pairs(const std::vector<std::vector<PairTime>>& pairs,
@@ -82,6 +124,7 @@ std::vector<Fabric> racks_from_pairs(const std::vector<std::vector<PairTime>>& p
       distance.at(a, b) = both > 0 ? std::log(fastest / both) : PairTable::kUnknown;
     }
   }
+  fill_unknown(&distance);
   struct Guess {
     double contrast;
     std::vector<int> rack_of;
@@ -104,6 +147,7 @@ std::vector<Fabric> racks_from_pairs(const std::vector<std::vector<PairTime>>& p
     }
     for (int i = 0; i < n; ++i)
       f.nodes[static_cast<std::size_t>(i)].rack = guess.rack_of[static_cast<std::size_t>(i)];
+    doubt_nodes(pairs, &f);
     if (validate(f)) fabrics.push_back(std::move(f));
   }
   return fabrics;

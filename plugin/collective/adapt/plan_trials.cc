@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint64_t kLeastBytes = 4 << 20;  // of a burst: shorter ones are mostly latency
 constexpr std::uint64_t kSharedPercent = 5;
+constexpr std::size_t kMostRaised = 3;
 constexpr double kShownBytes = 32 << 20;
 
 // Without what only looks new: the same lanes need no trial.
@@ -28,13 +29,28 @@ void take(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes, Pla
   if (choice->plans.lanes == current.lanes || std::any_of(plans->begin(), plans->end(), is_known)) {
     return;
   }
-  plans->push_back({fabric, std::move(*choice), 0});
+  const double former_us = predict(fabric, current, bytes, options.message_ns).time_us;
+  plans->push_back({fabric, std::move(*choice), former_us});
 }
 
 Fabric without_racks(Fabric fabric) {
   fabric.racks = {{"all"}};
   for (NodeLink& n : fabric.nodes) n.rack = 0;
   return fabric;
+}
+
+// A link that has more than was told is never full, so nothing shows it but a plan that needs it.
+// Where another link of the same file has turned out to be wrong, that is worth a try.
+std::vector<Fabric> with_one_uplink_raised(const Fabric& base, const Fabric& live) {
+  std::vector<Fabric> all;
+  for (std::size_t k = 0; k < live.racks.size(); ++k) {
+    const std::int64_t told = base.racks[k].up_kbps, now = live.racks[k].up_kbps;
+    if (told == 0 || now < told) continue;
+    Fabric& raised = all.emplace_back(live);
+    raised.racks[k].up_kbps *= 2;
+    raised.racks[k].down_kbps *= 2;
+  }
+  return all.size() < live.racks.size() ? all : std::vector<Fabric>();
 }
 
 }  // namespace
@@ -65,9 +81,19 @@ std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, co
       take(seen, current, bytes, options, "", &plans);
     }
   }
+  std::vector<Weighed> raised;
+  for (const Fabric& fabric : with_one_uplink_raised(base, live)) {
+    take(fabric, current, bytes, options, "", &raised);
+  }
+  std::erase_if(raised, [](const Weighed& w) { return w.gain() < PlanTrials::kGain; });
+  std::stable_sort(raised.begin(), raised.end(),
+                   [](const Weighed& a, const Weighed& b) { return a.gain() > b.gain(); });
+  if (raised.size() > kMostRaised) raised.resize(kMostRaised);
+  std::move(raised.begin(), raised.end(), std::back_inserter(plans));
   const Fabric flat = without_racks(base);
   take(flat, current, bytes, options, "direct", &plans);
-  take(flat, current, bytes, options, "ring", &plans);
+  // In racks, direct shows the pairs; a ring in the order of ranks would only take long.
+  if (base.racks.size() < 2) take(flat, current, bytes, options, "ring", &plans);
   take(live, current, bytes, options, "", &plans);
   return plans;
 }
@@ -81,10 +107,12 @@ bool PlanTrials::is_due(const PlanTime& time, double expected_us_per_byte, doubl
   const bool is_slow = ratio > kWrong && has_processor;
   const bool is_fast = both_ways && ratio < 1 / kWrong;
   wrong_intervals_ = is_slow || is_fast ? wrong_intervals_ + 1 : 0;
+  was_right_ = was_right_ || (is_known && time.us_per_byte <= kNeverRight * first_us_per_byte);
+  const double slower = was_right_ ? kWrong : kNeverRight;
   const bool is_slower = is_known && has_processor && first_us_per_byte > 0 &&
-                         expected_us_per_byte > kWrong * first_us_per_byte;
+                         expected_us_per_byte > slower * first_us_per_byte;
   slow_intervals_ = is_slower ? slow_intervals_ + 1 : 0;
-  const bool is_doubtful = slow_intervals_ >= pause_;
+  const bool is_doubtful = slow_intervals_ >= (was_right_ ? pause_ : 1);
   return (wrong_intervals_ >= kIntervals || is_doubtful) && intervals_since_ >= pause_;
 }
 

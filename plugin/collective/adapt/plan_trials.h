@@ -51,10 +51,14 @@ class PlanTrials {
   static constexpr double kHopeless = 1.5;  // slower than the best so far: no need to look twice
   // A plan that takes what its fabric predicts, within this: that is the network.
   static constexpr double kExplained = 0.12;
+  // What connect knew has never been right, and what is believed instead is slower by this factor:
+  // rather another network than one that has just changed.
+  static constexpr double kNeverRight = 1.12;
 
   // No trial runs, and an interval ended. True: all-reduces took longer than was expected of them,
   // or where `both_ways` clearly less, in so many intervals that something has to follow; or they
-  // have long been expected to take longer than at first, and that explanation is in doubt.
+  // have long, or from the very beginning, been expected to take longer than at first, and that
+  // explanation is in doubt.
   bool is_due(const PlanTime& time, double expected_us_per_byte, double first_us_per_byte,
               bool both_ways);
 
@@ -97,6 +101,7 @@ class PlanTrials {
 
   bool is_running_ = false, is_decided_ = false, is_explained_ = false;
   int wrong_intervals_ = 0, slow_intervals_ = 0, blind_intervals_ = 0;
+  bool was_right_ = false;  // what was expected at first, in some interval
   int refusals_ = 0;
   bool was_refused_ = false;
   std::size_t former_ = 0;  // in tried_

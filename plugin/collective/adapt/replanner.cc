@@ -14,6 +14,8 @@ namespace {
 // Rates of all pairs are n^2 numbers.
 constexpr int kMostForPairs = 64;
 
+constexpr std::uint64_t kTrialCollectives = 2;
+
 constexpr std::uint64_t kProcessorOnly = 90;  // percent
 constexpr double kLeastBurstUs = 20'000;
 constexpr double kBelievable = 1.15;
@@ -171,7 +173,11 @@ void Replanner::operation_posted() {
   if (sync_ && sync_->is_running()) return;
   if (trials_.is_running() && engine_->generations() > 1) return;  // the former plan still runs
   const std::uint64_t count = hooks_.count();
-  if (count - counted_ < options_.collectives) return;
+  // Each trial of a slow plan costs time.
+  const std::uint64_t enough = trials_.is_running()
+                                   ? std::min(kTrialCollectives, options_.collectives)
+                                   : options_.collectives;
+  if (count - counted_ < enough) return;
   if (mesh_->now_ns() - asked_ns_ < options_.shortest_ns) return;
   counted_ = count;
   ask();
@@ -184,7 +190,7 @@ void Replanner::ask() {
   began_in_ = ended_in_;
   ended_in_.reset();
   if (engine_->generations() == 1) ended_in_ = engine_->generation();
-  const bool asks_pairs = trials_.is_running() || trials_.is_suspicious();
+  const bool asks_pairs = trials_.is_running() || trials_.is_suspicious() || looks_at_pairs();
   begin_gathering(interval_ + 1, asks_pairs && mesh_->size() <= kMostForPairs);
 }
 
@@ -327,6 +333,7 @@ void Replanner::learn() {
     if (trusts_model_) return begin_trials(time);
     trusts_model_ = true;  // the network is another one: what is believed of it now may be right
   }
+  if (looks_at_pairs() && is_of_one_plan && !pairs().empty()) return look_at_pairs(time);
   measured_us_ = time.us_per_byte * static_cast<double>(options_.planned_bytes);
   if (!is_news_to_plan || !trusts_model_) return;
   if (weighed_ && !is_news(weighed_->fabric, live)) return decide_on(weighed_);

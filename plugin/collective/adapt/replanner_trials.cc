@@ -13,10 +13,18 @@ namespace {
 
 // A plan's own fabric is believed where it takes what was predicted for it, within this.
 constexpr double kBelieved = 0.25;
+constexpr int kLooksAtPairs = 3;
+constexpr double kShownGain = 1.15;
 
+// Of which live rates are no more than another state.
 bool same_racks(const Fabric& a, const Fabric& b) {
   const auto same = [](const NodeLink& x, const NodeLink& y) { return x.rack == y.rack; };
-  return std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(), same);
+  const auto no_faster = [](const RackLink& x, const RackLink& y) {
+    return y.up_kbps == 0 || (x.up_kbps > 0 && x.up_kbps <= y.up_kbps);
+  };
+  return a.racks.size() == b.racks.size() &&
+         std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), same) &&
+         std::equal(a.racks.begin(), a.racks.end(), b.racks.begin(), no_faster);
 }
 
 double for_bytes(double us_per_byte, std::uint64_t bytes) {
@@ -52,13 +60,38 @@ void Replanner::begin_trials(const PlanTime& time) {
       "model of the network may be wrong, so other plans are tried",
       in_seconds(for_bytes(time.us_per_byte, options_.planned_bytes)), in_seconds(expected_us_),
       in_seconds(first_us_));
+  plan_trials(
+      [this, time](std::vector<Weighed> candidates) { begin_trials(time, std::move(candidates)); });
+}
+
+void Replanner::begin_trials(const PlanTime& time, std::vector<Weighed> candidates) {
+  Weighed current;
+  current.fabric = rates_->fabric();
+  current.choice.plans = *plans_;
+  current.choice.time_us = expected_us_;
+  trials_.begin(std::move(current), time, std::move(candidates), options_.planned_bytes);
+  try_next();
+}
+
+// Slow nodes explain what all-reduces take as well as an uplink that they share, but where all send
+// to all, the pairs tell. A few looks are enough: racks do not move.
+bool Replanner::looks_at_pairs() const {
+  return looks_at_pairs_ < kLooksAtPairs && may_try() && !trials_.is_running() &&
+         plans_->name == "direct";
+}
+
+void Replanner::look_at_pairs(const PlanTime& time) {
+  ++looks_at_pairs_;
   plan_trials([this, time](std::vector<Weighed> candidates) {
-    Weighed current;
-    current.fabric = rates_->fabric();
-    current.choice.plans = *plans_;
-    current.choice.time_us = expected_us_;
-    trials_.begin(std::move(current), time, std::move(candidates), options_.planned_bytes);
-    try_next();
+    const double measured_us = for_bytes(time.us_per_byte, options_.planned_bytes);
+    std::erase_if(candidates, [=](const Weighed& w) {
+      return w.gain() < kShownGain || std::abs(w.former_us / measured_us - 1) > kBelieved;
+    });
+    if (candidates.empty() || measured_us == 0) return;
+    log_warn(
+        "pairs of nodes show racks with which 32 MiB would take {} instead of {}: that is tried",
+        in_seconds(candidates.front().choice.time_us), in_seconds(candidates.front().former_us));
+    begin_trials(time, std::move(candidates));
   });
 }
 

@@ -13,8 +13,8 @@ struct ProbeFrame {
   enum Step : std::uint8_t { kPing = 1, kPong, kData, kAnswer, kEnd, kOrder, kReport };
   std::uint8_t step = 0;
   std::uint32_t round = 0;  // number of the order that it belongs to
-  // Sender's time of the ping, also in the pong, or of the data; in an answer how long those were on
-  // their way.
+  // Sender's time of the ping, also in the pong, or of the data; in an answer how long those were
+  // on their way.
   std::uint64_t stamp = 0;
   std::uint64_t bytes = 0;  // of the data that is answered; of a pong how long the ping took
 

@@ -46,9 +46,16 @@ TEST(PlanTrials, NeverDueWhereANodeLacksProcessorOrNothingWasMeasured) {
 
 TEST(PlanTrials, AnExplanationIsDoubtedAfterSomeTime) {
   PlanTrials trials;
+  EXPECT_FALSE(is_due(trials, took(1000), 1000, 1000)) << "what connect knew was right";
   int intervals = 1;
   while (!is_due(trials, took(3000), 3000, 1000)) ASSERT_LE(++intervals, 100);
   EXPECT_EQ(intervals, PlanTrials::kShortestPause);
+}
+
+TEST(PlanTrials, WhatNeverWasRightIsDoubtedAtOnce) {
+  PlanTrials trials;
+  EXPECT_FALSE(is_due(trials, took(3000), 1000, 1000)) << "may be a single slow interval";
+  EXPECT_TRUE(is_due(trials, took(3000), 3000, 1000)) << "an explanation, but from the beginning";
 }
 
 TEST(PlanTrials, TheFastestIsKept) {
