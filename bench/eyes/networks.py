@@ -1,4 +1,6 @@
-"""Networks to look at, and which racks of a fabric make a difference."""
+"""Networks to look at, which racks of a fabric make a difference, and fabrics that are wrong."""
+import copy
+import json
 import subprocess
 import tomllib
 
@@ -46,3 +48,44 @@ def racks_that_show(fabric):
         if shows and 1 < len(members) < len(everyone):
             found.add(members)
     return found | {everyone - rack for rack in found} if len(found) == 1 else found
+
+
+LIMITS = ("up_mbps", "down_mbps", "uplink_mbps")
+
+
+def tightest(racks):
+    """The one with the slowest uplink, of those that have one."""
+    return min((r for r in racks if any(r.get(k) for k in LIMITS)), key=lambda r: min(r[k] for k in LIMITS if r.get(k)))
+
+
+def swap_uplinks(fabric):
+    racks = [rack for rack in fabric["rack"] if any(rack.get(key) for key in LIMITS)]
+    one = tightest(racks)
+    other = max(racks, key=lambda rack: max(rack.get(key, 0) for key in LIMITS))
+    one["name"], other["name"] = other["name"], one["name"]
+
+
+def double_uplink(fabric):
+    rack = tightest(fabric["rack"])
+    rack.update({key: 2 * rack[key] for key in LIMITS if key in rack})
+
+
+def swap_nodes(fabric):
+    one = fabric["node"][0]
+    other = next(node for node in fabric["node"] if node["rack"] != one["rack"])
+    one["rack"], other["rack"] = other["rack"], one["rack"]
+
+
+# What a file may have wrong.
+WRONG = {"swapped-uplinks": swap_uplinks, "doubled-uplink": double_uplink, "swapped-nodes": swap_nodes}
+
+
+def write_wrong(fabric, how, file):
+    """A file for RIFFLE_FABRIC."""
+    fabric = copy.deepcopy(fabric)
+    WRONG[how](fabric)
+    lines = [f"{key} = {value}" for key, value in fabric.items() if not isinstance(value, list)]
+    for kind in ("rack", "node"):
+        for item in fabric.get(kind, []):
+            lines += [f"[[{kind}]]"] + [f"{key} = {json.dumps(value)}" for key, value in item.items()]
+    file.write_text("\n".join(lines) + "\n")

@@ -1,4 +1,5 @@
 """What networks have shown, one line each, and what share of them holds which limit."""
+import networks
 
 
 def line(entry):
@@ -22,6 +23,10 @@ def worst(entries, key):
     return "{:.3f} ({})".format(*max(values)) if values else "not measured"
 
 
+def worst_of(entries, contender):
+    return worst([e | {"its": e["x"][contender]} for e in entries if contender in e.get("x", {})], "its")
+
+
 def lines(entries, left_out):
     if not entries:
         return ["no network was measured"]
@@ -35,6 +40,8 @@ def lines(entries, left_out):
         f"worst live/file: {worst(entries, 'over_file')}",
         f"worst live/best of the forced plans: {worst(entries, 'over_best')}",
         f"worst x of live: {worst(entries, 'x_live')}",
+        *(f"worst x of {wrong}: {worst_of(entries, wrong)}" for wrong in networks.WRONG
+          if any(wrong in e.get("x", {}) for e in entries)),
         f"longest probing, s, up to 8 nodes: {worst([e for e in entries if e['nodes'] <= 8], 'probing_s')}",
         f"longest probing, s, all: {worst(entries, 'probing_s')}",
         f"most plan changes: {worst(entries, 'plan_changes')}",

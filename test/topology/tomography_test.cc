@@ -36,6 +36,26 @@ TEST(Tomography, TwoRacksAndTheirUplinks) {
   EXPECT_EQ(f.nodes[3].out_kbps, kRate);
 }
 
+// Nodes 1 and 3 own nothing, so they send nothing to each other, and all that is believed of them
+// they did through the uplink.
+TEST(Tomography, NodesThatSendOnlyToOtherRacksMayStandInOneAndBeFast) {
+  constexpr std::uint64_t kBytes = 8 << 20, kSlowUs = 1'600'000, kFastUs = 200'000;
+  std::vector<std::vector<probe::PairTime>> pairs(4, std::vector<probe::PairTime>(4));
+  for (const int a : {0, 2}) {
+    for (const int b : {1, 3}) pairs[a][b] = pairs[b][a] = {kBytes, kSlowUs};
+  }
+  pairs[0][2] = pairs[2][0] = {kBytes, kFastUs};
+  Fabric known = even_fabric(4, kRate);
+  for (const int node : {1, 3}) known.nodes[node].out_kbps = known.nodes[node].in_kbps = kRate / 5;
+  const auto found = probe::racks_from_pairs(pairs, known);
+  ASSERT_FALSE(found.empty());
+  const Fabric& f = found.front();
+  EXPECT_EQ(f.nodes[1].rack, f.nodes[3].rack);
+  EXPECT_EQ(f.nodes[0].rack, f.nodes[2].rack);
+  EXPECT_NE(f.nodes[0].rack, f.nodes[1].rack);
+  for (const NodeLink& node : f.nodes) EXPECT_EQ(node.out_kbps, kRate) << node.name;
+}
+
 TEST(Tomography, PairsThatAreAlikeSuggestNothing) {
   EXPECT_TRUE(probe::racks_from_pairs(two_racks(57'000, 50'000), even_fabric(8, kRate)).empty());
 }

@@ -5,6 +5,9 @@ import re
 from table import Area, Figure, Run, at_least, at_most, printed
 
 CHECK = "bench/eyes/check.py "
+WRONG_FILES = {"swapped-uplinks": "the uplinks of two racks swapped", "doubled-uplink": "an uplink of twice its rate",
+               "swapped-nodes": "two nodes in each other's rack"}
+WRONG = f"plain-racks12 plain-racks10 --plans {','.join(WRONG_FILES)} "
 SHORT = "--warmup 2 --iters 1 --plans ring"
 
 
@@ -64,6 +67,10 @@ AREA = Area(
             quick=CHECK + f"plain-slow5 {SHORT} --json {{json}}", limit_s=7200),
         Run("random", CHECK + "--seeds 1-64" + kept("random"), figures("random", 95),
             quick=CHECK + f"--seeds 2 {SHORT} --json {{json}}", is_long=True, limit_s=6 * 3600),
+        Run("wrong-file", CHECK + WRONG + "--warmup 30" + kept("wrong-file"),
+            [Figure(f"a file with {words}, after 30 all-reduces: times the bound, worst",
+                    printed(rf"worst x of {name}: ([0-9.]+)"), at_most(1.15)) for name, words in WRONG_FILES.items()],
+            quick=CHECK + WRONG + "--warmup 2 --iters 1 --json {json}", limit_s=7200),
         steady("uniform8", "`uniform8`", ""),
         steady("uniform8-busy", "`uniform8`, processors busy", BUSY),
         units("simulated", "RandomNetworks.*", [

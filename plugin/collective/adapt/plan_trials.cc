@@ -73,7 +73,7 @@ PlanTime plan_time(const std::vector<NodeRates>& reports) {
 }
 
 std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, const Fabric& live,
-                                  const PlanSet& current, std::uint64_t bytes,
+                                  const PlanSet& current, double measured_us, std::uint64_t bytes,
                                   const PlanOptions& options) {
   std::vector<Weighed> plans;
   if (!pairs.empty()) {
@@ -92,8 +92,10 @@ std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, co
   std::move(raised.begin(), raised.end(), std::back_inserter(plans));
   const Fabric flat = without_racks(base);
   take(flat, current, bytes, options, "direct", &plans);
-  // In racks, direct shows the pairs; a ring in the order of ranks would only take long.
-  if (base.racks.size() < 2) take(flat, current, bytes, options, "ring", &plans);
+  std::vector<Weighed> simple;
+  for (const char* name : {"ring", "tree"}) take(live, current, bytes, options, name, &simple);
+  std::erase_if(simple, [=](const Weighed& w) { return w.choice.time_us > measured_us; });
+  std::move(simple.begin(), simple.end(), std::back_inserter(plans));
   take(live, current, bytes, options, "", &plans);
   return plans;
 }

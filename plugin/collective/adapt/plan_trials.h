@@ -32,11 +32,12 @@ PlanTime plan_time(const std::vector<NodeRates>& reports);
 // By rank of the sender and of the receiver; empty: not known.
 using PairTimes = std::vector<std::vector<probe::PairTime>>;
 
-// What to try where the model on `live` is wrong, `current` left out. Before all else plans for
-// what the direct plan has shown of all pairs (tomography.h); if it has not run yet, that comes
-// first. Any thread; plans, so may take long.
+// What to try where the model on `live` is wrong, `current` left out, which takes `measured_us`.
+// Before all else plans for what the direct plan has shown of all pairs (tomography.h); if it has
+// not run yet, that comes first. Simple plans, too, which lose less where links lose what many
+// flows send at once, unless they would be slower still. Any thread; plans, so may take long.
 std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, const Fabric& live,
-                                  const PlanSet& current, std::uint64_t bytes,
+                                  const PlanSet& current, double measured_us, std::uint64_t bytes,
                                   const PlanOptions& options);
 
 class PlanTrials {

@@ -39,13 +39,14 @@ bool Replanner::may_try() const {
          !has_node_left_ && expected_us_ > 0 && engine_->generations() == 1;
 }
 
-void Replanner::plan_trials(std::function<void(std::vector<Weighed>)> then) {
+void Replanner::plan_trials(double us_per_byte, std::function<void(std::vector<Weighed>)> then) {
   is_planning_ = true;
   auto plans = std::make_shared<std::vector<Weighed>>();
   const bool runs = background_->run(
       [plans, pairs = pairs(), base = rates_->base(), live = rates_->fabric(), current = plans_,
-       bytes = options_.planned_bytes, options = options_.plan] {
-        *plans = plans_to_try(pairs, base, live, *current, bytes, options);
+       measured_us = for_bytes(us_per_byte, options_.planned_bytes), bytes = options_.planned_bytes,
+       options = options_.plan] {
+        *plans = plans_to_try(pairs, base, live, *current, measured_us, bytes, options);
       },
       [this, plans, then = std::move(then)] {
         is_planning_ = false;
@@ -60,8 +61,9 @@ void Replanner::begin_trials(const PlanTime& time) {
       "model of the network may be wrong, so other plans are tried",
       in_seconds(for_bytes(time.us_per_byte, options_.planned_bytes)), in_seconds(expected_us_),
       in_seconds(first_us_));
-  plan_trials(
-      [this, time](std::vector<Weighed> candidates) { begin_trials(time, std::move(candidates)); });
+  plan_trials(time.us_per_byte, [this, time](std::vector<Weighed> candidates) {
+    begin_trials(time, std::move(candidates));
+  });
 }
 
 void Replanner::begin_trials(const PlanTime& time, std::vector<Weighed> candidates) {
@@ -82,7 +84,7 @@ bool Replanner::looks_at_pairs() const {
 
 void Replanner::look_at_pairs(const PlanTime& time) {
   ++looks_at_pairs_;
-  plan_trials([this, time](std::vector<Weighed> candidates) {
+  plan_trials(time.us_per_byte, [this, time](std::vector<Weighed> candidates) {
     const double measured_us = for_bytes(time.us_per_byte, options_.planned_bytes);
     std::erase_if(candidates, [=](const Weighed& w) {
       return w.gain() < kShownGain || std::abs(w.former_us / measured_us - 1) > kBelieved;
@@ -100,7 +102,7 @@ void Replanner::trial_interval_ended(const PlanTime& time, bool is_of_one_plan) 
   if (trials_.was_refused()) return try_next();
   if (!trials_.took(time, is_of_one_plan)) return;
   if (!is_of_one_plan || !trials_.is_open() || pairs().empty()) return try_next();
-  plan_trials([this](std::vector<Weighed> candidates) {
+  plan_trials(trials_.fastest_us_per_byte(), [this](std::vector<Weighed> candidates) {
     trials_.add(std::move(candidates));
     try_next();
   });
