@@ -96,7 +96,6 @@ void Replanner::start(const PlanSet& plans, const PlanBasis& basis) {
   is_started_ = true;
   mark_ns_ = asked_ns_ = mesh_->now_ns();
   if (hooks_.wanted_ns) wanted_ns_ = hooks_.wanted_ns();
-  others_ = mesh_->others_on_nics();
   if (!is_root() || !is_on()) return;
   rates_.emplace(basis.fabric, basis.is_nominal);
   hysteresis_.emplace(basis.fabric);
@@ -205,11 +204,8 @@ NodeRates Replanner::own_report(bool with_pairs) {
     const std::uint64_t before_ns = std::exchange(wanted_ns_, wanted_ns);
     own.processor = wanted_ns > before_ns ? (wanted_ns - before_ns) * 100 / elapsed_ns : 0;
   }
-  const NicBytes others = mesh_->others_on_nics();
-  const NicBytes before = std::exchange(others_, others);
-  const std::uint64_t more = others.out - before.out + others.in - before.in;
   // Every byte of a sum goes out twice and comes in twice, about.
-  own.others = own.busy.bytes > 0 ? more * 100 / (4 * own.busy.bytes) : 0;
+  own.others = own.busy.bytes > 0 ? own.busy.others * 100 / (4 * own.busy.bytes) : 0;
   activity_.resize(static_cast<std::size_t>(mesh_->size()));
   for (int peer = 0; peer < mesh_->size(); ++peer) {
     probe::PairTime pair;

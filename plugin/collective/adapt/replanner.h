@@ -157,7 +157,6 @@ class Replanner {
   // Since the last question.
   Busy busy_;
   std::uint64_t wanted_ns_ = 0;
-  NicBytes others_;
   std::vector<LinkActivity> activity_;  // by peer
   // The speed at which chunks start, since the last question.
   std::uint64_t mark_seq_ = 0, mark_ns_ = 0;

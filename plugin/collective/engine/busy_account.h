@@ -10,21 +10,27 @@ namespace riffle {
 
 struct Busy {
   std::uint64_t bytes = 0, busy_ns = 0, bursts = 0;
+  std::uint64_t others = 0;  // bytes that others moved on the node's NICs meanwhile
 
   Busy since(const Busy& then) const {
-    return {bytes - then.bytes, busy_ns - then.busy_ns, bursts - then.bursts};
+    return {bytes - then.bytes, busy_ns - then.busy_ns, bursts - then.bursts, others - then.others};
   }
 };
 
 class BusyAccount {
  public:
-  void began(std::uint64_t now_ns) {
-    if (running_++ == 0) since_ns_ = now_ns;
+  // `others`: bytes that others have moved in all.
+  void began(std::uint64_t now_ns, std::uint64_t others) {
+    if (running_++ > 0) return;
+    since_ns_ = now_ns;
+    others_ = others;
   }
-  void ended(std::uint64_t now_ns, std::uint64_t bytes) {
+  void ended(std::uint64_t now_ns, std::uint64_t others, std::uint64_t bytes) {
     done_.bytes += bytes;
     done_.busy_ns += now_ns - since_ns_;
+    done_.others += others > others_ ? others - others_ : 0;
     since_ns_ = now_ns;
+    others_ = others;
     if (--running_ == 0) ++done_.bursts;
   }
   void all_failed() { running_ = 0; }
@@ -34,7 +40,7 @@ class BusyAccount {
  private:
   Busy done_;
   int running_ = 0;
-  std::uint64_t since_ns_ = 0;
+  std::uint64_t since_ns_ = 0, others_ = 0;
 };
 
 }  // namespace riffle

@@ -157,7 +157,7 @@ void Engine::submit(Operation* operation) {
                "a relaxed operation is an all-reduce of one chunk");
   operations_[(first_operation_ + queued_) % operations_.size()] = operation;
   ++queued_;
-  if (is_exact_sum(*operation)) busy_.began(mesh_->now_ns());
+  if (is_exact_sum(*operation)) busy_.began(mesh_->now_ns(), mesh_->others_on_nics().sum());
   if (options_.counters != nullptr) {
     operation->began_ns = mesh_->now_ns();
     options_.counters->began(operation->began_ns);
@@ -328,7 +328,8 @@ void Engine::finish_if_done(Chunk& chunk) {
   if (--operation->running_chunks == 0 && operation->next_element == operation->count) {
     if (options_.counters != nullptr) count(*operation);
     if (is_exact_sum(*operation)) {
-      busy_.ended(mesh_->now_ns(), operation->length * size_of(operation->type));
+      busy_.ended(mesh_->now_ns(), mesh_->others_on_nics().sum(),
+                  operation->length * size_of(operation->type));
     }
     operation->state.store(Operation::State::kDone, std::memory_order_release);
   }

@@ -19,6 +19,7 @@ struct LinkActivity {
 // What the node's other communicators, and NET, have sent and received over the mesh's NICs.
 struct NicBytes {
   std::uint64_t out = 0, in = 0;
+  std::uint64_t sum() const { return out + in; }
 };
 
 }  // namespace riffle
