@@ -100,6 +100,8 @@ void Replanner::look_at_pairs(const PlanTime& time) {
 void Replanner::trial_interval_ended(const PlanTime& time, bool is_of_one_plan) {
   if (has_node_left_) return trials_.end();
   if (trials_.was_refused()) return try_next();
+  // However slow it is: what it shows of the pairs is worth an interval of its own.
+  if (plans_->name == "direct" && !is_of_one_plan) return;
   if (!trials_.took(time, is_of_one_plan)) return;
   if (!is_of_one_plan || !trials_.is_open() || pairs().empty()) return try_next();
   plan_trials(trials_.fastest_us_per_byte(), [this](std::vector<Weighed> candidates) {
