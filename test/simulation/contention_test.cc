@@ -93,6 +93,22 @@ TEST(Contention, ThePlanFollowsAnUplink) {
   EXPECT_LE(worst_settled(after), 1.15);
 }
 
+// The first intervals look at the pairs of the direct plan, and must not take the node for a rack.
+TEST(Contention, ANodeThatIsSlowFromTheStartIsNoRack) {
+  const Fabric calm = even_fabric(8, kRate);
+  Fabric contended = calm;
+  contended.nodes[3].out_kbps = contended.nodes[3].in_kbps = kRate / 4;
+  Job job(calm, with_intervals());
+  ASSERT_TRUE(job.connect());
+  job.network().set_node_rate(3, kRate / 4, kRate / 4);
+  const std::vector<double> during = x_bounds(job, contended, kPhase);
+  print("with the flow", during);
+  EXPECT_LE(worst_settled(during), 1.2);
+  for (const ReplanEvent& e : job.events()) {
+    EXPECT_EQ(e.cause.find("model of the network"), std::string::npos) << e.cause;
+  }
+}
+
 // A node in one of two racks of uneven size, whose plan weighs links (Mesh::set_peer_weights),
 // loses three quarters of its rate and gets them back. The ring it begins with cannot tell which
 // end of a link is slow: its neighbours are suspected as well, and cleared one after the other.

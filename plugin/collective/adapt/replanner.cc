@@ -325,6 +325,7 @@ void Replanner::learn() {
   const bool is_news_to_plan = hysteresis_->interval_ended(live);
   if (has_node_left_) return;
   const double first = first_us_ / static_cast<double>(options_.planned_bytes);
+  if (slow_nodes(rates_->base(), live) == 1) trials_.believe();
   if (may_try() && trials_.is_due(time, expected, first, !trusts_model_)) {
     if (trusts_model_) return begin_trials(time);
     trusts_model_ = true;  // the network is another one: what is believed of it now may be right

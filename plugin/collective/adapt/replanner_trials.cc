@@ -27,6 +27,13 @@ bool same_racks(const Fabric& a, const Fabric& b) {
          std::equal(a.racks.begin(), a.racks.end(), b.racks.begin(), no_faster);
 }
 
+// A slow node looks like a rack of its own, and needs no trial.
+bool has_lone_node(const Fabric& fabric) {
+  std::vector<int> members(fabric.racks.size(), 0);
+  for (const NodeLink& n : fabric.nodes) ++members[static_cast<std::size_t>(n.rack)];
+  return std::find(members.begin(), members.end(), 1) != members.end();
+}
+
 double for_bytes(double us_per_byte, std::uint64_t bytes) {
   return us_per_byte * static_cast<double>(bytes);
 }
@@ -87,7 +94,8 @@ void Replanner::look_at_pairs(const PlanTime& time) {
   plan_trials(time.us_per_byte, [this, time](std::vector<Weighed> candidates) {
     const double measured_us = for_bytes(time.us_per_byte, options_.planned_bytes);
     std::erase_if(candidates, [=](const Weighed& w) {
-      return w.gain() < kShownGain || std::abs(w.former_us / measured_us - 1) > kBelieved;
+      return w.gain() < kShownGain || std::abs(w.former_us / measured_us - 1) > kBelieved ||
+             has_lone_node(w.fabric);
     });
     if (candidates.empty() || measured_us == 0) return;
     log_warn(
