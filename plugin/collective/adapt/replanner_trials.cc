@@ -16,14 +16,17 @@ constexpr double kBelieved = 0.25;
 constexpr int kLooksAtPairs = 3;
 constexpr double kShownGain = 1.15;
 
+bool same_members(const Fabric& a, const Fabric& b) {
+  const auto same = [](const NodeLink& x, const NodeLink& y) { return x.rack == y.rack; };
+  return std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), same);
+}
+
 // Of which live rates are no more than another state.
 bool same_racks(const Fabric& a, const Fabric& b) {
-  const auto same = [](const NodeLink& x, const NodeLink& y) { return x.rack == y.rack; };
   const auto no_faster = [](const RackLink& x, const RackLink& y) {
     return y.up_kbps == 0 || (x.up_kbps > 0 && x.up_kbps <= y.up_kbps);
   };
-  return a.racks.size() == b.racks.size() &&
-         std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), same) &&
+  return a.racks.size() == b.racks.size() && same_members(a, b) &&
          std::equal(a.racks.begin(), a.racks.end(), b.racks.begin(), no_faster);
 }
 
@@ -93,9 +96,9 @@ void Replanner::look_at_pairs(const PlanTime& time) {
   ++looks_at_pairs_;
   plan_trials(time.us_per_byte, [this, time](std::vector<Weighed> candidates) {
     const double measured_us = for_bytes(time.us_per_byte, options_.planned_bytes);
-    std::erase_if(candidates, [=](const Weighed& w) {
+    std::erase_if(candidates, [&](const Weighed& w) {
       return w.gain() < kShownGain || std::abs(w.former_us / measured_us - 1) > kBelieved ||
-             has_lone_node(w.fabric);
+             same_members(w.fabric, rates_->base()) || has_lone_node(w.fabric);
     });
     if (candidates.empty() || measured_us == 0) return;
     log_warn(
