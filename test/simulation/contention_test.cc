@@ -42,6 +42,13 @@ void print(const char* what, const std::vector<double>& x) {
   std::printf("\n");
 }
 
+// Three quarters of one node's link are gone, both ways.
+Fabric with_slow(Fabric fabric, int node) {
+  NodeLink& link = fabric.nodes[static_cast<std::size_t>(node)];
+  link.out_kbps = link.in_kbps = kRate / 4;
+  return fabric;
+}
+
 int changes(const Job& job) {
   int count = 0;
   for (const ReplanEvent& e : job.events()) count += e.kind == ReplanEvent::Kind::kPlanChange;
@@ -51,8 +58,7 @@ int changes(const Job& job) {
 // A foreign flow takes 3/4 of one node's link, both ways, and leaves again.
 TEST(Contention, ThePlanFollowsAForeignFlowThatComesAndGoes) {
   const Fabric calm = even_fabric(8, kRate);
-  Fabric contended = calm;
-  contended.nodes[3].out_kbps = contended.nodes[3].in_kbps = kRate / 4;
+  const Fabric contended = with_slow(calm, 3);
   Job job(calm, with_intervals());
   ASSERT_TRUE(job.connect());
   const std::vector<double> before = x_bounds(job, calm, kPhase / 2);
@@ -96,8 +102,7 @@ TEST(Contention, ThePlanFollowsAnUplink) {
 // The first intervals look at the pairs of the direct plan, and must not take the node for a rack.
 TEST(Contention, ANodeThatIsSlowFromTheStartIsNoRack) {
   const Fabric calm = even_fabric(8, kRate);
-  Fabric contended = calm;
-  contended.nodes[3].out_kbps = contended.nodes[3].in_kbps = kRate / 4;
+  const Fabric contended = with_slow(calm, 3);
   Job job(calm, with_intervals());
   ASSERT_TRUE(job.connect());
   job.network().set_node_rate(3, kRate / 4, kRate / 4);
@@ -117,8 +122,7 @@ TEST(Contention, ThePlanFollowsANodeInRacksOfUnevenSize) {
   calm.racks = {{"a", kRate, kRate}, {"b", kRate, kRate}};
   for (int n = 0; n < 8; ++n) calm.nodes[n].rack = n < 5 ? 0 : 1;
   for (const int node : {1, 6}) {
-    Fabric contended = calm;
-    contended.nodes[node].out_kbps = contended.nodes[node].in_kbps = kRate / 4;
+    const Fabric contended = with_slow(calm, node);
     Job job(calm, with_intervals());
     ASSERT_TRUE(job.connect());
     const std::vector<double> before = x_bounds(job, calm, kPhase / 2);
