@@ -259,6 +259,23 @@ TEST(LiveRates, ContentionIsFoundAndForgotten) {
   EXPECT_EQ(rates.fabric().nodes[3].in_kbps, kBase);
 }
 
+// An uplink of half the rate that a file tells: full again and again, but not all the time the limit.
+TEST(LiveRates, ALinkThatNeverCarriedMoreThanItHasIsNotSoonBelievedTo) {
+  Fabric base = even_fabric(8, kBase);
+  base.racks = {{"left", 200'000, 200'000}, {"right", 200'000, 200'000}};
+  for (int i = 0; i < 8; ++i) base.nodes[i].rack = i / 4;
+  LiveRates rates(base, false);
+  std::vector<PassiveReport> all(8, report(0, 0, 300'000));
+  for (int e = 0; e < 12; ++e) {
+    const bool is_limit = e % 3 < 2;
+    for (int i = 0; i < 4; ++i) all[i].far = {is_limit ? 25'000 : 0, 30'000, is_limit ? 1500 : 0};
+    rates.update(all);
+    if (e > 0) {
+      EXPECT_NEAR(static_cast<double>(rates.fabric().racks[0].up_kbps), 100'000, 20'000) << e;
+    }
+  }
+}
+
 TEST(LiveRates, OneOddIntervalChangesNothing) {
   LiveRates rates(even_fabric(8, kBase), false);
   std::vector<PassiveReport> all(8, report(395'000, 0, 395'000));

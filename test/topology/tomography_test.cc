@@ -36,6 +36,37 @@ TEST(Tomography, TwoRacksAndTheirUplinks) {
   EXPECT_EQ(f.nodes[3].out_kbps, kRate);
 }
 
+// All that goes to or comes from the third rack is held up there. What the others' uplinks have is
+// not known of that, but from what they sent to each other meanwhile, and from what was told.
+TEST(Tomography, AnUplinkIsNotBlamedForAnother) {
+  constexpr std::uint64_t kBytes = 1 << 20, kHeldUpUs = 3'600'000, kPassedUs = 400'000;
+  std::vector<std::vector<probe::PairTime>> pairs(12, std::vector<probe::PairTime>(12));
+  for (int a = 0; a < 12; ++a) {
+    for (int b = 0; b < 12; ++b) {
+      const bool is_near = a % 3 == b % 3, is_held_up = a % 3 == 2 || b % 3 == 2;
+      if (a != b) pairs[a][b] = {kBytes, is_near ? 50'000 : is_held_up ? kHeldUpUs : kPassedUs};
+    }
+  }
+  Fabric known = even_fabric(12, kRate);
+  const auto up_kbps = [&](std::size_t rack_of_node) {
+    for (const Fabric& f : probe::racks_from_pairs(pairs, known)) {
+      if (f.racks.size() != 3) continue;
+      const int rack = f.nodes[rack_of_node].rack;
+      return static_cast<double>(f.racks[static_cast<std::size_t>(rack)].up_kbps);
+    }
+    return 0.0;
+  };
+  const double held_up = 32 * kBytes * 8e3 / kHeldUpUs, passed = 16 * kBytes * 8e3 / kPassedUs;
+  EXPECT_NEAR(up_kbps(2), held_up, 0.1 * held_up);
+  EXPECT_NEAR(up_kbps(0), passed, 0.1 * passed);
+  known.racks = {{"a", 200'000, 200'000}, {"b", 2'000'000, 2'000'000}, {"c", 300'000, 300'000}};
+  for (int n = 0; n < 12; ++n) known.nodes[static_cast<std::size_t>(n)].rack = n % 3;
+  std::swap(known.nodes[0].rack, known.nodes[1].rack);
+  EXPECT_EQ(up_kbps(3), 200'000);
+  EXPECT_NEAR(up_kbps(1), passed, 0.1 * passed);
+  EXPECT_NEAR(up_kbps(2), held_up, 0.1 * held_up);
+}
+
 // Nodes 1 and 3 own nothing, so they send nothing to each other, and all that is believed of them
 // they did through the uplink.
 TEST(Tomography, NodesThatSendOnlyToOtherRacksMayStandInOneAndBeFast) {

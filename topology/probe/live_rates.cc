@@ -30,6 +30,9 @@ constexpr std::int64_t kPeakMs = 50;
 constexpr double kCreep = 1.1;
 constexpr double kLeap = 2.0;
 constexpr double kAboutAll = 0.9;
+// ... if it has carried more than it had as the limit, by this: more than bursts explain. Of others
+// only a file or a probe says that they can.
+constexpr double kProven = 1.5;
 constexpr double kBurst = 1.25;
 // A node that sends less than this part of its rate to other racks has no part in the collective's
 // way there, only in the messages of connect and replanning intervals.
@@ -152,6 +155,7 @@ void LiveRates::learn(Estimate* e, const PassiveRate& rate, std::int64_t active_
   } else {
     e->pending = measured;
   }
+  if (e->pending == 0) e->limit = e->factor;
 }
 
 void LiveRates::recover(Estimate* e, const PassiveRate& rate, std::int64_t active_ms,
@@ -164,7 +168,8 @@ void LiveRates::recover(Estimate* e, const PassiveRate& rate, std::int64_t activ
     return;
   }
   const double carried = static_cast<double>(rate.peak_kbps) / static_cast<double>(base_kbps);
-  const double step = is_too_low || carried > kAboutAll * e->factor ? kLeap : kCreep;
+  const bool is_full = carried > kAboutAll * e->factor && e->carried > kProven * e->limit;
+  const double step = is_too_low || is_full ? kLeap : kCreep;
   e->factor = std::min(most, std::max(carried, e->factor * step));
 }
 

@@ -5,8 +5,9 @@
 // A rate goes down (or up) to what was measured while the link was the limit, if two replanning
 // intervals in a row agree or one is beyond doubt. A link that was not the limit has a rate of at
 // least what it carried; from there its estimate goes back towards the rate it had at connect,
-// slowly, or fast while it carries all it is believed to, because nothing else would ever find out
-// that a neighbour has left: if that is too much, the link becomes the limit and is measured. Rates
+// slowly, or fast while it carries all it is believed to and has been seen to carry more, because
+// nothing else would ever find out that a neighbour has left: if that is too much, the link becomes
+// the limit and is measured. Rates
 // within 8 % of each other, or of connect's, count as equal, so that an even network gives exactly
 // the even plan again.
 //
@@ -50,6 +51,7 @@ class LiveRates {
     double pending = 0;   // measured once, waits for a second replanning interval; 0: nothing
     double measured = 0;  // the most it ever had as the limit
     double carried = 0;   // ... and the most it ever carried
+    double limit = 0;     // what it last had as the limit
   };
   static void learn(Estimate* e, const PassiveRate& rate, std::int64_t active_ms,
                     std::int64_t base_kbps);

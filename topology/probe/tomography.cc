@@ -44,23 +44,62 @@ double contrast(const PairTable& distance, const std::vector<int>& rack_of) {
   return gap / std::sqrt(std::max(1e-6, spread / (count[0] + count[1])));
 }
 
+// What a rack sends to one other rack, or receives from it.
+struct Block {
+  double longest_us = 0, bytes = 0;
+};
+
+// A link has at least what went through it on average, and what the blocks that were soon over had
+// by then; the others were held up at their other end. If it was the limit, all took as long and
+// both are its rate. Between the two holds what is known of it; 0: nothing.
+double rate_of(std::vector<Block> blocks, double link_per_payload, double known_kbps) {
+  std::sort(blocks.begin(), blocks.end(),
+            [](const Block& a, const Block& b) { return a.longest_us < b.longest_us; });
+  double bytes = 0, least = 0, most = 0;
+  for (const Block& block : blocks) {
+    if (block.bytes == 0) continue;
+    bytes += block.bytes;
+    least = bytes * 8e3 / std::max(1.0, block.longest_us) * link_per_payload;
+    most = std::max(most, least);
+  }
+  return known_kbps > 0 ? std::clamp(known_kbps, least, most) : most;
+}
+
+// The known rack that most of the nodes are in; null: none is.
+const RackLink* known_as(const std::vector<int>& rack_of, int rack, const Fabric& known) {
+  std::vector<int> here(known.racks.size(), 0);
+  int members = 0;
+  for (std::size_t i = 0; i < rack_of.size(); ++i) {
+    if (rack_of[i] != rack) continue;
+    ++members;
+    ++here[static_cast<std::size_t>(known.nodes[i].rack)];
+  }
+  const auto most = std::max_element(here.begin(), here.end());
+  if (most == here.end() || 2 * *most <= members) return nullptr;
+  return &known.racks[static_cast<std::size_t>(most - here.begin())];
+}
+
 RackLink uplink(const std::vector<std::vector<PairTime>>& pairs, const std::vector<int>& rack_of,
-                int rack, double link_per_payload) {
+                int rack, const Fabric& known) {
+  const auto racks =
+      static_cast<std::size_t>(1 + *std::max_element(rack_of.begin(), rack_of.end()));
+  const RackLink* as = known_as(rack_of, rack, known);
   RackLink link;
   link.name = "seen" + std::to_string(rack);
   for (const bool up : {true, false}) {
-    double bytes = 0, longest_us = 0;
+    std::vector<Block> blocks(racks);
     for (std::size_t a = 0; a < pairs.size(); ++a) {
       for (std::size_t b = 0; b < pairs.size(); ++b) {
-        const bool leaves = rack_of[a] == rack && rack_of[b] != rack;
-        const bool comes = rack_of[b] == rack && rack_of[a] != rack;
-        if (!(up ? leaves : comes)) continue;
-        bytes += static_cast<double>(pairs[a][b].bytes);
-        longest_us = std::max(longest_us, static_cast<double>(pairs[a][b].busy_us));
+        if (rack_of[a] != rack || rack_of[b] == rack) continue;
+        const PairTime& p = up ? pairs[a][b] : pairs[b][a];
+        Block& block = blocks[static_cast<std::size_t>(rack_of[b])];
+        block.bytes += static_cast<double>(p.bytes);
+        block.longest_us = std::max(block.longest_us, static_cast<double>(p.busy_us));
       }
     }
-    const double rate = longest_us > 0 ? bytes * 8e3 / longest_us * link_per_payload : 0;
-    (up ? link.up_kbps : link.down_kbps) = std::llround(rate);
+    const std::int64_t known_kbps = as == nullptr ? 0 : up ? as->up_kbps : as->down_kbps;
+    (up ? link.up_kbps : link.down_kbps) = std::llround(
+        rate_of(std::move(blocks), link_per_payload(0), static_cast<double>(known_kbps)));
   }
   return link;
 }
@@ -143,7 +182,7 @@ std::vector<Fabric> racks_from_pairs(const std::vector<std::vector<PairTime>>& p
     f.racks.clear();
     const int racks = 1 + *std::max_element(guess.rack_of.begin(), guess.rack_of.end());
     for (int r = 0; r < racks; ++r) {
-      f.racks.push_back(uplink(pairs, guess.rack_of, r, link_per_payload(0)));
+      f.racks.push_back(uplink(pairs, guess.rack_of, r, known));
     }
     for (int i = 0; i < n; ++i)
       f.nodes[static_cast<std::size_t>(i)].rack = guess.rack_of[static_cast<std::size_t>(i)];

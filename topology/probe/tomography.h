@@ -4,8 +4,8 @@
 // over the time that something waited for the network say which is which.
 //
 // What comes out is a guess, one per number of racks: average linkage by those rates (clusters.h),
-// uplinks by what a rack's nodes sent away from it while anything waited to leave. Whether a guess
-// is worth anything real all-reduces decide (plan_trials.h). Pure.
+// uplinks by what went to or came from another rack while anything waited to. Whether a guess is
+// worth anything real all-reduces decide (plan_trials.h). Pure.
 #pragma once
 
 #include <cstdint>

@@ -65,6 +65,7 @@ class PlanTrials {
 
   // What connect knew counts as right, whatever all-reduces take: one node has become slow.
   void believe() { was_right_ = true; }
+  bool was_right() const { return was_right_; }
   void begin(Weighed current, const PlanTime& time, std::vector<Weighed> candidates,
              std::uint64_t planned_bytes);
   void add(std::vector<Weighed> candidates);

@@ -7,6 +7,7 @@
 #include "plugin/collective/adapt/replanner.h"
 #include "plugin/config/log.h"
 #include "plugin/transport/base/mesh.h"
+#include "topology/fabric/fabric_file.h"
 
 namespace riffle {
 
@@ -40,6 +41,7 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
     if (is_trial) {
       log_info("trying {}, predicted {} for 32 MiB (plan {}, from chunk {} on)", e.plan,
                in_seconds(e.time_us), e.generation, e.first_seq);
+      log_trace("that plan is for this network:\n{}", to_toml(to.fabric));
     } else {
       log_info("{}: {}; predicted {} instead of {} for 32 MiB (plan {}, from chunk {} on)", e.cause,
                to.choice.reason, in_seconds(e.time_us), in_seconds(e.former_time_us), e.generation,

@@ -21,7 +21,7 @@ bool same_members(const Fabric& a, const Fabric& b) {
   return std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), same);
 }
 
-// Of which live rates are no more than another state.
+// Of which live rates are no more than another state, if what connect knew was ever right.
 bool same_racks(const Fabric& a, const Fabric& b) {
   const auto no_faster = [](const RackLink& x, const RackLink& y) {
     return y.up_kbps == 0 || (x.up_kbps > 0 && x.up_kbps <= y.up_kbps);
@@ -147,7 +147,7 @@ void Replanner::end_trials() {
   const double measured_us = for_bytes(trials_.fastest_us_per_byte(), options_.planned_bytes);
   log_info("of the plans tried ({}) {} is kept", trials_.text(), kept.choice.plans.name);
   trusts_model_ = std::abs(measured_us / kept.choice.time_us - 1) <= kBelieved;
-  if (trusts_model_ && !same_racks(kept.fabric, rates_->base())) {
+  if (trusts_model_ && !(trials_.was_right() && same_racks(kept.fabric, rates_->base()))) {
     PlanBasis basis;
     basis.fabric = kept.fabric;
     basis.is_nominal = false;
