@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How well a job does that finds the network itself, beside one that is told by a file.
 
-  bench/eyes/check.py --seeds 1-64 --json build/eyes-random.json
+  bench/eyes/check.py --seeds 1-68 --json build/eyes-random.json
   bench/eyes/check.py plain-racks8 plain-racks12
 
 On every network one `riffle bench` runs, all in turns on the same emulated cluster: "live" (no file,
@@ -31,6 +31,7 @@ import summary  # noqa: E402
 BUILD = pathlib.Path(__file__).resolve().parents[2] / "build"
 CHANGE = re.compile(r"\(plan .*from chunk \d+")  # all nodes may say so
 PLUGIN = "plugin/libnccl-net-riffle.so"
+FOR_PLANS = 2  # all-reduces before the measured ones where nothing has to be found
 
 
 def settings_of(name, warmup, folder):
@@ -38,10 +39,11 @@ def settings_of(name, warmup, folder):
         return [f"warmup={warmup}", "RIFFLE_FABRIC=", "RIFFLE_PROBE=on",
                 f"RIFFLE_FABRIC_SAVE={folder}/found.toml", f"RIFFLE_LOG_FILE={folder}/%p.log"]
     if name == "file":
-        return [f"warmup={min(warmup, 5)}"]
+        return [f"warmup={min(warmup, FOR_PLANS)}"]
     if name in networks.WRONG:
         return [f"warmup={warmup}", f"RIFFLE_FABRIC={folder}/{name}.toml", f"RIFFLE_LOG_FILE={folder}/%p.{name}.log"]
-    return ["RIFFLE_COLLNET=off"] if name == "nccl" else ["RIFFLE_COLLNET=on", f"RIFFLE_PLAN={name}"]
+    forced = ["RIFFLE_COLLNET=off"] if name == "nccl" else ["RIFFLE_COLLNET=on", f"RIFFLE_PLAN={name}"]
+    return [f"warmup={min(warmup, FOR_PLANS)}", *forced]
 
 
 def bench(options, network, folder):
@@ -127,7 +129,7 @@ def parse():
     parser.add_argument("--warmup", type=int, default=20, help="all-reduces of live before the measured ones")
     parser.add_argument("--iters", type=int, default=5, help="measured all-reduces of each")
     parser.add_argument("--plans", type=lambda text: text.split(",") if text else [],
-                        default=["ring", "tree", "direct", "nccl"],
+                        default=["ring", "tree", "direct"],
                         help="others beside live and file: plans of RIFFLE_PLAN, nccl, "
                         + ", ".join(networks.WRONG) + " (told by a file that is wrong); empty: none")
     parser.add_argument("--riffle", default=str(BUILD / "tools" / "riffle"))

@@ -259,7 +259,7 @@ TEST(LiveRates, ContentionIsFoundAndForgotten) {
   EXPECT_EQ(rates.fabric().nodes[3].in_kbps, kBase);
 }
 
-// An uplink of half the rate that a file tells: full again and again, but not all the time the limit.
+// An uplink of half the rate that a file tells: full all the time, not always seen to be the limit.
 TEST(LiveRates, ALinkThatNeverCarriedMoreThanItHasIsNotSoonBelievedTo) {
   Fabric base = even_fabric(8, kBase);
   base.racks = {{"left", 200'000, 200'000}, {"right", 200'000, 200'000}};

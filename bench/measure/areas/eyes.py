@@ -60,12 +60,12 @@ BUSY = ("trap 'kill $(jobs -p)' EXIT; for i in $(seq $(nproc)); do python3 -c 'w
 AREA = Area(
     title="Networks found live", minutes=40, targets=("riffle", "riffle_plugin", "riffle_unit_tests"),
     about="8 MiB after 20 all-reduces (wrong files: 30), in turns on one emulated network with the same job told by a file and with forced plans. Fixed: the "
-          "networks `plain-*` of bench/profiles, emulated as plain scripts do. Random: `random:1` to `random:64`, those with a policer left out. "
+          "networks `plain-*` of bench/profiles, emulated as plain scripts do. Random: `random:1` to `random:68`, those with a policer left out. "
           "Racks count as right if those that limit anything are found; a plan is as good at 1.03 times the time of the one from the file.",
     runs=[
         Run("fixed", CHECK + "fixed" + kept("fixed"), figures("fixed", 100),
             quick=CHECK + f"plain-slow5 {SHORT} --json {{json}}", limit_s=7200),
-        Run("random", CHECK + "--seeds 1-64" + kept("random"), figures("random", 95),
+        Run("random", CHECK + "--seeds 1-68" + kept("random"), figures("random", 95),
             quick=CHECK + f"--seeds 2 {SHORT} --json {{json}}", is_long=True, limit_s=6 * 3600),
         Run("wrong-file", CHECK + WRONG + "--warmup 30" + kept("wrong-file"),
             [Figure(f"file with {words}: times the bound",
