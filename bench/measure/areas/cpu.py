@@ -6,7 +6,7 @@ GOOGLE = " --benchmark_out={json} --benchmark_out_format=json"
 AREA = Area(
     title="Processor time", minutes=6,
     targets=("riffle", "riffle_plugin", "riffle_bench_gloo", "riffle_net_bench", "riffle_tuner_bench",
-             "riffle_reduce_bench"),
+             "riffle_reduce_bench", "riffle_decision_bench"),
     runs=[
         Run("fast2", "build/tools/riffle bench --json {json} --profile fast2 --peers gloo --sizes 64M --iters 15", [
             Figure("NET over a bare send/recv loop, two namespaces, percent", printed(r"ratio +([0-9.]+)%"),
@@ -19,4 +19,9 @@ AREA = Area(
                    before=Before("22"))]),
         Run("reduce", "build/bench/riffle_reduce_bench --benchmark_filter=^float/sum/.*/8$" + GOOGLE, [
             Figure("reduction kernels, float32 sums of 8 x 128 KiB, GB/s", rows("bytes_per_second", max, scale=1e-9),
-                digits=0, before=Before("78"))])])
+                digits=0, before=Before("78"))]),
+        Run("auto", "build/bench/riffle_decision_bench", [
+            Figure("`RIFFLE_COLLNET=auto`, 2 to 256 nodes at 10 to 100 Gbit/s: verdicts of 32 as with the measured time to add up",
+                   printed(r"the same: (\d+) of"), at_least(32), digits=0),
+            Figure("time to add up, modelled over measured, least", printed(r"measured: ([0-9.]+) to"), at_least(0.5)),
+            Figure("time to add up, modelled over measured, most", printed(r"measured: [0-9.]+ to ([0-9.]+)"), at_most(2))])])
