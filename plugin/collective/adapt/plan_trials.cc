@@ -16,6 +16,11 @@ constexpr std::uint64_t kSharedPercent = 5;
 constexpr std::size_t kMostRaised = 3;
 constexpr double kShownBytes = 32 << 20;
 
+bool has(const std::vector<Weighed>& plans, const PlanSet& other) {
+  return std::any_of(plans.begin(), plans.end(),
+                     [&](const Weighed& w) { return w.choice.plans.lanes == other.lanes; });
+}
+
 // Without what only looks new: the same lanes need no trial.
 void take(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes, PlanOptions options,
           const char* only, std::vector<Weighed>* plans) {
@@ -23,12 +28,7 @@ void take(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes, Pla
   options.only_if_it_applies = true;
   Result<PlanChoice> choice = plan(fabric, bytes, options);
   if (!choice) return;
-  const auto is_known = [&](const Weighed& w) {
-    return w.choice.plans.lanes == choice->plans.lanes;
-  };
-  if (choice->plans.lanes == current.lanes || std::any_of(plans->begin(), plans->end(), is_known)) {
-    return;
-  }
+  if (choice->plans.lanes == current.lanes || has(*plans, choice->plans)) return;
   const double former_us = predict(fabric, current, bytes, options.message_ns).time_us;
   plans->push_back({fabric, std::move(*choice), former_us});
 }
@@ -72,6 +72,16 @@ PlanTime plan_time(const std::vector<NodeRates>& reports) {
   return time;
 }
 
+std::vector<Weighed> simple_plans(const Fabric& live, const PlanSet& current, double measured_us,
+                                  std::uint64_t bytes, const PlanOptions& options) {
+  std::vector<Weighed> plans;
+  for (const char* name : {"ring", "tree", "direct"}) {
+    take(live, current, bytes, options, name, &plans);
+  }
+  std::erase_if(plans, [=](const Weighed& w) { return w.choice.time_us > measured_us; });
+  return plans;
+}
+
 std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, const Fabric& live,
                                   const PlanSet& current, double measured_us, std::uint64_t bytes,
                                   const PlanOptions& options) {
@@ -92,21 +102,21 @@ std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, co
   std::move(raised.begin(), raised.end(), std::back_inserter(plans));
   const Fabric flat = without_racks(base);
   take(flat, current, bytes, options, "direct", &plans);
-  std::vector<Weighed> simple;
-  for (const char* name : {"ring", "tree"}) take(live, current, bytes, options, name, &simple);
-  std::erase_if(simple, [=](const Weighed& w) { return w.choice.time_us > measured_us; });
-  std::move(simple.begin(), simple.end(), std::back_inserter(plans));
+  for (Weighed& w : simple_plans(live, current, measured_us, bytes, options)) {
+    if (!has(plans, w.choice.plans)) plans.push_back(std::move(w));
+  }
   take(live, current, bytes, options, "", &plans);
   return plans;
 }
 
 bool PlanTrials::is_due(const PlanTime& time, double expected_us_per_byte, double first_us_per_byte,
                         bool both_ways) {
-  ++intervals_since_;
+  for (Pause& pause : pauses_) ++pause.since;
   const bool is_known = time.us_per_byte > 0 && expected_us_per_byte > 0;
   const double ratio = is_known ? time.us_per_byte / expected_us_per_byte : 1;
   const bool has_processor = time.processor < kNoProcessor;
   const bool is_slow = ratio > kWrong && has_processor;
+  lagging_intervals_ = ratio > kLagging && has_processor ? lagging_intervals_ + 1 : 0;
   const bool is_fast = both_ways && ratio < 1 / kWrong;
   wrong_intervals_ = is_slow || is_fast ? wrong_intervals_ + 1 : 0;
   was_right_ = was_right_ || (is_known && time.us_per_byte <= kNeverRight * first_us_per_byte);
@@ -114,16 +124,17 @@ bool PlanTrials::is_due(const PlanTime& time, double expected_us_per_byte, doubl
   const bool is_slower = is_known && has_processor && first_us_per_byte > 0 &&
                          expected_us_per_byte > slower * first_us_per_byte;
   slow_intervals_ = is_slower ? slow_intervals_ + 1 : 0;
-  const bool is_doubtful = slow_intervals_ >= (was_right_ ? pause_ : 1);
-  return (wrong_intervals_ >= kIntervals || is_doubtful) && intervals_since_ >= pause_;
+  const bool is_doubtful = slow_intervals_ >= (was_right_ ? pauses_[kAll].intervals : 1);
+  return (wrong_intervals_ >= kIntervals || is_doubtful) && pauses_[kAll].is_over();
 }
 
-void PlanTrials::begin(Weighed current, const PlanTime& time, std::vector<Weighed> candidates,
-                       std::uint64_t planned_bytes) {
+void PlanTrials::begin(Kind kind, Weighed current, const PlanTime& time,
+                       std::vector<Weighed> candidates, std::uint64_t planned_bytes) {
+  kind_ = kind;
   is_running_ = true;
   is_decided_ = is_explained_ = was_refused_ = false;
   refusals_ = blind_intervals_ = 0;
-  wrong_intervals_ = slow_intervals_ = 0;
+  wrong_intervals_ = lagging_intervals_ = slow_intervals_ = 0;
   planned_bytes_ = static_cast<double>(planned_bytes);
   tried_.clear();
   tried_.push_back({std::move(current), time.us_per_byte});
@@ -215,8 +226,12 @@ std::string PlanTrials::text() const {
 
 void PlanTrials::end() {
   is_running_ = false;
-  pause_ = std::min(2 * pause_, kLongestPause);
-  intervals_since_ = 0;
+  pauses_[kind_].begin();
+}
+
+void PlanTrials::Pause::begin() {
+  intervals = std::min(2 * intervals, kLongestPause);
+  since = 0;
 }
 
 }  // namespace riffle

@@ -40,10 +40,18 @@ std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, co
                                   const PlanSet& current, double measured_us, std::uint64_t bytes,
                                   const PlanOptions& options);
 
+// Those among them that need no other network than `live`: a ring, a tree and the direct plan, as
+// far as they are predicted to take no longer than what is measured. For plans that only lag.
+std::vector<Weighed> simple_plans(const Fabric& live, const PlanSet& current, double measured_us,
+                                  std::uint64_t bytes, const PlanOptions& options);
+
 class PlanTrials {
  public:
+  enum Kind { kAll, kSimple };  // of plans_to_try() or of simple_plans()
   static constexpr double kWrong = 1.25;
   static constexpr int kIntervals = 2;
+  static constexpr double kLagging = 1.12;
+  static constexpr int kLaggingIntervals = 3;
   static constexpr std::uint64_t kNoProcessor = 60;  // percent from which on a node lacks it
   static constexpr int kShortestPause = 16, kLongestPause = 1024;  // replanning intervals
   static constexpr double kGain = 1.05;  // another plan must be faster by this factor
@@ -63,13 +71,21 @@ class PlanTrials {
   bool is_due(const PlanTime& time, double expected_us_per_byte, double first_us_per_byte,
               bool both_ways);
 
+  // After is_due(): a trial of simple plans is.
+  bool is_lagging() const {
+    return lagging_intervals_ >= kLaggingIntervals && pauses_[kSimple].is_over();
+  }
+  // There is nothing to try.
+  void skip(Kind kind) { pauses_[kind].begin(); }
+
   // What connect knew counts as right, whatever all-reduces take: one node has become slow.
   void believe() { was_right_ = true; }
   bool was_right() const { return was_right_; }
-  void begin(Weighed current, const PlanTime& time, std::vector<Weighed> candidates,
+  void begin(Kind kind, Weighed current, const PlanTime& time, std::vector<Weighed> candidates,
              std::uint64_t planned_bytes);
   void add(std::vector<Weighed> candidates);
   bool is_running() const { return is_running_; }
+  Kind kind() const { return kind_; }
   // One more interval like the last one, and a trial is due.
   bool is_suspicious() const { return wrong_intervals_ > 0; }
   // An interval ended in which the plan in force ran, maybe after the former one. True: it counts,
@@ -101,15 +117,22 @@ class PlanTrials {
     Weighed weighed;
     double us_per_byte = 0;  // 0: not known
   };
+  // Replanning intervals between two trials of a kind: twice as many each time.
+  struct Pause {
+    int intervals = kShortestPause, since = kLongestPause;
+    bool is_over() const { return since >= intervals; }
+    void begin();
+  };
   std::size_t best() const;
 
+  Kind kind_ = kAll;
   bool is_running_ = false, is_decided_ = false, is_explained_ = false;
-  int wrong_intervals_ = 0, slow_intervals_ = 0, blind_intervals_ = 0;
+  int wrong_intervals_ = 0, lagging_intervals_ = 0, slow_intervals_ = 0, blind_intervals_ = 0;
   bool was_right_ = false;  // what was expected at first, in some interval
   int refusals_ = 0;
   bool was_refused_ = false;
   std::size_t former_ = 0;  // in tried_
-  int pause_ = kShortestPause, intervals_since_ = kLongestPause;
+  Pause pauses_[2];         // by kind
   std::vector<Tried> tried_;
   std::size_t in_force_ = 0;
   double former_us_ = 0;  // per byte, of the plan in force before

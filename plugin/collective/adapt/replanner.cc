@@ -329,6 +329,8 @@ void Replanner::learn() {
   if (may_try() && trials_.is_due(time, expected, first, !trusts_model_)) {
     if (trusts_model_) return begin_trials(time);
     trusts_model_ = true;  // the network is another one: what is believed of it now may be right
+  } else if (may_try() && trusts_model_ && trials_.is_lagging()) {
+    return begin_simple_trials(time);
   }
   if (looks_at_pairs() && is_of_one_plan && !pairs().empty()) return look_at_pairs(time);
   measured_us_ = time.us_per_byte * static_cast<double>(options_.planned_bytes);

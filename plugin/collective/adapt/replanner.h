@@ -123,9 +123,11 @@ class Replanner {
   void change_to(const Weighed& weighed, std::uint64_t horizon_ns);
   // Trials of plans on real all-reduces (plan_trials.h).
   bool may_try() const;
-  void plan_trials(double us_per_byte, std::function<void(std::vector<Weighed>)> then);
+  void plan_trials(PlanTrials::Kind kind, double us_per_byte,
+                   std::function<void(std::vector<Weighed>)> then);
   void begin_trials(const PlanTime& time);
-  void begin_trials(const PlanTime& time, std::vector<Weighed> candidates);
+  void begin_simple_trials(const PlanTime& time);
+  void begin_trials(PlanTrials::Kind kind, const PlanTime& time, std::vector<Weighed> candidates);
   void trial_interval_ended(const PlanTime& time, bool is_of_one_plan);
   void try_next();
   void end_trials();
