@@ -29,6 +29,7 @@ void take(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes, Pla
   Result<PlanChoice> choice = plan(fabric, bytes, options);
   if (!choice) return;
   if (choice->plans.lanes == current.lanes || has(*plans, choice->plans)) return;
+  if (choice->plans.small.is_empty()) choice->plans.small = current.small;  // has no part in it
   const double former_us = predict(fabric, current, bytes, options.message_ns).time_us;
   plans->push_back({fabric, std::move(*choice), former_us});
 }
@@ -100,8 +101,9 @@ std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, co
                    [](const Weighed& a, const Weighed& b) { return a.gain() > b.gain(); });
   if (raised.size() > kMostRaised) raised.resize(kMostRaised);
   std::move(raised.begin(), raised.end(), std::back_inserter(plans));
-  const Fabric flat = without_racks(base);
-  take(flat, current, bytes, options, "direct", &plans);
+  if (base.size() <= PlanTrials::kMostForPairs) {
+    take(without_racks(base), current, bytes, options, "direct", &plans);
+  }
   for (Weighed& w : simple_plans(live, current, measured_us, bytes, options)) {
     if (!has(plans, w.choice.plans)) plans.push_back(std::move(w));
   }
@@ -132,7 +134,7 @@ void PlanTrials::begin(Kind kind, Weighed current, const PlanTime& time,
                        std::vector<Weighed> candidates, std::uint64_t planned_bytes) {
   kind_ = kind;
   is_running_ = true;
-  is_decided_ = is_explained_ = was_refused_ = false;
+  is_decided_ = is_settled_ = was_refused_ = false;
   refusals_ = blind_intervals_ = 0;
   wrong_intervals_ = lagging_intervals_ = slow_intervals_ = 0;
   planned_bytes_ = static_cast<double>(planned_bytes);
@@ -161,6 +163,7 @@ bool PlanTrials::took(const PlanTime& time, bool is_of_one_plan) {
   if (time.us_per_byte == 0 || time.processor >= kNoProcessor) {
     if (++blind_intervals_ < kBlind) return false;
     // Calls have become small, or NICs are shared: back to what is known.
+    is_settled_ = true;
     left_.clear();
     tried_[in_force_].us_per_byte = std::numeric_limits<double>::max();
     return true;
@@ -171,8 +174,8 @@ bool PlanTrials::took(const PlanTime& time, bool is_of_one_plan) {
   now.us_per_byte = time.us_per_byte;
   const double predicted_us = now.weighed.choice.time_us / planned_bytes_;
   const bool is_explained = std::abs(now.us_per_byte / predicted_us - 1) <= kExplained;
-  is_explained_ = is_explained && is_fastest_in_force();
-  if (is_explained_) left_.clear();
+  is_settled_ = is_explained && is_fastest_in_force();
+  if (is_settled_) left_.clear();
   return true;
 }
 
@@ -188,7 +191,7 @@ void PlanTrials::refused() {
 
 const Weighed* PlanTrials::next() {
   was_refused_ = false;
-  if (refusals_ >= kMostRefusals) return nullptr;
+  if (refusals_ >= kMostRefusals) left_.clear();
   former_ = in_force_;
   former_us_ = tried_[in_force_].us_per_byte;
   blind_intervals_ = 0;
@@ -199,7 +202,7 @@ const Weighed* PlanTrials::next() {
     return &in_force();
   }
   is_decided_ = true;
-  if (is_fastest_in_force()) return nullptr;
+  if (is_fastest_in_force() || refusals_ >= 2 * kMostRefusals) return nullptr;
   in_force_ = best();
   return &in_force();
 }
@@ -212,6 +215,27 @@ std::size_t PlanTrials::best() const {
     if (us > 0 && us * gain < tried_[best].us_per_byte) best = i;
   }
   return best;
+}
+
+double PlanTrials::us_per_byte_in_force() const {
+  const double us = tried_[in_force_].us_per_byte;
+  return us < std::numeric_limits<double>::max() ? us : 0;
+}
+
+double PlanTrials::missed_by(const std::string& name) const {
+  double least = 0;
+  for (const Tried& t : tried_) {
+    const bool is_known = t.us_per_byte > 0 && t.us_per_byte < std::numeric_limits<double>::max();
+    if (!is_known || t.weighed.choice.plans.name != name) continue;
+    const double missed = t.us_per_byte * planned_bytes_ / t.weighed.choice.time_us;
+    least = least > 0 ? std::min(least, missed) : missed;
+  }
+  return least;
+}
+
+double PlanTrials::believable_gain(const Weighed& plan, const PlanSet& current) const {
+  const double of_plan = missed_by(plan.choice.plans.name), of_current = missed_by(current.name);
+  return of_plan > 0 && of_current > 0 ? plan.gain() * of_current / of_plan : plan.gain();
 }
 
 std::string PlanTrials::text() const {

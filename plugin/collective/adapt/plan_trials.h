@@ -56,6 +56,7 @@ class PlanTrials {
   static constexpr int kShortestPause = 16, kLongestPause = 1024;  // replanning intervals
   static constexpr double kGain = 1.05;  // another plan must be faster by this factor
   static constexpr int kMostRefusals = 3;
+  static constexpr int kMostForPairs = 64;  // nodes: rates of all pairs are n^2 numbers
   static constexpr int kBlind = 4;          // intervals that say nothing: no trial waits longer
   static constexpr double kHopeless = 1.5;  // slower than the best so far: no need to look twice
   // A plan that takes what its fabric predicts, within this: that is the network.
@@ -97,13 +98,17 @@ class PlanTrials {
   // The plan to change to, if any is left to try, or the fastest one if another is in force; null:
   // that is in force already, and the trial is over.
   const Weighed* next();
-  // It did not turn out to be all that the network allows.
-  bool is_open() const { return !is_explained_; }
+  // More plans may be added: no plan took what was predicted for it, and intervals say something.
+  bool is_open() const { return !is_settled_; }
   // The plan in force is the one to keep: nothing more has to be measured.
   bool is_decided() const { return is_decided_; }
   const Weighed& in_force() const { return tried_[in_force_].weighed; }
+  double us_per_byte_in_force() const;  // 0: not known
   // Of all that were tried.
   const Weighed& fastest() const { return tried_[best()].weighed; }
+  // What `plan` promises beside `current`, given how far both missed their predictions when they
+  // were last tried: else the model would go back at once to a plan that was tried and slower.
+  double believable_gain(const Weighed& plan, const PlanSet& current) const;
   double fastest_us_per_byte() const { return tried_[best()].us_per_byte; }
   bool is_fastest_in_force() const { return best() == in_force_; }
   // Nothing is better than what was in force before.
@@ -124,9 +129,10 @@ class PlanTrials {
     void begin();
   };
   std::size_t best() const;
+  double missed_by(const std::string& name) const;  // measured over predicted; 0: was not tried
 
   Kind kind_ = kAll;
-  bool is_running_ = false, is_decided_ = false, is_explained_ = false;
+  bool is_running_ = false, is_decided_ = false, is_settled_ = false;
   int wrong_intervals_ = 0, lagging_intervals_ = 0, slow_intervals_ = 0, blind_intervals_ = 0;
   bool was_right_ = false;  // what was expected at first, in some interval
   int refusals_ = 0;

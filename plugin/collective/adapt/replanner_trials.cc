@@ -15,6 +15,9 @@ namespace {
 constexpr double kBelieved = 0.25;
 constexpr int kLooksAtPairs = 3;
 constexpr double kShownGain = 1.15;
+// A network that differs by this from the one that no plan was predicted on is another one.
+constexpr double kAnother = 0.25;
+constexpr int kAnotherIntervals = 2;
 
 bool same_members(const Fabric& a, const Fabric& b) {
   const auto same = [](const NodeLink& x, const NodeLink& y) { return x.rack == y.rack; };
@@ -35,6 +38,15 @@ bool has_lone_node(const Fabric& fabric) {
   std::vector<int> members(fabric.racks.size(), 0);
   for (const NodeLink& n : fabric.nodes) ++members[static_cast<std::size_t>(n.rack)];
   return std::find(members.begin(), members.end(), 1) != members.end();
+}
+
+// A trial says how nodes stand and what they share, not that one has become slower for good.
+Fabric with_rates_of(const Fabric& base, Fabric kept) {
+  for (std::size_t i = 0; i < base.nodes.size(); ++i) {
+    kept.nodes[i].out_kbps = std::max(kept.nodes[i].out_kbps, base.nodes[i].out_kbps);
+    kept.nodes[i].in_kbps = std::max(kept.nodes[i].in_kbps, base.nodes[i].in_kbps);
+  }
+  return kept;
 }
 
 double for_bytes(double us_per_byte, std::uint64_t bytes) {
@@ -159,28 +171,36 @@ void Replanner::try_next() {
 }
 
 void Replanner::end_trials() {
-  const Weighed& kept = trials_.fastest();
-  const double measured_us = for_bytes(trials_.fastest_us_per_byte(), options_.planned_bytes);
+  const Weighed& kept = trials_.in_force();
+  const double measured_us = for_bytes(trials_.us_per_byte_in_force(), options_.planned_bytes);
   log_info("of the plans tried ({}) {} is kept", trials_.text(), kept.choice.plans.name);
   trusts_model_ = std::abs(measured_us / kept.choice.time_us - 1) <= kBelieved;
-  const bool is_new_network = trials_.kind() == PlanTrials::kAll &&
+  const bool is_new_network = trials_.kind() == PlanTrials::kAll && !trials_.is_former_fastest() &&
                               !(trials_.was_right() && same_racks(kept.fabric, rates_->base()));
   if (trusts_model_ && is_new_network) {
     PlanBasis basis;
-    basis.fabric = kept.fabric;
+    basis.fabric = with_rates_of(rates_->base(), kept.fabric);
     basis.is_nominal = false;
     basis.small_message_ns = options_.plan.small_message_ns;
     rates_.emplace(basis.fabric, basis.is_nominal);
     hysteresis_.emplace(basis.fabric);
     tell_network(basis);
     first_us_ = measured_us;
+  } else {
+    hysteresis_->confirmed(rates_->fabric());
   }
   const bool is_simple = trials_.kind() == PlanTrials::kSimple;
   if (is_simple) first_us_ = measured_us;  // of a model that may be right
   // The same racks would be seen again.
   if (!is_simple && trials_.is_former_fastest()) looks_at_pairs_ = kLooksAtPairs;
-  expected_us_ = measured_us;
+  expected_us_ = planned_us_ = measured_us;
+  distrusted_ = rates_->fabric();
   trials_.end();
+}
+
+void Replanner::regain_trust(const Fabric& live) {
+  changed_intervals_ = is_news(*distrusted_, live, kAnother) ? changed_intervals_ + 1 : 0;
+  trusts_model_ = changed_intervals_ >= kAnotherIntervals;
 }
 
 }  // namespace riffle
