@@ -19,8 +19,8 @@
 #include "plugin/transport/device/placement.h"
 #include "plugin/version.h"
 #include "tools/command.h"
+#include "tools/env/nccl_environment.h"
 #include "tools/locate.h"
-#include "tools/nccl_environment.h"
 #include "topology/fabric/fabric_file.h"
 
 namespace riffle::tools {

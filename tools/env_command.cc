@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "tools/command.h"
+#include "tools/env/nccl_environment.h"
 #include "tools/locate.h"
-#include "tools/nccl_environment.h"
 
 namespace riffle::tools {
 namespace {

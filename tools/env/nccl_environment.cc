@@ -1,4 +1,4 @@
-#include "tools/nccl_environment.h"
+#include "tools/env/nccl_environment.h"
 
 #include <cstdio>
 
