@@ -22,6 +22,7 @@ void add_explain(CLI::App& app, int& exit_code);
 void add_man(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 void add_probe(CLI::App& app, int& exit_code);
+void add_run(CLI::App& app, int& exit_code);
 void add_sim(CLI::App& app, int& exit_code);
 void add_topo(CLI::App& app, int& exit_code);
 

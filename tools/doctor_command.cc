@@ -19,8 +19,8 @@
 #include "plugin/transport/device/placement.h"
 #include "plugin/version.h"
 #include "tools/command.h"
+#include "tools/env/nccl_environment.h"
 #include "tools/locate.h"
-#include "tools/nccl_environment.h"
 #include "topology/fabric/fabric_file.h"
 
 namespace riffle::tools {
@@ -62,10 +62,9 @@ std::string path_by_loader(const std::string& value, Findings& findings) {
     return path;
   }
   findings.problem("NCCL_NET_PLUGIN=" + value + " is not found by the loader: " + reasons,
-                   plugin_file().empty()
+                   plugin_folder().empty()
                        ? "add the folder of libnccl-net-riffle.so to LD_LIBRARY_PATH"
-                       : "export LD_LIBRARY_PATH=" +
-                             std::filesystem::path(plugin_file()).parent_path().string());
+                       : "export LD_LIBRARY_PATH=" + plugin_folder());
   return "";
 }
 

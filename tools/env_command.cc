@@ -1,49 +1,49 @@
-// `riffle env`: the exports for a job, ready for eval.
+// `riffle env`: the variables for a job, ready for eval, as a file or as a module.
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include "tools/command.h"
+#include "tools/env/formats.h"
 #include "tools/locate.h"
-#include "tools/nccl_environment.h"
 
 namespace riffle::tools {
 namespace {
 
-int print(const std::string& release) {
-  int code = 0;
-  if (!release.empty()) {
-    const auto parsed = parse_release(release);
-    if (!parsed) return report(parsed.status());
-    code = parsed.value();
-  }
-  const std::string plugin = plugin_file();
-  const std::string folder =
-      plugin.empty() ? "" : std::filesystem::path(plugin).parent_path().string();
-  std::printf("# Riffle under %s\n",
-              code ? ("NCCL " + release_name(code)).c_str() : "any NCCL from 2.12.7 to 2.30");
-  for (const Export& e : needed_exports(code, folder)) {
-    std::printf("export %s=%s  # %s\n", e.name.c_str(), e.value.c_str(), e.why.c_str());
-  }
-  if (folder.empty()) {
-    std::printf(
-        "# libnccl-net-riffle.so is not beside this command: its folder must be in "
-        "LD_LIBRARY_PATH\n");
-  }
-  for (const std::string& limit : limits_of(code)) std::printf("# %s\n", limit.c_str());
+struct EnvArguments {
+  std::string release, format = "sh";
+};
+
+int print(const EnvArguments& options) {
+  auto job = job_environment(options.release, plugin_folder());
+  if (!job) return report(job.status());
+  job->command_folder = executable_folder();
+  const auto text = in_format(options.format, *job);
+  if (!text) return report(text.status());
+  std::fputs(text->c_str(), stdout);
   return 0;
 }
 
 }  // namespace
 
 void add_env(CLI::App& app, int& exit_code) {
-  auto release = std::make_shared<std::string>();
+  auto o = std::make_shared<EnvArguments>();
   CLI::App* sub = app.add_subcommand("env", "The variables that make NCCL load Riffle");
-  sub->add_option("--nccl", *release, "NCCL release, e.g. 2.27.5; without it: a set for all");
+  sub->add_option("--nccl", o->release, "NCCL release, e.g. 2.27.5; without it: a set for all");
+  sub->add_option("--format", o->format, "What reads them")
+      ->check(CLI::IsMember(format_names()))
+      ->capture_default_str();
   sub->footer(
       "torch.cuda.nccl.version() tells the release that PyTorch brings.\n"
-      "Example: eval \"$(riffle env --nccl 2.27.5)\"");
-  sub->callback([release, &exit_code] { exit_code = print(*release); });
+      "Examples:\n"
+      "  eval \"$(riffle env --nccl 2.27.5)\"              sh, also in an sbatch script\n"
+      "  eval \"`riffle env --format csh`\"                csh, tcsh\n"
+      "  riffle env --format fish | source               fish\n"
+      "  riffle env --format docker > riffle.env         docker run --env-file riffle.env\n"
+      "  riffle env --format nccl.conf > ~/.nccl.conf    LD_LIBRARY_PATH stays the job's matter\n"
+      "  riffle env --format lua > MODULEPATH/riffle/VERSION.lua     Lmod\n"
+      "  riffle env --format tcl > MODULEPATH/riffle/VERSION         Environment Modules\n"
+      "A TaskProlog of Slurm runs riffle env --format slurm and prints nothing else.");
+  sub->callback([o, &exit_code] { exit_code = print(*o); });
 }
 
 }  // namespace riffle::tools

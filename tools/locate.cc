@@ -44,4 +44,6 @@ std::string plugin_file() {
   return folder.empty() ? "" : folder + "/" + kFile;
 }
 
+std::string plugin_folder() { return std::filesystem::path(plugin_file()).parent_path().string(); }
+
 }  // namespace riffle::tools

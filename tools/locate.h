@@ -12,5 +12,6 @@ std::string profile_folder();
 std::string peer_program_folder();
 // libnccl-net-riffle.so beside this command; empty: not there.
 std::string plugin_file();
+std::string plugin_folder();
 
 }  // namespace riffle::tools

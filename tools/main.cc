@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   add_probe(app, exit_code);
   add_sim(app, exit_code);
   add_env(app, exit_code);
+  add_run(app, exit_code);
   add_doctor(app, exit_code);
   add_config(app, exit_code);
   add_cluster(app, exit_code);

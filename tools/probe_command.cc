@@ -13,6 +13,7 @@
 #include "plugin/transport/base/random.h"
 #include "plugin/transport/device/device.h"
 #include "tools/command.h"
+#include "tools/env/quoting.h"
 #include "tools/output_file.h"
 #include "tools/probe/lead.h"
 #include "tools/probe/measurement.h"
@@ -42,16 +43,6 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-// As one word of a shell's command line, which is what ssh makes of its arguments.
-std::string quoted(const std::string& word) {
-  constexpr char kPlain[] =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 std::string this_command() {
   std::error_code none;
   const auto path = std::filesystem::read_symlink("/proc/self/exe", none);
@@ -69,7 +60,7 @@ std::vector<std::string> settings() {
     const std::string name = entry.substr(0, entry.find('='));
     if ((name.starts_with("RIFFLE_") && !of_one_host.contains(name)) ||
         name == "NCCL_SOCKET_IFNAME" || name == "NCCL_SOCKET_FAMILY") {
-      found.push_back(quoted(entry));
+      found.push_back(sh_word(entry));  // ssh makes a shell's line of its arguments
     }
   }
   return found;
@@ -98,7 +89,7 @@ Status launch_peers(const ProbeArguments& options, Crew& crew) {
   if (options.ssh.find("%h") == std::string::npos) launcher.push_back("%h");
   std::vector<std::string> command = settings();
   if (!command.empty()) command.insert(command.begin(), "env");
-  command.push_back(quoted(options.riffle.empty() ? this_command() : options.riffle));
+  command.push_back(sh_word(options.riffle.empty() ? this_command() : options.riffle));
   command.insert(command.end(), {"probe", "--peer"});
   for (const std::string& host : options.hosts) crew.launch(host, launcher, command);
   return Status::ok();

@@ -6,6 +6,13 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 "$1" --install "$2" --prefix "$folder/first" >/dev/null
+
+# Modulefiles name the installation, and where it was staged for a package, the place it is for.
+modules() { cat "$1"/share/riffle/modulefiles/riffle/*; }
+DESTDIR=$folder/stage "$1" --install "$2" --prefix /opt/riffle >/dev/null
+diff <(modules "$folder/first" | sed "s,$folder/first/,/opt/riffle/,") <(modules "$folder/stage/opt/riffle")
+modules "$folder/stage/opt/riffle" | grep -q '^prepend-path LD_LIBRARY_PATH /opt/riffle/lib'
+
 mv "$folder/first" "$folder/second"
 riffle=$folder/second/bin/riffle
 "$riffle" plan --profile racks8 >/dev/null

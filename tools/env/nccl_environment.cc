@@ -1,4 +1,4 @@
-#include "tools/nccl_environment.h"
+#include "tools/env/nccl_environment.h"
 
 #include <cstdio>
 
@@ -12,6 +12,7 @@ constexpr int code_of(int minor, int patch) { return 20000 + minor * 100 + patch
 }  // namespace
 
 Result<int> parse_release(const std::string& text) {
+  if (text.empty()) return 0;
   int major = 0, minor = 0, patch = 0, used = 0;
   int code = 0;
   const int fields = std::sscanf(text.c_str(), "%d.%d.%d%n", &major, &minor, &patch, &used);
@@ -33,14 +34,19 @@ std::string release_name(int code) {
   return "2." + std::to_string(code / 100 % 100) + "." + std::to_string(code % 100);
 }
 
+std::string value_over(const Export& e, const char* present) {
+  const bool is_joined = e.is_list && present != nullptr && *present != '\0';
+  return is_joined ? e.value + ":" + present : e.value;
+}
+
 std::vector<Export> needed_exports(int code, const std::string& folder) {
   const bool any = code == 0;
   const auto from = [&](int minor, int patch) { return any || code >= code_of(minor, patch); };
   const auto before = [&](int minor, int patch) { return any || code < code_of(minor, patch); };
   std::vector<Export> all;
   if (!folder.empty()) {
-    all.push_back({"LD_LIBRARY_PATH", folder + "${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}",
-                   "where the loader finds libnccl-net-riffle.so"});
+    all.push_back(
+        {"LD_LIBRARY_PATH", folder, "where the loader finds libnccl-net-riffle.so", true});
   }
   all.push_back({"NCCL_NET_PLUGIN", "riffle", "loads libnccl-net-riffle.so: NET and COLLNET"});
   if (from(19, 1)) {
@@ -80,6 +86,24 @@ std::vector<std::string> limits_of(int code) {
     limits.push_back("2.21 never loads the tuner again after the last communicator is gone");
   }
   return limits;
+}
+
+Result<JobEnvironment> job_environment(const std::string& release, const std::string& folder) {
+  const auto code = parse_release(release);
+  if (!code) return code.status();
+  if (folder.find_first_of(":;") != std::string::npos) {
+    return invalid_argument("folder of libnccl-net-riffle.so: " + folder +
+                            ": a colon or semicolon ends an entry of LD_LIBRARY_PATH");
+  }
+  JobEnvironment job{*code, needed_exports(*code, folder), {}, ""};
+  if (folder.empty()) job.notes.push_back(kPluginMissing);
+  for (const std::string& limit : limits_of(*code)) job.notes.push_back(limit);
+  return job;
+}
+
+std::string title_of(const JobEnvironment& job) {
+  return "Riffle under " +
+         (job.code ? "NCCL " + release_name(job.code) : "any NCCL from 2.12.7 to 2.30");
 }
 
 }  // namespace riffle::tools
