@@ -20,6 +20,7 @@ void add_draw(CLI::App& app, int& exit_code);
 void add_env(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 void add_man(CLI::App& app, int& exit_code);
+void add_order(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 void add_probe(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);

@@ -32,6 +32,22 @@ Result<std::vector<std::string>> nodes_of(const std::string& path) {
   return names;
 }
 
+Status check_known(const std::vector<std::string>& nodes, const std::string& path) {
+  const auto known = nodes_of(path);
+  if (!known) return known.status();
+  constexpr std::size_t kShown = 8;
+  for (const std::string& node : nodes) {
+    if (std::ranges::find(*known, node) != known->end()) continue;
+    std::string text = "--nodes: the fabric file " + path + " has no node " + node + ", it has ";
+    for (std::size_t i = 0; i < std::min(kShown, known->size()); ++i) {
+      text += (i > 0 ? ", " : "") + (*known)[i];
+    }
+    if (known->size() > kShown) text += " and " + std::to_string(known->size() - kShown) + " more";
+    return invalid_argument(text);
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 void add_options(CLI::App& command, FabricSource& source) {
@@ -58,6 +74,8 @@ Result<Fabric> read_fabric(const FabricSource& source, const char* command) {
     auto all = nodes_of(source.file);
     if (!all) return all.status();
     names = std::move(all.value());
+  } else if (source.only_known) {
+    if (Status s = check_known(names, source.file); !s) return s;
   }
   std::vector<NodeAliases> aliases;
   for (const std::string& name : names) aliases.push_back({name});

@@ -14,6 +14,7 @@ struct FabricSource {
   std::string file;                // as for RIFFLE_FABRIC; or
   std::string profile;             // one of these two
   std::vector<std::string> nodes;  // of the file, in rank order; empty: all of them, in its order
+  bool only_known = false;  // `nodes` that the file lacks are an error, not of the default rate
 };
 
 // --fabric, --nodes and --profile; `source` must live as long as the command.

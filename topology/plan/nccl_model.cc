@@ -27,10 +27,12 @@ double tree_efficiency(std::uint64_t bytes) {
 }
 
 // NCCL's figure holds for the networks that it is made for.
-double hop_us(const Fabric& fabric) {
+double hop_us(const Fabric& fabric, const std::vector<int>& order) {
   double sum_us = 0;
-  for (int i = 0; i < fabric.size(); ++i) {
-    sum_us += static_cast<double>(fabric.latency_us_between(i, (i + 1) % fabric.size()));
+  int before = order.back();
+  for (const int node : order) {
+    sum_us += static_cast<double>(fabric.latency_us_between(before, node));
+    before = node;
   }
   return std::max(kHopUs, sum_us / fabric.size());
 }
@@ -55,23 +57,27 @@ double moved(const Loads& loads) {
 
 }  // namespace
 
-std::array<NcclAlgorithm, 2> nccl_algorithms(const Fabric& fabric, std::uint64_t bytes) {
+std::array<NcclAlgorithm, 2> nccl_algorithms(const Fabric& fabric, std::uint64_t bytes,
+                                             std::span<const int> order) {
   const FabricView view(fabric);
-  LaneOrder by_number{{std::vector<int>(static_cast<std::size_t>(fabric.size()))}};
-  std::iota(by_number.racks[0].begin(), by_number.racks[0].end(), 0);
+  std::vector<int> by_rank(order.begin(), order.end());
+  if (order.empty()) {
+    by_rank.resize(static_cast<std::size_t>(fabric.size()));
+    std::iota(by_rank.begin(), by_rank.end(), 0);
+  }
+  const LaneOrder lane{{by_rank}};
+  const double hop = hop_us(fabric, by_rank);
   const auto size = static_cast<double>(bytes);
 
-  const Loads ring = loads_of_all(view, propose_ring(view)[0].build(by_number));
+  const Loads ring = loads_of_all(view, propose_ring(view)[0].build(lane));
   const double ring_hops = 2 * (fabric.size() - 1);
-  const Loads trees = loads_of_all(view, propose_double_tree(view)[0].build(by_number));
+  const Loads trees = loads_of_all(view, propose_double_tree(view)[0].build(lane));
   const double tree_hops = 2 * (std::bit_width(static_cast<unsigned>(fabric.size())) - 1);
   return {
-      {{"ring",
-        slowest(view, ring, size, 0).time_us + kBaseUs + kRingPlateau * ring_hops * hop_us(fabric),
+      {{"ring", slowest(view, ring, size, 0).time_us + kBaseUs + kRingPlateau * ring_hops * hop,
         moved(ring)},
        {"tree",
-        slowest(view, trees, size, 0).time_us / tree_efficiency(bytes) + kBaseUs +
-            tree_hops * hop_us(fabric),
+        slowest(view, trees, size, 0).time_us / tree_efficiency(bytes) + kBaseUs + tree_hops * hop,
         moved(trees)}}};
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <numeric>
 #include <utility>
 
 #include "plugin/collective/base/agreement.h"
@@ -12,14 +14,17 @@
 #include "plugin/identity/identity.h"
 #include "plugin/transport/device/device.h"
 #include "plugin/version.h"
+#include "topology/base/printed.h"
 #include "topology/fabric/fabric_file.h"
 #include "topology/plan/nccl_model.h"
+#include "topology/plan/rank_order.h"
 #include "topology/plan/schedules/schedules.h"
 
 namespace riffle {
 namespace {
 
 constexpr double kTolerance = 1.03;  // never slower than NCCL's ring or tree by more
+constexpr double kBadOrder = 1.25;   // of NCCL's own rings, that is worth a word
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -46,6 +51,15 @@ Result<Fabric> fabric_of(const std::string& path, const std::vector<NodeReport>&
   if (!file) return file.status();
   for (const std::string& note : file->notes) log_warn(note);
   return file->fabric;
+}
+
+// Once per process: later communicators have parts of the same nodes.
+void advise_order(const Fabric& fabric) {
+  static std::atomic<bool> was_said{false};
+  if (const std::string advice = order_advice(fabric);
+      !advice.empty() && !was_said.exchange(true)) {
+    log_info(advice);
+  }
 }
 
 }  // namespace
@@ -145,6 +159,7 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
     verdict.problem = fabric.status().message();
     return verdict;
   }
+  advise_order(*fabric);
   std::vector<MachineShare> shares;
   for (const NodeReport& r : reports) shares.push_back(r.share);
   PlanOptions planning = options.plan;
@@ -185,6 +200,20 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
   verdict.knows_lengths = know_lengths(reports);
   if (probed != nullptr) verdict.network = network_text(*probed);
   return verdict;
+}
+
+std::string order_advice(const Fabric& fabric) {
+  const FabricView view(fabric);
+  std::vector<int> by_rank(fabric.nodes.size());
+  std::iota(by_rank.begin(), by_rank.end(), 0);
+  const RingsTime ring = rings_time(view, by_rank, fabric.size(), kPlannedBytes);
+  const double least_us = rings_bound_us(view, fabric.size(), kPlannedBytes);
+  if (ring.slowest.time_us <= kBadOrder * least_us) return "";
+  return printed(
+      "the order of ranks crosses racks %d times where %zu would do: NCCL's own rings "
+      "(reduce-scatter, all-gather) take %.1f times as long as in the best order, which `riffle "
+      "order` prints",
+      ring.crossings, view.racks().size(), ring.slowest.time_us / least_us);
 }
 
 // Every way moves the bytes over the network and through the kernel. We also add them up, which for

@@ -41,6 +41,10 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
                const Fabric* probed = nullptr, const Racks* racks = nullptr,
                PlanBasis* basis = nullptr);
 
+// What a user should know if NCCL's own rings, which go by rank, take more than 1.25 times as long
+// on the fabric as in the best order of its nodes; empty where they do not.
+std::string order_advice(const Fabric& fabric);
+
 // True if all-reduces by `choice` are at most 3 % slower than the better of NCCL's ring and tree
 // (topology/plan/nccl_model.h) over TCP on these nodes, counting that we reduce on processors (the
 // slowest node's) and NCCL on GPUs. RIFFLE_COLLNET=auto falls back to NCCL where it is false. `why`

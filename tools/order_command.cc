@@ -1,0 +1,82 @@
+// `riffle order`: in which order hosts should get their ranks, for what stays on NCCL's own rings.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "tools/command.h"
+#include "tools/fabric_source.h"
+#include "tools/order/order_view.h"
+#include "tools/output_file.h"
+
+namespace riffle::tools {
+namespace {
+
+struct OrderArguments {
+  FabricSource source;
+  OrderOptions options;
+  std::string format = "text", output;
+};
+
+int run(const OrderArguments& arguments) {
+  const auto fabric = read_fabric(arguments.source, "order");
+  if (!fabric) return report(fabric.status());
+  const auto view = view_order(*fabric, arguments.options);
+  if (!view) {
+    return report(invalid_argument("--group: " + view.status().message()));
+  }
+  const auto text = written(*view, arguments.format);
+  if (!text) return report(text.status());
+  if (arguments.output.empty()) {
+    // What a launcher reads stays alone on stdout.
+    if (arguments.format != "text" && arguments.format != "json") {
+      std::fprintf(stderr, "riffle order: %s\n", view->headline().c_str());
+    }
+    std::fputs(text->c_str(), stdout);
+    return 0;
+  }
+  if (Status s = write_file(arguments.output, *text); !s) return report(s);
+  std::printf("%s\n", view->headline().c_str());
+  return 0;
+}
+
+}  // namespace
+
+void add_order(CLI::App& app, int& exit_code) {
+  auto o = std::make_shared<OrderArguments>();
+  o->source.only_known = true;
+  CLI::App* sub = app.add_subcommand(
+      "order", "The order of hosts in which NCCL's own rings cross racks and slow links least");
+  add_options(*sub, o->source);
+  sub->add_option("--group", o->options.group,
+                  "So many consecutive hosts work together, e.g. the stages of a pipeline")
+      ->check(CLI::Range(1, kMaxNodes))
+      ->capture_default_str();
+  sub->add_option("--bytes", o->options.bytes, "Size of the all-reduce that times are of")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  sub->add_option("--slots", o->options.slots, "Ranks per host")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  sub->add_option("--format", o->format, "What to write the order as")
+      ->check(CLI::IsMember(kOrderFormats))
+      ->capture_default_str();
+  sub->add_option("-o,--output", o->output, "Write it to this file");
+  sub->footer(
+      "All-reduces in Riffle's groups do not depend on the order; reduce-scatter, all-gather and\n"
+      "send/recv run on NCCL's rings and trees, which go by rank. Times are those of all-reduces;\n"
+      "a reduce-scatter or an all-gather takes half.\n"
+      "Examples:\n"
+      "  riffle order --profile racks8\n"
+      "  riffle probe --fabric net.toml $(cat hosts) && riffle order --fabric net.toml\n"
+      "  riffle order --fabric net.toml --slots 8 --format hostfile -o hosts\n"
+      "      mpirun --hostfile hosts --map-by slot ...\n"
+      "  riffle order --fabric net.toml --slots 8 --format slurm -o hosts\n"
+      "      SLURM_HOSTFILE=hosts srun --distribution=arbitrary --ntasks=64 ...\n"
+      "  riffle order --fabric net.toml --format torchrun -o ranks      then, on every host:\n"
+      "      torchrun $(grep \"^$(hostname) \" ranks | cut -d' ' -f2-) --nproc-per-node=8 ...\n"
+      "Exit code: 0 written, 1 the file cannot be written, 2 a bad file or option.");
+  sub->callback([o, &exit_code] { exit_code = run(*o); });
+}
+
+}  // namespace riffle::tools
