@@ -382,7 +382,9 @@ void Replanner::decide_on(const std::shared_ptr<Weighed>& weighed) {
     return hysteresis_->confirmed(weighed->fabric);
   }
   const bool is_between = engine_->generations() > 1;  // the last change is not over
-  const double gain = trials_.believable_gain(*weighed, *plans_);
+  double gain = trials_.believable_gain(*weighed, *plans_);
+  // No more can be gained than what the current plan takes.
+  if (measured_us_ > 0) gain = std::min(gain, measured_us_ / weighed->choice.time_us);
   if (has_node_left_ || is_between || !hysteresis_->is_worth_it(gain)) return;
   // Rates on which the current plan would take longer than it does are not those of the network.
   if (measured_us_ > 0 && weighed->former_us > kBelievable * measured_us_) return;
