@@ -105,7 +105,7 @@ std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, co
     take(without_racks(base), current, bytes, options, "direct", &plans);
   }
   for (Weighed& w : simple_plans(live, current, measured_us, bytes, options)) {
-    if (!has(plans, w.choice.plans)) plans.push_back(std::move(w));
+    if (w.choice.plans.name != "direct") plans.push_back(std::move(w));
   }
   take(live, current, bytes, options, "", &plans);
   return plans;
@@ -250,7 +250,8 @@ std::string PlanTrials::text() const {
 
 void PlanTrials::end() {
   is_running_ = false;
-  pauses_[kind_].begin();
+  pauses_[kSimple].begin();
+  if (kind_ == kAll) pauses_[kAll].begin();
 }
 
 void PlanTrials::Pause::begin() {

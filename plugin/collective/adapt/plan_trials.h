@@ -72,9 +72,11 @@ class PlanTrials {
   bool is_due(const PlanTime& time, double expected_us_per_byte, double first_us_per_byte,
               bool both_ways);
 
-  // After is_due(): a trial of simple plans is.
+  // After is_due(), which was false: a trial of simple plans is. (Not where the model is wrong, and
+  // one of all plans only waits for its pause.)
   bool is_lagging() const {
-    return lagging_intervals_ >= kLaggingIntervals && pauses_[kSimple].is_over();
+    return lagging_intervals_ >= kLaggingIntervals && wrong_intervals_ < kIntervals &&
+           pauses_[kSimple].is_over();
   }
   // There is nothing to try.
   void skip(Kind kind) { pauses_[kind].begin(); }
