@@ -29,13 +29,18 @@ void keep_line(int, unsigned long, const char*, int, const char* format, ...) {
   lines.emplace_back(text);
 }
 
+void forget_lines() {
+  const std::lock_guard lock(lines_mutex);
+  lines.clear();
+}
+
 std::string fake(const char* fault) { return std::string(RIFFLE_FAKE_HWLOC) + fault + ".so"; }
 
 class MachineReadingTest : public ::testing::Test {
  protected:
   void SetUp() override {
     nic_.name = "eth7";
-    lines.clear();
+    forget_lines();
     set_log_level(LogLevel::kInfo);
     set_logger(keep_line);
   }
@@ -57,7 +62,7 @@ class MachineReadingTest : public ::testing::Test {
     return lines.empty() ? "" : lines[0];
   }
   void expect_flat(const std::string& library, const std::string& why) {
-    lines.clear();
+    forget_lines();
     const MachineReading r = reading(library);
     r.wait();
     EXPECT_TRUE(r.get()->is_flat);
