@@ -11,7 +11,7 @@ trap 'rm -rf "$folder"' EXIT
 modules() { cat "$1"/share/riffle/modulefiles/riffle/*; }
 DESTDIR=$folder/stage "$1" --install "$2" --prefix /opt/riffle >/dev/null
 diff <(modules "$folder/first" | sed "s,$folder/first/,/opt/riffle/,") <(modules "$folder/stage/opt/riffle")
-modules "$folder/stage/opt/riffle" | grep -q '^prepend-path LD_LIBRARY_PATH /opt/riffle/lib'
+grep -q '^prepend-path LD_LIBRARY_PATH /opt/riffle/lib' <(modules "$folder/stage/opt/riffle")
 
 mv "$folder/first" "$folder/second"
 riffle=$folder/second/bin/riffle
