@@ -37,7 +37,7 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
     e.generation = engine_->newest_generation();
     e.first_seq = *first_seq;
     plans_ = std::make_shared<const PlanSet>(to.choice.plans);
-    expected_us_ = planned_us_ = to.choice.time_us;
+    expected_us_ = to.choice.time_us;
     if (is_trial) {
       log_info("trying {}, predicted {} for 32 MiB (plan {}, from chunk {} on)", e.plan,
                in_seconds(e.time_us), e.generation, e.first_seq);
@@ -60,7 +60,7 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
 void Replanner::prepare(const PlanSwitch::Order& order,
                         const std::function<void(Status)>& prepared) {
   struct Made {
-    Status status = internal_error("cannot take a new plan");  // until it is made
+    Status status;
     std::unique_ptr<Generation> generation;
   };
   auto made = std::make_shared<Made>();
@@ -82,11 +82,7 @@ void Replanner::prepare(const PlanSwitch::Order& order,
     }
   };
   const auto take = [this, made, prepared] {
-    try {
-      if (made->status) made->status = engine_->prepare(std::move(made->generation));
-    } catch (const std::exception& e) {
-      made->status = internal_error(std::string("cannot take a new plan: ") + e.what());
-    }
+    if (made->status) made->status = engine_->prepare(std::move(made->generation));
     prepared(made->status);
   };
   if (!background_->run(make, take)) prepared(system_error("no thread to prepare a plan"));

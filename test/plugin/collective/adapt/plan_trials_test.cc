@@ -58,47 +58,9 @@ TEST(PlanTrials, WhatNeverWasRightIsDoubtedAtOnce) {
   EXPECT_TRUE(is_due(trials, took(3000), 3000, 1000)) << "an explanation, but from the beginning";
 }
 
-TEST(PlanTrials, WhatOnlyLagsIsTriedWithSimplePlansInPausesOfItsOwn) {
-  PlanTrials trials;
-  for (int i = 1; i <= PlanTrials::kLaggingIntervals; ++i) {
-    EXPECT_FALSE(trials.is_lagging()) << i;
-    EXPECT_FALSE(is_due(trials, took(1180), 1000, 1000)) << i;
-  }
-  EXPECT_TRUE(trials.is_lagging());
-  trials.begin(PlanTrials::kSimple, candidate("old", 1000, 1), took(1180), {}, kBytes);
-  EXPECT_EQ(trials.next(), nullptr);
-  trials.end();
-  int intervals = 0;
-  do {
-    EXPECT_FALSE(is_due(trials, took(1180), 1000, 1000));
-  } while (!trials.is_lagging() && ++intervals < 100);
-  EXPECT_EQ(intervals + 1, 2 * PlanTrials::kShortestPause);
-  EXPECT_FALSE(is_due(trials, took(1300), 1000, 1000));
-  EXPECT_TRUE(is_due(trials, took(1300), 1000, 1000)) << "no reason to wait";
-}
-
-TEST(PlanTrials, SimplePlansThatWouldBeSlowerStillAreLeftOut) {
-  constexpr std::uint64_t kSum = 32 << 20;
-  Fabric fabric = even_fabric(8, 100'000);
-  const auto names = [&](double lag) {
-    const Result<PlanChoice> current = plan(fabric, kSum, {});
-    std::string text;
-    for (const Weighed& w :
-         simple_plans(fabric, current->plans, lag * current->time_us, kSum, {})) {
-      text += w.choice.plans.name + " ";
-    }
-    return text;
-  };
-  EXPECT_EQ(names(1.15), "ring ");
-  EXPECT_EQ(names(2), "ring tree of 4 ");
-  fabric.racks = {{"a", 100'000, 100'000}, {"b", 100'000, 100'000}};
-  for (int n = 0; n < 8; ++n) fabric.nodes[static_cast<std::size_t>(n)].rack = n % 2;
-  EXPECT_EQ(names(1.15), "tree of 4 ") << "the ring goes from rack to rack all the time";
-}
-
 TEST(PlanTrials, TheFastestIsKept) {
   PlanTrials trials;
-  trials.begin(PlanTrials::kAll, candidate("old", 1000, 1), took(2000),
+  trials.begin(candidate("old", 1000, 1), took(2000),
                {candidate("a", 500, 2), candidate("b", 500, 3), candidate("c", 500, 4)}, kBytes);
   ASSERT_EQ(trials.next()->choice.plans.name, "a");
   EXPECT_FALSE(trials.took(took(1800), false)) << "the old plan ran, too";
@@ -117,7 +79,7 @@ TEST(PlanTrials, TheFastestIsKept) {
 
 TEST(PlanTrials, APlanThatTakesWhatWasPredictedEndsTheTrial) {
   PlanTrials trials;
-  trials.begin(PlanTrials::kAll, candidate("old", 1000, 1), took(2000),
+  trials.begin(candidate("old", 1000, 1), took(2000),
                {candidate("right", 900, 2), candidate("b", 500, 3)}, kBytes);
   trials.next();
   EXPECT_TRUE(trials.took(took(950), true));
@@ -128,8 +90,7 @@ TEST(PlanTrials, APlanThatTakesWhatWasPredictedEndsTheTrial) {
 
 TEST(PlanTrials, ALittleFasterIsNotWorthAChange) {
   PlanTrials trials;
-  trials.begin(PlanTrials::kAll, candidate("old", 1000, 1), took(2000), {candidate("a", 1000, 2)},
-               kBytes);
+  trials.begin(candidate("old", 1000, 1), took(2000), {candidate("a", 1000, 2)}, kBytes);
   trials.next();
   EXPECT_TRUE(trials.took(took(1950), true));
   ASSERT_EQ(trials.next()->choice.plans.name, "old");
@@ -138,7 +99,7 @@ TEST(PlanTrials, ALittleFasterIsNotWorthAChange) {
 
 TEST(PlanTrials, ATrialThatSeesNothingGoesBack) {
   PlanTrials trials;
-  trials.begin(PlanTrials::kAll, candidate("old", 1000, 1), took(2000),
+  trials.begin(candidate("old", 1000, 1), took(2000),
                {candidate("a", 500, 2), candidate("b", 500, 3)}, kBytes);
   trials.next();
   for (int i = 1; i < PlanTrials::kBlind; ++i) EXPECT_FALSE(trials.took(PlanTime(), true)) << i;
