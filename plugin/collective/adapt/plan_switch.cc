@@ -7,6 +7,11 @@
 #include "topology/base/check.h"
 
 namespace riffle {
+namespace {
+
+constexpr std::uint64_t kMostSeq = std::uint64_t{1} << 62;  // far from where sums of them wrap
+
+}  // namespace
 
 PlanSwitch::PlanSwitch(int rank, int size, Steps steps, std::uint32_t first_kind)
     : rank_(rank), size_(size), steps_(std::move(steps)), first_kind_(first_kind) {}
@@ -44,15 +49,22 @@ Status PlanSwitch::received(int peer, std::uint32_t kind,
     const std::uint64_t seq = reader.number();
     const std::string problem = reader.text();
     if (reader.is_complete() && is_running() && attempt == attempt_) {
+      if (std::erase(missing_, peer) == 0 || seq > kMostSeq) {
+        return remote_error(
+            "a report about a change of plan or mode that this node does not wait for");
+      }
       if (problem_.empty()) problem_ = problem;
       subtree_seq_ = std::max(subtree_seq_, seq);
-      --children_missing_;
       report_if_complete();
     }
   } else if (kind == decision_kind() && (from_parent || peer == 0)) {
     const bool is_on = reader.number() != 0;
     const std::uint64_t seq = reader.number();
     if (reader.is_complete() && is_running() && attempt == attempt_) {
+      if (is_on && !can_begin_at(seq)) {
+        return remote_error("a change of plan or mode at " + std::to_string(seq) +
+                            ", which this node has not agreed to");
+      }
       take_decision({attempt, is_on, seq});
     }
   } else {
@@ -61,6 +73,10 @@ Status PlanSwitch::received(int peer, std::uint32_t kind,
   }
   return reader.is_complete() ? Status::ok()
                               : remote_error("mangled message about a change of plan or mode");
+}
+
+bool PlanSwitch::can_begin_at(std::uint64_t seq) const {
+  return phase_ == Phase::kPromised && problem_.empty() && seq >= subtree_seq_ && seq <= kMostSeq;
 }
 
 void PlanSwitch::take_order(const Order& order) {
@@ -75,9 +91,8 @@ void PlanSwitch::take_order(const Order& order) {
   w.number(order.digest);
   w.blob(order.plans);
   const std::vector<std::uint8_t> message = w.take();
-  const std::vector<int> below = children();
-  children_missing_ = static_cast<int>(below.size());
-  for (const int child : below) steps_.send(child, prepare_kind(), message);
+  missing_ = children();
+  for (const int child : missing_) steps_.send(child, prepare_kind(), message);
   steps_.prepare(order, [this, attempt = attempt_](const Status& s) { own_prepared(attempt, s); });
 }
 
@@ -96,7 +111,7 @@ void PlanSwitch::own_prepared(std::uint64_t attempt, const Status& status) {
 
 void PlanSwitch::report_if_complete() {
   if (phase_ != Phase::kPreparing) return;
-  if (problem_.empty() && (!own_is_prepared_ || children_missing_ > 0)) return;
+  if (problem_.empty() && (!own_is_prepared_ || !missing_.empty())) return;
   if (problem_.empty()) subtree_seq_ = std::max(subtree_seq_, steps_.hold(horizon_ns_));
   phase_ = Phase::kPromised;
   if (is_root()) return decide(problem_.empty() && !has_departures_);

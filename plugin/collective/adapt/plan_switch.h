@@ -84,6 +84,7 @@ class PlanSwitch {
   void tell_all(const Decision& decision);
   void decide(bool is_on);
   std::vector<int> children() const;
+  bool can_begin_at(std::uint64_t seq) const;
 
   std::uint32_t prepare_kind() const { return first_kind_; }
   std::uint32_t prepared_kind() const { return first_kind_ + 1; }
@@ -96,7 +97,7 @@ class PlanSwitch {
   std::uint64_t attempt_ = 0;
   std::uint64_t horizon_ns_ = 0;
   bool own_is_prepared_ = false;
-  int children_missing_ = 0;
+  std::vector<int> missing_;  // children that have not reported
   std::uint64_t subtree_seq_ = 0;
   std::string problem_;
   Decision last_;  // node 0

@@ -12,6 +12,7 @@
 
 #include "lab/memory/memory_network.h"
 #include "lab/simulation/random_plans.h"
+#include "plugin/collective/base/byte_io.h"
 #include "plugin/collective/base/control_channel.h"
 #include "plugin/collective/engine/engine.h"
 #include "plugin/transport/base/mesh.h"
@@ -254,6 +255,66 @@ TEST(PlanSwitch, NobodyPassesItsPromise) {
   node.engine.submit(&o);
   EXPECT_LE(node.engine.next_seq(), limit);
   node.engine.fail();
+}
+
+// Node 0 of four, whose children are 1 and 2.
+TEST(PlanSwitch, ReportsThatAreNotWaitedForAreErrors) {
+  std::vector<Result<std::uint64_t>> outcomes;
+  PlanSwitch root(0, 4,
+                  {.send = [](int, std::uint32_t, const std::vector<std::uint8_t>&) {},
+                   .prepare = [](const PlanSwitch::Order&,
+                                 const std::function<void(Status)>& prepared) { prepared({}); },
+                   .hold = [](std::uint64_t) { return std::uint64_t{5}; },
+                   .use = [](std::uint64_t) {},
+                   .drop = [] {},
+                   .decided = [&](const Result<std::uint64_t>& seq) { outcomes.push_back(seq); }});
+  const auto report = [&](int peer, std::uint64_t seq) {
+    ByteWriter w;
+    w.number(1);
+    w.number(seq);
+    w.blob(std::string());
+    return root.received(peer, PlanSwitch::kPlanKinds + 1, w.take());
+  };
+  root.begin({});
+  EXPECT_FALSE(report(3, 6)) << "not our child";
+  EXPECT_FALSE(report(1, std::uint64_t{1} << 63)) << "no chunk has that number";
+  root.departed(3);
+  EXPECT_FALSE(outcomes.back().status());
+  outcomes.clear();
+  EXPECT_TRUE(report(1, 6)) << "late: the change is over";
+}
+
+// Node 1 of two has prepared for chunk 5.
+TEST(PlanSwitch, ADecisionThatWasNotAgreedToIsAnError) {
+  std::uint64_t used = 0;
+  std::function<void(Status)> prepared;
+  PlanSwitch node(1, 2,
+                  {.send = [](int, std::uint32_t, const std::vector<std::uint8_t>&) {},
+                   .prepare = [&](const PlanSwitch::Order&,
+                                  const std::function<void(Status)>& done) { prepared = done; },
+                   .hold = [](std::uint64_t) { return std::uint64_t{5}; },
+                   .use = [&](std::uint64_t seq) { used = seq; },
+                   .drop = [] {},
+                   .decided = [](const Result<std::uint64_t>&) {}});
+  const auto decision = [&](std::uint64_t seq) {
+    ByteWriter w;
+    w.number(1);
+    w.number(1);
+    w.number(seq);
+    return node.received(0, PlanSwitch::kPlanKinds + 2, w.take());
+  };
+  ByteWriter order;
+  order.number(1);
+  order.number(0);
+  order.number(0);
+  order.blob(std::vector<std::uint8_t>());
+  ASSERT_TRUE(node.received(0, PlanSwitch::kPlanKinds, order.take()));
+  EXPECT_FALSE(decision(7)) << "before it has prepared";
+  prepared({});
+  EXPECT_FALSE(decision(4)) << "it may have started chunk 4";
+  EXPECT_FALSE(decision(std::uint64_t{1} << 63));
+  EXPECT_TRUE(decision(7));
+  EXPECT_EQ(used, 7u);
 }
 
 }  // namespace
