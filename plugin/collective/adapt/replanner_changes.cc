@@ -60,7 +60,7 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
 void Replanner::prepare(const PlanSwitch::Order& order,
                         const std::function<void(Status)>& prepared) {
   struct Made {
-    Status status;
+    Status status = internal_error("cannot take a new plan");  // until it is made
     std::unique_ptr<Generation> generation;
   };
   auto made = std::make_shared<Made>();
@@ -82,7 +82,11 @@ void Replanner::prepare(const PlanSwitch::Order& order,
     }
   };
   const auto take = [this, made, prepared] {
-    if (made->status) made->status = engine_->prepare(std::move(made->generation));
+    try {
+      if (made->status) made->status = engine_->prepare(std::move(made->generation));
+    } catch (const std::exception& e) {
+      made->status = internal_error(std::string("cannot take a new plan: ") + e.what());
+    }
     prepared(made->status);
   };
   if (!background_->run(make, take)) prepared(system_error("no thread to prepare a plan"));
