@@ -29,6 +29,8 @@ void take(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes, Pla
   if (choice->plans.lanes == current.lanes || std::any_of(plans->begin(), plans->end(), is_known)) {
     return;
   }
+  // Kinds of plans that are forced come without one of their own, and it has no part in the trial.
+  if (choice->plans.small.is_empty()) choice->plans.small = current.small;
   const double former_us = predict(fabric, current, bytes, options.message_ns).time_us;
   plans->push_back({fabric, std::move(*choice), former_us});
 }

@@ -109,6 +109,21 @@ TEST(PlanTrials, ATrialThatSeesNothingGoesBack) {
   EXPECT_EQ(trials.text().find("a "), std::string::npos) << trials.text();
 }
 
+TEST(PlanTrials, PlansThatAreTriedKeepThePlanForSmallSums) {
+  constexpr std::uint64_t kSum = 32 << 20;
+  const Fabric fabric = even_fabric(16, 400'000);
+  const Result<PlanChoice> current = plan(fabric, kSum, {});
+  ASSERT_TRUE(current);
+  ASSERT_FALSE(current->plans.small.is_empty());
+  const double measured_us = 10 * current->time_us;
+  const std::vector<Weighed> plans =
+      plans_to_try({}, fabric, fabric, current->plans, measured_us, kSum, {});
+  ASSERT_FALSE(plans.empty());
+  for (const Weighed& w : plans) {
+    EXPECT_EQ(w.choice.plans.small, current->plans.small) << w.choice.plans.name;
+  }
+}
+
 TEST(PlanTrials, NicsThatOthersUseSayNothing) {
   std::vector<NodeRates> reports(2);
   for (NodeRates& r : reports) r.busy = {64 << 20, 2'000'000'000, 4};
