@@ -259,11 +259,17 @@ TEST(LiveRates, ContentionIsFoundAndForgotten) {
   EXPECT_EQ(rates.fabric().nodes[3].in_kbps, kBase);
 }
 
+// Behind an uplink of 200 Mbit/s each.
+Fabric two_racks() {
+  Fabric fabric = even_fabric(8, kBase);
+  fabric.racks = {{"left", 200'000, 200'000}, {"right", 200'000, 200'000}};
+  for (int i = 0; i < 8; ++i) fabric.nodes[i].rack = i / 4;
+  return fabric;
+}
+
 // An uplink of half the rate that a file tells: full all the time, not always seen to be the limit.
 TEST(LiveRates, ALinkThatNeverCarriedMoreThanItHasIsNotSoonBelievedTo) {
-  Fabric base = even_fabric(8, kBase);
-  base.racks = {{"left", 200'000, 200'000}, {"right", 200'000, 200'000}};
-  for (int i = 0; i < 8; ++i) base.nodes[i].rack = i / 4;
+  const Fabric base = two_racks();
   LiveRates rates(base, false);
   std::vector<PassiveReport> all(8, report(0, 0, 300'000));
   for (int e = 0; e < 12; ++e) {
@@ -308,9 +314,7 @@ TEST(LiveRates, NominalSpeedsOnlyCountAsRatios) {
 }
 
 TEST(LiveRates, AnUplinkHasWhatItsNodesSendTogether) {
-  Fabric base = even_fabric(8, kBase);
-  base.racks = {{"left", 200'000, 200'000}, {"right", 200'000, 200'000}};
-  for (int i = 0; i < 8; ++i) base.nodes[i].rack = i / 4;
+  const Fabric base = two_racks();
   LiveRates rates(base, false);
   std::vector<PassiveReport> all(8, report(0, 0, 300'000));
   for (int e = 0; e < 2; ++e) {
