@@ -103,7 +103,7 @@ std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, co
 }
 
 bool PlanTrials::is_due(const PlanTime& time, double expected_us_per_byte, double first_us_per_byte,
-                        bool both_ways) {
+                        bool both_ways, bool is_plausible) {
   ++intervals_since_;
   const bool is_known = time.us_per_byte > 0 && expected_us_per_byte > 0;
   const double ratio = is_known ? time.us_per_byte / expected_us_per_byte : 1;
@@ -112,11 +112,12 @@ bool PlanTrials::is_due(const PlanTime& time, double expected_us_per_byte, doubl
   const bool is_fast = both_ways && ratio < 1 / kWrong;
   wrong_intervals_ = is_slow || is_fast ? wrong_intervals_ + 1 : 0;
   was_right_ = was_right_ || (is_known && time.us_per_byte <= kNeverRight * first_us_per_byte);
-  const double slower = was_right_ ? kWrong : kNeverRight;
+  const bool has_time = was_right_ || is_plausible;
+  const double slower = has_time ? kWrong : kNeverRight;
   const bool is_slower = is_known && has_processor && first_us_per_byte > 0 &&
                          expected_us_per_byte > slower * first_us_per_byte;
   slow_intervals_ = is_slower ? slow_intervals_ + 1 : 0;
-  const bool is_doubtful = slow_intervals_ >= (was_right_ ? pause_ : 1);
+  const bool is_doubtful = slow_intervals_ >= (has_time ? pause_ : 1);
   return (wrong_intervals_ >= kIntervals || is_doubtful) && intervals_since_ >= pause_;
 }
 

@@ -59,12 +59,11 @@ class PlanTrials {
   // No trial runs, and an interval ended. True: all-reduces took longer than was expected of them,
   // or where `both_ways` clearly less, in so many intervals that something has to follow; or they
   // have long, or from the very beginning, been expected to take longer than at first, and that
-  // explanation is in doubt.
+  // explanation is in doubt. `is_plausible`: it needs no other network than the one that connect
+  // knew, as one node has become slow; it is given time even if that never was right.
   bool is_due(const PlanTime& time, double expected_us_per_byte, double first_us_per_byte,
-              bool both_ways);
+              bool both_ways, bool is_plausible);
 
-  // What connect knew counts as right, whatever all-reduces take: one node has become slow.
-  void believe() { was_right_ = true; }
   bool was_right() const { return was_right_; }
   void begin(Weighed current, const PlanTime& time, std::vector<Weighed> candidates,
              std::uint64_t planned_bytes);

@@ -325,8 +325,8 @@ void Replanner::learn() {
   const bool is_news_to_plan = hysteresis_->interval_ended(live);
   if (has_node_left_) return;
   const double first = first_us_ / static_cast<double>(options_.planned_bytes);
-  if (slow_nodes(rates_->base(), live) == 1) trials_.believe();
-  if (may_try() && trials_.is_due(time, expected, first, !trusts_model_)) {
+  const bool is_one_slow = slow_nodes(rates_->base(), live) == 1;
+  if (may_try() && trials_.is_due(time, expected, first, !trusts_model_, is_one_slow)) {
     if (trusts_model_) return begin_trials(time);
     trusts_model_ = true;  // the network is another one: what is believed of it now may be right
   }

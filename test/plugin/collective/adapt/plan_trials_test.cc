@@ -22,8 +22,9 @@ PlanTime took(double us, std::uint64_t processor = 20) {
   return {us / static_cast<double>(kBytes), processor};
 }
 
-bool is_due(PlanTrials& trials, const PlanTime& time, double expected, double first) {
-  return trials.is_due(time, expected / kBytes, first / kBytes, false);
+bool is_due(PlanTrials& trials, const PlanTime& time, double expected, double first,
+            bool is_plausible = false) {
+  return trials.is_due(time, expected / kBytes, first / kBytes, false, is_plausible);
 }
 
 TEST(PlanTrials, DueWhereAllReducesTakeLongerThanPredicted) {
@@ -56,6 +57,13 @@ TEST(PlanTrials, WhatNeverWasRightIsDoubtedAtOnce) {
   PlanTrials trials;
   EXPECT_FALSE(is_due(trials, took(3000), 1000, 1000)) << "may be a single slow interval";
   EXPECT_TRUE(is_due(trials, took(3000), 3000, 1000)) << "an explanation, but from the beginning";
+}
+
+// As long as it is one: two nodes that stand in each other's rack do not become slow at once.
+TEST(PlanTrials, OneSlowNodeIsNoReasonForDoubt) {
+  PlanTrials trials;
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(is_due(trials, took(3000), 3000, 1000, true)) << i;
+  EXPECT_TRUE(is_due(trials, took(3000), 3000, 1000, false));
 }
 
 TEST(PlanTrials, TheFastestIsKept) {
