@@ -16,6 +16,11 @@ constexpr std::uint64_t kSharedPercent = 5;
 constexpr std::size_t kMostRaised = 3;
 constexpr double kShownBytes = 32 << 20;
 
+bool has(const std::vector<Weighed>& plans, const PlanSet& other) {
+  return std::any_of(plans.begin(), plans.end(),
+                     [&](const Weighed& w) { return w.choice.plans.lanes == other.lanes; });
+}
+
 // Without what only looks new: the same lanes need no trial.
 void take(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes, PlanOptions options,
           const char* only, std::vector<Weighed>* plans) {
@@ -23,12 +28,7 @@ void take(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes, Pla
   options.only_if_it_applies = true;
   Result<PlanChoice> choice = plan(fabric, bytes, options);
   if (!choice) return;
-  const auto is_known = [&](const Weighed& w) {
-    return w.choice.plans.lanes == choice->plans.lanes;
-  };
-  if (choice->plans.lanes == current.lanes || std::any_of(plans->begin(), plans->end(), is_known)) {
-    return;
-  }
+  if (choice->plans.lanes == current.lanes || has(*plans, choice->plans)) return;
   // Kinds of plans that are forced come without one of their own, and it has no part in the trial.
   if (choice->plans.small.is_empty()) choice->plans.small = current.small;
   const double former_us = predict(fabric, current, bytes, options.message_ns).time_us;
@@ -74,6 +74,16 @@ PlanTime plan_time(const std::vector<NodeRates>& reports) {
   return time;
 }
 
+std::vector<Weighed> simple_plans(const Fabric& live, const PlanSet& current, double measured_us,
+                                  std::uint64_t bytes, const PlanOptions& options) {
+  std::vector<Weighed> plans;
+  for (const char* name : {"ring", "tree", "direct"}) {
+    take(live, current, bytes, options, name, &plans);
+  }
+  std::erase_if(plans, [=](const Weighed& w) { return w.choice.time_us > measured_us; });
+  return plans;
+}
+
 std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, const Fabric& live,
                                   const PlanSet& current, double measured_us, std::uint64_t bytes,
                                   const PlanOptions& options) {
@@ -92,41 +102,46 @@ std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, co
                    [](const Weighed& a, const Weighed& b) { return a.gain() > b.gain(); });
   if (raised.size() > kMostRaised) raised.resize(kMostRaised);
   std::move(raised.begin(), raised.end(), std::back_inserter(plans));
-  const Fabric flat = without_racks(base);
-  take(flat, current, bytes, options, "direct", &plans);
-  std::vector<Weighed> simple;
-  for (const char* name : {"ring", "tree"}) take(live, current, bytes, options, name, &simple);
-  std::erase_if(simple, [=](const Weighed& w) { return w.choice.time_us > measured_us; });
-  std::move(simple.begin(), simple.end(), std::back_inserter(plans));
+  if (base.size() <= PlanTrials::kMostForPairs) {
+    take(without_racks(base), current, bytes, options, "direct", &plans);
+  }
+  for (Weighed& w : simple_plans(live, current, measured_us, bytes, options)) {
+    if (w.choice.plans.name != "direct") plans.push_back(std::move(w));
+  }
   take(live, current, bytes, options, "", &plans);
   return plans;
 }
 
 bool PlanTrials::is_due(const PlanTime& time, double expected_us_per_byte, double first_us_per_byte,
                         bool both_ways, bool is_plausible) {
-  ++intervals_since_;
+  for (Pause& pause : pauses_) ++pause.since;
   const bool is_known = time.us_per_byte > 0 && expected_us_per_byte > 0;
   const double ratio = is_known ? time.us_per_byte / expected_us_per_byte : 1;
   const bool has_processor = time.processor < kNoProcessor;
   const bool is_slow = ratio > kWrong && has_processor;
+  lagging_intervals_ = ratio > kLagging && has_processor ? lagging_intervals_ + 1 : 0;
   const bool is_fast = both_ways && ratio < 1 / kWrong;
   wrong_intervals_ = is_slow || is_fast ? wrong_intervals_ + 1 : 0;
+  first_us_ = first_us_per_byte;
   was_right_ = was_right_ || (is_known && time.us_per_byte <= kNeverRight * first_us_per_byte);
   const bool has_time = was_right_ || is_plausible;
   const double slower = has_time ? kWrong : kNeverRight;
   const bool is_slower = is_known && has_processor && first_us_per_byte > 0 &&
                          expected_us_per_byte > slower * first_us_per_byte;
   slow_intervals_ = is_slower ? slow_intervals_ + 1 : 0;
-  const bool is_doubtful = slow_intervals_ >= (has_time ? pause_ : 1);
-  return (wrong_intervals_ >= kIntervals || is_doubtful) && intervals_since_ >= pause_;
+  const bool is_doubtful = slow_intervals_ >= (has_time ? pauses_[kAll].intervals : 1);
+  const bool always_lagged = !has_time && lagging_intervals_ >= kLaggingIntervals;
+  return (wrong_intervals_ >= kIntervals || is_doubtful || always_lagged) &&
+         pauses_[kAll].is_over();
 }
 
-void PlanTrials::begin(Weighed current, const PlanTime& time, std::vector<Weighed> candidates,
-                       std::uint64_t planned_bytes) {
+void PlanTrials::begin(Kind kind, Weighed current, const PlanTime& time,
+                       std::vector<Weighed> candidates, std::uint64_t planned_bytes) {
+  kind_ = kind;
   is_running_ = true;
-  is_decided_ = is_explained_ = was_refused_ = false;
+  is_decided_ = is_settled_ = was_refused_ = false;
   refusals_ = blind_intervals_ = 0;
-  wrong_intervals_ = slow_intervals_ = 0;
+  wrong_intervals_ = lagging_intervals_ = slow_intervals_ = 0;
   planned_bytes_ = static_cast<double>(planned_bytes);
   tried_.clear();
   tried_.push_back({std::move(current), time.us_per_byte});
@@ -153,6 +168,7 @@ bool PlanTrials::took(const PlanTime& time, bool is_of_one_plan) {
   if (time.us_per_byte == 0 || time.processor >= kNoProcessor) {
     if (++blind_intervals_ < kBlind) return false;
     // Calls have become small, or NICs are shared: back to what is known.
+    is_settled_ = true;
     left_.clear();
     tried_[in_force_].us_per_byte = std::numeric_limits<double>::max();
     return true;
@@ -163,8 +179,12 @@ bool PlanTrials::took(const PlanTime& time, bool is_of_one_plan) {
   now.us_per_byte = time.us_per_byte;
   const double predicted_us = now.weighed.choice.time_us / planned_bytes_;
   const bool is_explained = std::abs(now.us_per_byte / predicted_us - 1) <= kExplained;
-  is_explained_ = is_explained && is_fastest_in_force();
-  if (is_explained_) left_.clear();
+  // Live rates explain anything by links that became slow, so that says nothing where what connect
+  // knew was never right; but where the pairs were seen, it does.
+  const bool is_doubtful =
+      !was_right_ && first_us_ > 0 && predicted_us > kNeverRight * first_us_ && !has_seen_pairs();
+  is_settled_ = is_explained && is_fastest_in_force() && !is_doubtful;
+  if (is_settled_) left_.clear();
   return true;
 }
 
@@ -180,7 +200,7 @@ void PlanTrials::refused() {
 
 const Weighed* PlanTrials::next() {
   was_refused_ = false;
-  if (refusals_ >= kMostRefusals) return nullptr;
+  if (refusals_ >= kMostRefusals) left_.clear();
   former_ = in_force_;
   former_us_ = tried_[in_force_].us_per_byte;
   blind_intervals_ = 0;
@@ -191,7 +211,7 @@ const Weighed* PlanTrials::next() {
     return &in_force();
   }
   is_decided_ = true;
-  if (is_fastest_in_force()) return nullptr;
+  if (is_fastest_in_force() || refusals_ >= 2 * kMostRefusals) return nullptr;
   in_force_ = best();
   return &in_force();
 }
@@ -206,6 +226,33 @@ std::size_t PlanTrials::best() const {
   return best;
 }
 
+bool PlanTrials::has_seen_pairs() const {
+  return std::any_of(tried_.begin(), tried_.end(), [](const Tried& t) {
+    return t.us_per_byte > 0 && t.weighed.choice.plans.name == "direct";
+  });
+}
+
+double PlanTrials::us_per_byte_in_force() const {
+  const double us = tried_[in_force_].us_per_byte;
+  return us < std::numeric_limits<double>::max() ? us : 0;
+}
+
+double PlanTrials::missed_by(const std::string& name) const {
+  double least = 0;
+  for (const Tried& t : tried_) {
+    const bool is_known = t.us_per_byte > 0 && t.us_per_byte < std::numeric_limits<double>::max();
+    if (!is_known || t.weighed.choice.plans.name != name) continue;
+    const double missed = t.us_per_byte * planned_bytes_ / t.weighed.choice.time_us;
+    least = least > 0 ? std::min(least, missed) : missed;
+  }
+  return least;
+}
+
+double PlanTrials::believable_gain(const Weighed& plan, const PlanSet& current) const {
+  const double of_plan = missed_by(plan.choice.plans.name), of_current = missed_by(current.name);
+  return of_plan > 0 && of_current > 0 ? plan.gain() * of_current / of_plan : plan.gain();
+}
+
 std::string PlanTrials::text() const {
   std::string text;
   for (const Tried& t : tried_) {
@@ -218,8 +265,13 @@ std::string PlanTrials::text() const {
 
 void PlanTrials::end() {
   is_running_ = false;
-  pause_ = std::min(2 * pause_, kLongestPause);
-  intervals_since_ = 0;
+  pauses_[kSimple].begin();
+  if (kind_ == kAll) pauses_[kAll].begin();
+}
+
+void PlanTrials::Pause::begin() {
+  intervals = std::min(2 * intervals, kLongestPause);
+  since = 0;
 }
 
 }  // namespace riffle
