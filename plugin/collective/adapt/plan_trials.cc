@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <utility>
 
 #include "topology/base/printed.h"
@@ -170,7 +169,7 @@ bool PlanTrials::took(const PlanTime& time, bool is_of_one_plan) {
     // Calls have become small, or NICs are shared: back to what is known.
     is_settled_ = true;
     left_.clear();
-    tried_[in_force_].us_per_byte = std::numeric_limits<double>::max();
+    tried_[in_force_].us_per_byte = kUnmeasurable;
     return true;
   }
   const double hopeless_us = std::max(kHopeless * fastest_us_per_byte(), former_us_);
@@ -192,7 +191,7 @@ void PlanTrials::refused() {
   was_refused_ = true;
   ++refusals_;
   if (tried_[in_force_].us_per_byte == 0) {
-    tried_[in_force_].us_per_byte = std::numeric_limits<double>::max();
+    tried_[in_force_].us_per_byte = kUnmeasurable;
   }
   in_force_ = former_;
   is_decided_ = false;
@@ -228,20 +227,18 @@ std::size_t PlanTrials::best() const {
 
 bool PlanTrials::has_seen_pairs() const {
   return std::any_of(tried_.begin(), tried_.end(), [](const Tried& t) {
-    return t.us_per_byte > 0 && t.weighed.choice.plans.name == "direct";
+    return t.is_measured() && t.weighed.choice.plans.name == "direct";
   });
 }
 
 double PlanTrials::us_per_byte_in_force() const {
-  const double us = tried_[in_force_].us_per_byte;
-  return us < std::numeric_limits<double>::max() ? us : 0;
+  return tried_[in_force_].is_measured() ? tried_[in_force_].us_per_byte : 0;
 }
 
 double PlanTrials::missed_by(const std::string& name) const {
   double least = 0;
   for (const Tried& t : tried_) {
-    const bool is_known = t.us_per_byte > 0 && t.us_per_byte < std::numeric_limits<double>::max();
-    if (!is_known || t.weighed.choice.plans.name != name) continue;
+    if (!t.is_measured() || t.weighed.choice.plans.name != name) continue;
     const double missed = t.us_per_byte * planned_bytes_ / t.weighed.choice.time_us;
     least = least > 0 ? std::min(least, missed) : missed;
   }
@@ -256,7 +253,7 @@ double PlanTrials::believable_gain(const Weighed& plan, const PlanSet& current) 
 std::string PlanTrials::text() const {
   std::string text;
   for (const Tried& t : tried_) {
-    if (t.us_per_byte == std::numeric_limits<double>::max()) continue;
+    if (t.us_per_byte == kUnmeasurable) continue;
     text += (text.empty() ? "" : ", ") + t.weighed.choice.plans.name +
             printed(" %.3g", t.us_per_byte * kShownBytes / 1e6);
   }

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -77,7 +78,7 @@ class PlanTrials {
   // After is_due(), which was false: a trial of simple plans is, as all-reduces lag in so many
   // intervals. (Not where the model is wrong, and one of all plans only waits for its pause.)
   bool is_lagging() const {
-    return lagging_intervals_ >= kLaggingIntervals && wrong_intervals_ < kIntervals &&
+    return lagging_intervals_ >= kLaggingIntervals && wrong_intervals_ == 0 &&
            pauses_[kSimple].is_over();
   }
   // There is nothing to try.
@@ -89,8 +90,8 @@ class PlanTrials {
   void add(std::vector<Weighed> candidates);
   bool is_running() const { return is_running_; }
   Kind kind() const { return kind_; }
-  // One more interval like the last one, and a trial is due.
-  bool is_suspicious() const { return wrong_intervals_ > 0; }
+  // More intervals like the last one, and a trial is due.
+  bool is_suspicious() const { return wrong_intervals_ + lagging_intervals_ + slow_intervals_ > 0; }
   // An interval ended in which the plan in force ran, maybe after the former one. True: it counts,
   // the next plan is due.
   bool took(const PlanTime& time, bool is_of_one_plan);
@@ -113,16 +114,21 @@ class PlanTrials {
   double believable_gain(const Weighed& plan, const PlanSet& current) const;
   double fastest_us_per_byte() const { return tried_[best()].us_per_byte; }
   bool is_fastest_in_force() const { return best() == in_force_; }
-  // Nothing is better than what was in force before.
-  bool is_former_fastest() const { return best() == 0; }
+  // What was in force before is so again.
+  bool is_former_in_force() const { return in_force_ == 0; }
   // "direct 1.2, ring 1.4, racks x rails 0.9 s for 32 MiB".
   std::string text() const;
   void end();
+  // After it: the network is another one than predictions were made for.
+  void forget() { tried_.clear(); }
 
  private:
+  // Refused, or its intervals said nothing: slower than all.
+  static constexpr double kUnmeasurable = std::numeric_limits<double>::max();
   struct Tried {
     Weighed weighed;
     double us_per_byte = 0;  // 0: not known
+    bool is_measured() const { return us_per_byte > 0 && us_per_byte < kUnmeasurable; }
   };
   // Replanning intervals between two trials of a kind: twice as many each time.
   struct Pause {

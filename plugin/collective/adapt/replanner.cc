@@ -108,7 +108,7 @@ void Replanner::start(const PlanSet& plans, const PlanBasis& basis) {
         [expected, fabric = basis.fabric, plans = plans_, bytes = options_.planned_bytes] {
           *expected = predict(fabric, *plans, bytes).time_us;
         },
-        [this, expected] { expected_us_ = planned_us_ = first_us_ = *expected; });
+        [this, expected] { expected_us_ = promised_us_ = planned_us_ = first_us_ = *expected; });
   }
   tell_network(basis);
 }
@@ -329,14 +329,18 @@ void Replanner::learn() {
   } else if (may_try() && trusts_model_ && trials_.is_lagging()) {
     return begin_simple_trials(time);
   }
-  if (looks_at_pairs() && is_of_one_plan && !pairs().empty()) return look_at_pairs(time);
+  const bool says_something = time.us_per_byte > 0 && time.processor < PlanTrials::kNoProcessor;
+  if (looks_at_pairs() && says_something && !pairs().empty()) return look_at_pairs(time);
   measured_us_ = time.us_per_byte * static_cast<double>(options_.planned_bytes);
   if (!trusts_model_) return regain_trust(live);
   if (!is_news_to_plan) {
     expected_us_ = planned_us_;
     return;
   }
-  if (weighed_ && !is_news(weighed_->fabric, live)) return decide_on(weighed_);
+  if (weighed_ && !is_news(weighed_->fabric, live)) {
+    expect(*weighed_);
+    return decide_on(weighed_);
+  }
 
   is_planning_ = true;
   auto result = std::make_shared<std::shared_ptr<Weighed>>();
@@ -356,12 +360,16 @@ void Replanner::learn() {
         planning_ns_ = mesh_->now_ns() - began_ns;
         weighed_ = *result;
         if (!weighed_ || !is_on()) return;
-        if (slow_nodes(rates_->base(), weighed_->fabric) <= kMostSlowNodes) {
-          expected_us_ = weighed_->former_us;
-        }
+        expect(*weighed_);
         decide_on(weighed_);
       });
   if (!runs) is_planning_ = false;
+}
+
+// Of the current plan, on the fabric that it was weighed on.
+void Replanner::expect(const Weighed& weighed) {
+  if (slow_nodes(rates_->base(), weighed.fabric) > kMostSlowNodes) return;
+  expected_us_ = promised_us_ = weighed.former_us;
 }
 
 void Replanner::look_for_slow(const Fabric& live,

@@ -120,6 +120,7 @@ class Replanner {
   void learn();
   void look_for_slow(const Fabric& live, const std::vector<probe::PassiveReport>& reports);
   void decide_on(const std::shared_ptr<Weighed>& weighed);
+  void expect(const Weighed& weighed);
   void change_to(const Weighed& weighed, std::uint64_t horizon_ns);
   // Trials of plans on real all-reduces (plan_trials.h).
   bool may_try() const;
@@ -185,6 +186,7 @@ class Replanner {
   std::shared_ptr<Weighed> weighed_;  // the last one
   // Predicted for the current plan on what is believed, or measured where that was wrong; 0: not.
   double expected_us_ = 0;    // for planned_bytes
+  double promised_us_ = 0;    // ... never measured
   double planned_us_ = 0;     // ... on what the plan was made for
   double measured_us_ = 0;    // likewise, in the last interval; 0: not
   double first_us_ = 0;       // ... when what connect knew was last believed

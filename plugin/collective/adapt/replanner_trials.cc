@@ -106,7 +106,7 @@ void Replanner::begin_trials(PlanTrials::Kind kind, const PlanTime& time,
   Weighed current;
   current.fabric = rates_->fabric();
   current.choice.plans = *plans_;
-  current.choice.time_us = expected_us_;
+  current.choice.time_us = promised_us_;
   trials_.begin(kind, std::move(current), time, std::move(candidates), options_.planned_bytes);
   try_next();
 }
@@ -172,12 +172,14 @@ void Replanner::try_next() {
 
 void Replanner::end_trials() {
   const Weighed& kept = trials_.in_force();
-  const double measured_us = for_bytes(trials_.us_per_byte_in_force(), options_.planned_bytes);
+  double measured_us = for_bytes(trials_.us_per_byte_in_force(), options_.planned_bytes);
+  if (measured_us == 0) measured_us = kept.choice.time_us;  // nothing speaks against it
   log_info("of the plans tried ({}) {} is kept", trials_.text(), kept.choice.plans.name);
   trusts_model_ = std::abs(measured_us / kept.choice.time_us - 1) <= kBelieved;
-  const bool is_new_network = trials_.kind() == PlanTrials::kAll && !trials_.is_former_fastest() &&
+  const bool is_simple = trials_.kind() == PlanTrials::kSimple;
+  const bool is_new_network = trusts_model_ && !is_simple && !trials_.is_former_in_force() &&
                               !(trials_.was_right() && same_racks(kept.fabric, rates_->base()));
-  if (trusts_model_ && is_new_network) {
+  if (is_new_network) {
     PlanBasis basis;
     basis.fabric = with_rates_of(rates_->base(), kept.fabric);
     basis.is_nominal = false;
@@ -189,13 +191,16 @@ void Replanner::end_trials() {
   } else {
     hysteresis_->confirmed(rates_->fabric());
   }
-  const bool is_simple = trials_.kind() == PlanTrials::kSimple;
-  if (is_simple) first_us_ = measured_us;  // of a model that may be right
+  // The model may be right, and what it does not know is part of what to expect at first.
+  const bool is_as_at_first = expected_us_ <= PlanTrials::kNeverRight * first_us_;
+  if (is_simple && trials_.was_right() && is_as_at_first) first_us_ = measured_us;
   // The same racks would be seen again.
-  if (!is_simple && trials_.is_former_fastest()) looks_at_pairs_ = kLooksAtPairs;
+  if (!is_simple && trials_.is_former_in_force()) looks_at_pairs_ = kLooksAtPairs;
   expected_us_ = planned_us_ = measured_us;
   distrusted_ = rates_->fabric();
+  changed_intervals_ = 0;
   trials_.end();
+  if (is_new_network) trials_.forget();
 }
 
 void Replanner::regain_trust(const Fabric& live) {

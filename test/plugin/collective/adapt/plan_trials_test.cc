@@ -140,7 +140,7 @@ TEST(PlanTrials, APlanThatTakesWhatWasPredictedEndsTheTrial) {
   EXPECT_TRUE(trials.took(took(950), true));
   EXPECT_FALSE(trials.is_open());
   EXPECT_EQ(trials.next(), nullptr) << "it is in force already";
-  EXPECT_FALSE(trials.is_former_fastest());
+  EXPECT_FALSE(trials.is_former_in_force());
 }
 
 TEST(PlanTrials, AnExplanationByLinksThatWereNeverRightDoesNotEndTheTrial) {
@@ -160,6 +160,43 @@ TEST(PlanTrials, AnExplanationByLinksThatWereNeverRightDoesNotEndTheTrial) {
   EXPECT_EQ(trials.next(), nullptr);
 }
 
+TEST(PlanTrials, ADirectPlanThatWasRefusedHasShownNoPairs) {
+  PlanTrials trials;
+  EXPECT_TRUE(is_due(trials, took(2000), 2000, 1000));
+  trials.begin(PlanTrials::kAll, candidate("old", 2000, 1), took(2000),
+               {candidate("direct", 1000, 3), candidate("raised", 1900, 2)}, kBytes);
+  trials.next();
+  trials.refused();
+  ASSERT_EQ(trials.next()->choice.plans.name, "raised");
+  EXPECT_TRUE(trials.took(took(1850), true));
+  EXPECT_TRUE(trials.is_open());
+}
+
+TEST(PlanTrials, WhatWasMeasuredWeighsAgainstWhatIsPromised) {
+  PlanTrials trials;
+  const Weighed old = candidate("old", 1000, 1), other = candidate("other", 800, 2);
+  trials.begin(PlanTrials::kAll, old, took(1000), {other}, kBytes);
+  trials.next();
+  EXPECT_TRUE(trials.took(took(1600), true));
+  trials.next();
+  EXPECT_EQ(trials.next(), nullptr);
+  EXPECT_TRUE(trials.is_former_in_force());
+  trials.end();
+  Weighed again = other;
+  again.former_us = 1000;
+  EXPECT_NEAR(trials.believable_gain(again, old.choice.plans), 1000. / 1600, 1e-9);
+  trials.forget();
+  EXPECT_NEAR(trials.believable_gain(again, old.choice.plans), 1000. / 800, 1e-9);
+}
+
+TEST(PlanTrials, WhatGetsWorseAndWorseIsNoLag) {
+  PlanTrials trials;
+  EXPECT_FALSE(is_due(trials, took(1000), 1000, 1000));
+  for (const double us : {1150., 1200., 1300.}) EXPECT_FALSE(is_due(trials, took(us), 1000, 1000));
+  EXPECT_FALSE(trials.is_lagging());
+  EXPECT_TRUE(is_due(trials, took(1300), 1000, 1000));
+}
+
 TEST(PlanTrials, ALittleFasterIsNotWorthAChange) {
   PlanTrials trials;
   trials.begin(PlanTrials::kAll, candidate("old", 1000, 1), took(2000), {candidate("a", 1000, 2)},
@@ -167,7 +204,7 @@ TEST(PlanTrials, ALittleFasterIsNotWorthAChange) {
   trials.next();
   EXPECT_TRUE(trials.took(took(1950), true));
   ASSERT_EQ(trials.next()->choice.plans.name, "old");
-  EXPECT_TRUE(trials.is_former_fastest());
+  EXPECT_TRUE(trials.is_former_in_force());
 }
 
 TEST(PlanTrials, ATrialThatSeesNothingGoesBack) {
