@@ -2,15 +2,18 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "plugin/config/config.h"
 #include "tools/command.h"
+#include "topology/base/nearest.h"
 
 namespace riffle::tools {
 namespace {
 
 struct ConfigArguments {
-  bool json = false, markdown = false;
+  bool json = false, markdown = false, changed = false;
+  std::vector<std::string> names;
 };
 
 std::string shown(const std::string& value) { return value.empty() ? "(empty)" : value; }
@@ -58,8 +61,28 @@ void print_json(const std::vector<KnobInfo>& all) {
   std::printf("%s\n", array.dump(2).c_str());
 }
 
+Result<KnobInfo> find(const std::vector<KnobInfo>& all, const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const KnobInfo& k : all) {
+    if (k.name == name || k.name == "RIFFLE_" + name) return k;
+    names.push_back(k.name);
+  }
+  return invalid_argument(name + " is no setting of Riffle; did you mean " +
+                          std::string(nearest(name, names)) + "?");
+}
+
 int run(const ConfigArguments& options) {
-  const auto all = knobs();
+  auto all = knobs();
+  if (!options.names.empty()) {
+    std::vector<KnobInfo> some;
+    for (const std::string& name : options.names) {
+      const auto knob = find(all, name);
+      if (!knob) return report(knob.status());
+      some.push_back(*knob);
+    }
+    all = std::move(some);
+  }
+  if (options.changed) std::erase_if(all, [](const KnobInfo& k) { return k.source == "default"; });
   if (options.json)
     print_json(all);
   else if (options.markdown)
@@ -74,11 +97,13 @@ int run(const ConfigArguments& options) {
 void add_config(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<ConfigArguments>();
   CLI::App* sub = app.add_subcommand("config", "Every setting: value, source, accepted values");
+  sub->add_option("name", o->names, "Only these; RIFFLE_ may be left out");
+  sub->add_flag("--changed", o->changed, "Only those that are set");
   auto* json = sub->add_flag("--json", o->json, "As JSON");
   sub->add_flag("--markdown", o->markdown, "As a table for documents")->excludes(json);
   sub->footer(
       "Settings come from the environment, then $RIFFLE_CONF_FILE or ~/.riffle.conf, then\n"
-      "/etc/riffle.conf. Example: RIFFLE_STREAMS=4 riffle config");
+      "/etc/riffle.conf. Example: RIFFLE_STREAMS=4 riffle config --changed");
   sub->callback([o, &exit_code] { exit_code = run(*o); });
 }
 

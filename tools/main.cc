@@ -1,10 +1,44 @@
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <vector>
 
 #include "plugin/version.h"
 #include "tools/command.h"
+#include "topology/base/nearest.h"
 
 namespace riffle::tools {
+namespace {
+
+std::string message_of(const CLI::App* app, const CLI::Error& error) {
+  std::string text = std::string("riffle: ") + error.what() + "\n";
+  const std::vector<std::string> extra = app->remaining();
+  if (!extra.empty() && app->get_subcommands().empty()) {
+    std::vector<std::string> names;
+    for (const CLI::App* sub : app->get_subcommands(nullptr)) names.push_back(sub->get_name());
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    text += "riffle: there is no command " + extra.front() + "; did you mean " +
+            std::string(nearest(extra.front(), views)) + "?\n";
+  }
+  return text + "riffle: --help says more\n";
+}
+
+void add_version(CLI::App& app) {
+  app.add_subcommand("version", "The version, as --version")
+      ->footer("Example: riffle version")
+      ->callback([] { std::printf("riffle %s\n", kVersion); });
+}
+
+// What was printed may not have arrived: a full disk, /dev/full.
+int end_output(int exit_code) {
+  const bool has_failed = std::ferror(stdout) != 0;
+  if (std::fflush(stdout) == 0 && !has_failed) return exit_code;
+  std::fprintf(stderr, "riffle: cannot write the output: %s\n", std::strerror(errno));
+  return kFailed;
+}
+
+}  // namespace
 
 int report(const Status& status) {
   if (status) return 0;
@@ -37,13 +71,15 @@ int main(int argc, char** argv) {
   add_completion(app, exit_code);
   add_man(app, exit_code);
   add_draw(app, exit_code);
+  add_version(app);
+  app.failure_message(message_of);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : kUsage;
+    return app.exit(e) == 0 ? end_output(0) : kUsage;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "riffle: %s\n", e.what());
     return kFailed;
   }
-  return exit_code;
+  return end_output(exit_code);
 }

@@ -7,6 +7,7 @@
 #include "tools/fabric_source.h"
 #include "tools/order/order_view.h"
 #include "tools/output_file.h"
+#include "tools/size_option.h"
 
 namespace riffle::tools {
 namespace {
@@ -51,10 +52,7 @@ void add_order(CLI::App& app, int& exit_code) {
                   "So many consecutive hosts work together, e.g. the stages of a pipeline")
       ->check(CLI::Range(1, kMaxNodes))
       ->capture_default_str();
-  sub->add_option("--bytes", o->options.bytes, "Size of the all-reduce that times are of")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
-      ->transform(CLI::AsSizeValue(false))
-      ->capture_default_str();
+  add_bytes(*sub, o->options.bytes, "Size of the all-reduce that times are of");
   sub->add_option("--slots", o->options.slots, "Ranks per host")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

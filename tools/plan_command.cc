@@ -9,6 +9,7 @@
 #include "tools/fabric_source.h"
 #include "tools/plan/plan_view.h"
 #include "tools/plan/policy_view.h"
+#include "tools/size_option.h"
 #include "tools/terminal.h"
 #include "topology/plan/planner.h"
 
@@ -89,10 +90,7 @@ void add_plan(CLI::App& app, int& exit_code) {
   CLI::App* sub =
       app.add_subcommand("plan", "The groups chosen for a network, predicted time, why");
   add_options(*sub, o->source);
-  sub->add_option("--bytes", o->bytes, "Size of the all-reduce")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
-      ->transform(CLI::AsSizeValue(false))
-      ->capture_default_str();
+  add_bytes(*sub, o->bytes, "Size of the all-reduce");
   sub->add_option("--lanes", o->lanes, "Shuffled variants, as RIFFLE_LANES")
       ->check(CLI::Range(1, 64));
   sub->add_option("--crowding", o->crowding,

@@ -12,6 +12,7 @@
 #include "plugin/config/config.h"
 #include "tools/command.h"
 #include "tools/fabric_source.h"
+#include "tools/size_option.h"
 #include "topology/base/time.h"
 #include "topology/plan/planner.h"
 #include "topology/probe/live_fabric.h"
@@ -183,10 +184,7 @@ void add_sim(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   sub->add_flag("--losses", o->losses, "With --seed or --seeds: the survivors of a loss go on");
   add_options(*sub, o->source);
-  sub->add_option("--bytes", o->bytes, "Size of the all-reduce")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
-      ->transform(CLI::AsSizeValue(false))
-      ->capture_default_str();
+  add_bytes(*sub, o->bytes, "Size of the all-reduce");
   sub->add_option("--plan", o->plan, "Force one kind, as RIFFLE_PLAN");
   sub->add_flag(
       "--probe", o->probes,

@@ -1,12 +1,12 @@
 #include "plugin/config/config.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string_view>
 
 #include "plugin/config/knob_table.h"
 #include "plugin/config/log.h"
 #include "plugin/config/sources.h"
+#include "topology/base/nearest.h"
 
 namespace riffle {
 namespace {
@@ -17,29 +17,10 @@ struct State {
   std::vector<std::string> problems;  // for the log, once
 };
 
-// Levenshtein's distance, to guess what a mistyped name meant.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 std::string_view nearest_knob(std::string_view name) {
-  const auto& table = knob_table();
-  const auto nearest =
-      std::min_element(table.begin(), table.end(), [&](const Knob& a, const Knob& b) {
-        return edit_distance(name, a.name) < edit_distance(name, b.name);
-      });
-  return nearest->name;
+  std::vector<std::string_view> names;
+  for (const Knob& k : knob_table()) names.push_back(k.name);
+  return nearest(name, names);
 }
 
 void apply(const Setting& setting, State& state) {
@@ -94,6 +75,8 @@ State& state() {
 }  // namespace
 
 const Config& config() { return state().config; }
+
+const std::vector<std::string>& config_problems() { return state().problems; }
 
 std::vector<KnobInfo> knobs() {
   const Config defaults = default_config();

@@ -41,6 +41,9 @@ struct KnobInfo {
 };
 std::vector<KnobInfo> knobs();
 
+// What is wrong with the sources, one sentence each, as the log says it.
+const std::vector<std::string>& config_problems();
+
 // The knobs that all nodes must agree on, "NAME=value" lines in table order.
 std::string decision_knobs(const Config& config);
 

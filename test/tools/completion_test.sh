@@ -46,4 +46,20 @@ code=0; "$riffle" plan --no-such-option >/dev/null 2>&1 || code=$?
 [[ $code == 2 ]]
 code=0; "$riffle" explain /no/such/file >/dev/null 2>&1 || code=$?
 [[ $code == 2 ]]
+# Errors say whose they are, and what may have been meant; output that does not arrive is one.
+says() {  # PATTERN ARGUMENT...: with exit code 2
+  pattern=$1 code=0
+  shift
+  said=$("$riffle" "$@" 2>&1 >/dev/null) || code=$?
+  [[ $code == 2 && $said == $pattern ]] || { echo "riffle $*: $code, $said"; exit 1; }
+}
+says 'riffle: *did you mean doctor?*' dotcor
+says 'riffle: *' plan --no-such-option
+says 'riffle: *did you mean RIFFLE_STREAMS?' config STREMS
+code=0; said=$("$riffle" config 2>&1 >/dev/full) || code=$?
+[[ $code == 1 && $said == 'riffle: cannot write the output: No space left on device' ]] || { echo "$said"; exit 1; }
+[[ $("$riffle" version) == "$("$riffle" --version)" ]]
+[[ $("$riffle" config STREAMS | head -n 1) == 'RIFFLE_STREAMS = 0' ]]
+[[ $(RIFFLE_LANES=4 "$riffle" config --changed | grep -c '^RIFFLE_') == 1 ]]
+[[ $("$riffle" plan --help) != *UINT:SIZE* ]] || { echo "help for programmers"; exit 1; }
 echo ok

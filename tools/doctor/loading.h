@@ -1,0 +1,18 @@
+// The tables as NCCL would load them: found by its rules, and all of one file, as only then they
+// share what they know. Rules by release: docs/nccl-contract.md, "Loading rules".
+#pragma once
+
+#include <string>
+
+#include "tools/doctor/nccl_files.h"
+
+namespace riffle::tools {
+
+// The file that NCCL_NET_PLUGIN names, else `beside`: libnccl-net-riffle.so beside this command, or
+// empty. `nccl`: a release's version code; 0: not known, then the rules of the newest hold.
+std::string check_loading(int nccl, const std::string& beside, const JobVariables& variables,
+                          Verdicts* verdicts);
+
+void check_tables(const std::string& path, Verdicts* verdicts);
+
+}  // namespace riffle::tools
