@@ -374,7 +374,7 @@ TEST(Hysteresis, AClearGainChangesThePlanAndTheEvenPlanComesBack) {
   ASSERT_TRUE(hysteresis.interval_ended(contended));
   const Weighed down = *weigh(contended, first, kBytes, {});
   EXPECT_GT(down.gain(), 1.3);
-  ASSERT_TRUE(hysteresis.is_worth_it(down.gain()));
+  ASSERT_TRUE(hysteresis.is_worth_it(down));
   hysteresis.changed(contended);
   for (int e = 0; e < 10; ++e) EXPECT_FALSE(hysteresis.interval_ended(contended));
 
@@ -382,10 +382,10 @@ TEST(Hysteresis, AClearGainChangesThePlanAndTheEvenPlanComesBack) {
   const Weighed up = *weigh(even, down.choice.plans, kBytes, {});
   EXPECT_LT(up.gain(), Hysteresis::kClearGain);
   EXPECT_TRUE(hysteresis.interval_ended(even));
-  EXPECT_FALSE(hysteresis.is_worth_it(up.gain()));
+  EXPECT_FALSE(hysteresis.is_worth_it(up));
   for (int e = 0; e < Hysteresis::kSteadyIntervals; ++e)
     EXPECT_TRUE(hysteresis.interval_ended(even));
-  EXPECT_TRUE(hysteresis.is_worth_it(up.gain()));
+  EXPECT_TRUE(hysteresis.is_worth_it(up));
   EXPECT_EQ(up.choice.plans, first);
 }
 
@@ -400,7 +400,7 @@ TEST(Hysteresis, ANervousNetworkIsFollowedMoreAndMoreRarely) {
     const Fabric& now = e % 2 == 0 ? contended : even;
     if (!hysteresis.interval_ended(now)) continue;
     Weighed w = *weigh(now, current, kBytes, {});
-    if (!hysteresis.is_worth_it(w.gain())) continue;
+    if (!hysteresis.is_worth_it(w)) continue;
     hysteresis.changed(now);
     current = w.choice.plans;
     ++changes;

@@ -7,9 +7,11 @@
 namespace riffle {
 namespace {
 
-bool differs(std::int64_t a, std::int64_t b, double part) {
+constexpr double kNews = 0.04;
+
+bool differs(std::int64_t a, std::int64_t b) {
   return std::abs(static_cast<double>(a - b)) >
-         part * static_cast<double>(std::max<std::int64_t>(1, std::max(a, b)));
+         kNews * static_cast<double>(std::max<std::int64_t>(1, std::max(a, b)));
 }
 
 }  // namespace
@@ -25,18 +27,17 @@ Result<Weighed> weigh(const Fabric& fabric, const PlanSet& current, std::uint64_
   return weighed;
 }
 
-bool is_news(const Fabric& before, const Fabric& now, double part) {
-  const auto differ = [part](std::int64_t a, std::int64_t b) { return differs(a, b, part); };
+bool is_news(const Fabric& before, const Fabric& now) {
   if (before.nodes.size() != now.nodes.size() || before.racks.size() != now.racks.size()) {
     return true;
   }
   for (std::size_t i = 0; i < now.nodes.size(); ++i) {
     const NodeLink &a = before.nodes[i], &b = now.nodes[i];
-    if (differ(a.out_kbps, b.out_kbps) || differ(a.in_kbps, b.in_kbps)) return true;
+    if (differs(a.out_kbps, b.out_kbps) || differs(a.in_kbps, b.in_kbps)) return true;
   }
   for (std::size_t r = 0; r < now.racks.size(); ++r) {
     const RackLink &a = before.racks[r], &b = now.racks[r];
-    if (differ(a.up_kbps, b.up_kbps) || differ(a.down_kbps, b.down_kbps)) return true;
+    if (differs(a.up_kbps, b.up_kbps) || differs(a.down_kbps, b.down_kbps)) return true;
   }
   return false;
 }
@@ -48,10 +49,10 @@ bool Hysteresis::interval_ended(const Fabric& live) {
   return is_news(planned_, live);
 }
 
-bool Hysteresis::is_worth_it(double gain) const {
+bool Hysteresis::is_worth_it(const Weighed& weighed) const {
   if (intervals_since_change_ < pause_) return false;
-  if (gain >= kClearGain) return true;
-  return gain >= kSmallGain && steady_intervals_ >= kSteadyIntervals;
+  if (weighed.gain() >= kClearGain) return true;
+  return weighed.gain() >= kSmallGain && steady_intervals_ >= kSteadyIntervals;
 }
 
 void Hysteresis::changed(const Fabric& to) {

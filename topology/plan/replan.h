@@ -22,9 +22,8 @@ struct Weighed {
 Result<Weighed> weigh(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes,
                       const PlanOptions& options);
 
-// True if a rate differs by more than measuring it twice does, or than this part of it.
-inline constexpr double kNews = 0.04;
-bool is_news(const Fabric& before, const Fabric& now, double part = kNews);
+// True if a rate differs by more than measuring it twice does.
+bool is_news(const Fabric& before, const Fabric& now);
 
 class Hysteresis {
  public:
@@ -38,7 +37,7 @@ class Hysteresis {
 
   // A replanning interval ended with these rates. False: the current plan was made for them.
   bool interval_ended(const Fabric& live);
-  bool is_worth_it(double gain) const;
+  bool is_worth_it(const Weighed& weighed) const;
   // The plan changed, or the best plan turned out to be the current one.
   void changed(const Fabric& to);
   void confirmed(const Fabric& fabric) { planned_ = fabric; }

@@ -34,7 +34,6 @@ constexpr double kAboutAll = 0.9;
 // only a file or a probe says that they can.
 constexpr double kProven = 1.5;
 constexpr double kBurst = 1.25;
-constexpr int kMostPatience = 32;
 // A node that sends less than this part of its rate to other racks has no part in the collective's
 // way there, only in the messages of connect and replanning intervals.
 constexpr double kMessages = 0.02;
@@ -156,13 +155,7 @@ void LiveRates::learn(Estimate* e, const PassiveRate& rate, std::int64_t active_
   } else {
     e->pending = measured;
   }
-  if (e->pending > 0) return;
-  const bool is_as_before = std::fabs(e->factor - e->limit) <= kAgree * e->limit;
-  if (!is_as_before) e->patience = 0;
-  if (is_as_before && e->has_risen) e->patience = std::clamp(2 * e->patience, 1, kMostPatience);
-  e->hold = e->patience;
-  e->has_risen = false;
-  e->limit = e->factor;
+  if (e->pending == 0) e->limit = e->factor;
 }
 
 void LiveRates::recover(Estimate* e, const PassiveRate& rate, std::int64_t active_ms,
@@ -176,13 +169,8 @@ void LiveRates::recover(Estimate* e, const PassiveRate& rate, std::int64_t activ
   }
   const double carried = static_cast<double>(rate.peak_kbps) / static_cast<double>(base_kbps);
   const bool is_full = carried > kAboutAll * e->factor && e->carried > kProven * e->limit;
-  const bool leaps = is_too_low || is_full;
-  if (!leaps && e->hold > 0) {
-    --e->hold;
-    return;
-  }
-  e->factor = std::min(most, std::max(carried, e->factor * (leaps ? kLeap : kCreep)));
-  e->has_risen = true;
+  const double step = is_too_low || is_full ? kLeap : kCreep;
+  e->factor = std::min(most, std::max(carried, e->factor * step));
 }
 
 Fabric LiveRates::fabric() const {

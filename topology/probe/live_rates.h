@@ -5,11 +5,11 @@
 // A rate goes down (or up) to what was measured while the link was the limit, if two replanning
 // intervals in a row agree or one is beyond doubt. A link that was not the limit has a rate of at
 // least what it carried; from there its estimate goes back towards the rate it had at connect,
-// slowly, in growing pauses if that was wrong before, or fast while it carries all it is believed
-// to and has been seen to carry more, because nothing else would ever find out that a neighbour has
-// left: if that is too much, the link becomes the limit and is measured. Rates within 8 % of each
-// other, or of connect's, count as equal, so that an even network gives exactly the even plan
-// again.
+// slowly, or fast while it carries all it is believed to and has been seen to carry more, because
+// nothing else would ever find out that a neighbour has left: if that is too much, the link becomes
+// the limit and is measured. Rates
+// within 8 % of each other, or of connect's, count as equal, so that an even network gives exactly
+// the even plan again.
 //
 // An uplink has what its nodes sent to other racks together, if most of them say that it held them
 // up. (The way down of a rack is not told apart from the ways up of the others; it keeps its rate.)
@@ -47,14 +47,11 @@ class LiveRates {
 
  private:
   struct Estimate {
-    double factor = 1;       // of the base's rate
-    double pending = 0;      // measured once, waits for a second replanning interval; 0: nothing
-    double measured = 0;     // the most it ever had as the limit
-    double carried = 0;      // ... and the most it ever carried
-    double limit = 0;        // what it last had as the limit
-    bool has_risen = false;  // since then, a little
-    int patience = 0;        // intervals without a rise after a rise turned out to be wrong
-    int hold = 0;            // of them, still to come
+    double factor = 1;    // of the base's rate
+    double pending = 0;   // measured once, waits for a second replanning interval; 0: nothing
+    double measured = 0;  // the most it ever had as the limit
+    double carried = 0;   // ... and the most it ever carried
+    double limit = 0;     // what it last had as the limit
   };
   static void learn(Estimate* e, const PassiveRate& rate, std::int64_t active_ms,
                     std::int64_t base_kbps);

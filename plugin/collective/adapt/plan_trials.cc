@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "topology/base/printed.h"
@@ -15,11 +16,6 @@ constexpr std::uint64_t kSharedPercent = 5;
 constexpr std::size_t kMostRaised = 3;
 constexpr double kShownBytes = 32 << 20;
 
-bool has(const std::vector<Weighed>& plans, const PlanSet& other) {
-  return std::any_of(plans.begin(), plans.end(),
-                     [&](const Weighed& w) { return w.choice.plans.lanes == other.lanes; });
-}
-
 // Without what only looks new: the same lanes need no trial.
 void take(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes, PlanOptions options,
           const char* only, std::vector<Weighed>* plans) {
@@ -27,7 +23,12 @@ void take(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes, Pla
   options.only_if_it_applies = true;
   Result<PlanChoice> choice = plan(fabric, bytes, options);
   if (!choice) return;
-  if (choice->plans.lanes == current.lanes || has(*plans, choice->plans)) return;
+  const auto is_known = [&](const Weighed& w) {
+    return w.choice.plans.lanes == choice->plans.lanes;
+  };
+  if (choice->plans.lanes == current.lanes || std::any_of(plans->begin(), plans->end(), is_known)) {
+    return;
+  }
   // Kinds of plans that are forced come without one of their own, and it has no part in the trial.
   if (choice->plans.small.is_empty()) choice->plans.small = current.small;
   const double former_us = predict(fabric, current, bytes, options.message_ns).time_us;
@@ -73,16 +74,6 @@ PlanTime plan_time(const std::vector<NodeRates>& reports) {
   return time;
 }
 
-std::vector<Weighed> simple_plans(const Fabric& live, const PlanSet& current, double measured_us,
-                                  std::uint64_t bytes, const PlanOptions& options) {
-  std::vector<Weighed> plans;
-  for (const char* name : {"ring", "tree", "direct"}) {
-    take(live, current, bytes, options, name, &plans);
-  }
-  std::erase_if(plans, [=](const Weighed& w) { return w.choice.time_us > measured_us; });
-  return plans;
-}
-
 std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, const Fabric& live,
                                   const PlanSet& current, double measured_us, std::uint64_t bytes,
                                   const PlanOptions& options) {
@@ -101,24 +92,23 @@ std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, co
                    [](const Weighed& a, const Weighed& b) { return a.gain() > b.gain(); });
   if (raised.size() > kMostRaised) raised.resize(kMostRaised);
   std::move(raised.begin(), raised.end(), std::back_inserter(plans));
-  if (base.size() <= PlanTrials::kMostForPairs) {
-    take(without_racks(base), current, bytes, options, "direct", &plans);
-  }
-  for (Weighed& w : simple_plans(live, current, measured_us, bytes, options)) {
-    if (w.choice.plans.name != "direct") plans.push_back(std::move(w));
-  }
+  const Fabric flat = without_racks(base);
+  take(flat, current, bytes, options, "direct", &plans);
+  std::vector<Weighed> simple;
+  for (const char* name : {"ring", "tree"}) take(live, current, bytes, options, name, &simple);
+  std::erase_if(simple, [=](const Weighed& w) { return w.choice.time_us > measured_us; });
+  std::move(simple.begin(), simple.end(), std::back_inserter(plans));
   take(live, current, bytes, options, "", &plans);
   return plans;
 }
 
 bool PlanTrials::is_due(const PlanTime& time, double expected_us_per_byte, double first_us_per_byte,
                         bool both_ways, bool is_plausible) {
-  for (Pause& pause : pauses_) ++pause.since;
+  ++intervals_since_;
   const bool is_known = time.us_per_byte > 0 && expected_us_per_byte > 0;
   const double ratio = is_known ? time.us_per_byte / expected_us_per_byte : 1;
   const bool has_processor = time.processor < kNoProcessor;
   const bool is_slow = ratio > kWrong && has_processor;
-  lagging_intervals_ = ratio > kLagging && has_processor ? lagging_intervals_ + 1 : 0;
   const bool is_fast = both_ways && ratio < 1 / kWrong;
   wrong_intervals_ = is_slow || is_fast ? wrong_intervals_ + 1 : 0;
   first_us_ = first_us_per_byte;
@@ -128,19 +118,16 @@ bool PlanTrials::is_due(const PlanTime& time, double expected_us_per_byte, doubl
   const bool is_slower = is_known && has_processor && first_us_per_byte > 0 &&
                          expected_us_per_byte > slower * first_us_per_byte;
   slow_intervals_ = is_slower ? slow_intervals_ + 1 : 0;
-  const bool is_doubtful = slow_intervals_ >= (has_time ? pauses_[kAll].intervals : 1);
-  const bool always_lagged = !has_time && lagging_intervals_ >= kLaggingIntervals;
-  return (wrong_intervals_ >= kIntervals || is_doubtful || always_lagged) &&
-         pauses_[kAll].is_over();
+  const bool is_doubtful = slow_intervals_ >= (has_time ? pause_ : 1);
+  return (wrong_intervals_ >= kIntervals || is_doubtful) && intervals_since_ >= pause_;
 }
 
-void PlanTrials::begin(Kind kind, Weighed current, const PlanTime& time,
-                       std::vector<Weighed> candidates, std::uint64_t planned_bytes) {
-  kind_ = kind;
+void PlanTrials::begin(Weighed current, const PlanTime& time, std::vector<Weighed> candidates,
+                       std::uint64_t planned_bytes) {
   is_running_ = true;
-  is_decided_ = is_settled_ = was_refused_ = false;
+  is_decided_ = is_explained_ = was_refused_ = false;
   refusals_ = blind_intervals_ = 0;
-  wrong_intervals_ = lagging_intervals_ = slow_intervals_ = 0;
+  wrong_intervals_ = slow_intervals_ = 0;
   planned_bytes_ = static_cast<double>(planned_bytes);
   tried_.clear();
   tried_.push_back({std::move(current), time.us_per_byte});
@@ -167,9 +154,8 @@ bool PlanTrials::took(const PlanTime& time, bool is_of_one_plan) {
   if (time.us_per_byte == 0 || time.processor >= kNoProcessor) {
     if (++blind_intervals_ < kBlind) return false;
     // Calls have become small, or NICs are shared: back to what is known.
-    is_settled_ = true;
     left_.clear();
-    tried_[in_force_].us_per_byte = kUnmeasurable;
+    tried_[in_force_].us_per_byte = std::numeric_limits<double>::max();
     return true;
   }
   const double hopeless_us = std::max(kHopeless * fastest_us_per_byte(), former_us_);
@@ -182,8 +168,8 @@ bool PlanTrials::took(const PlanTime& time, bool is_of_one_plan) {
   // knew was never right; but where the pairs were seen, it does.
   const bool is_doubtful =
       !was_right_ && first_us_ > 0 && predicted_us > kNeverRight * first_us_ && !has_seen_pairs();
-  is_settled_ = is_explained && is_fastest_in_force() && !is_doubtful;
-  if (is_settled_) left_.clear();
+  is_explained_ = is_explained && is_fastest_in_force() && !is_doubtful;
+  if (is_explained_) left_.clear();
   return true;
 }
 
@@ -191,7 +177,7 @@ void PlanTrials::refused() {
   was_refused_ = true;
   ++refusals_;
   if (tried_[in_force_].us_per_byte == 0) {
-    tried_[in_force_].us_per_byte = kUnmeasurable;
+    tried_[in_force_].us_per_byte = std::numeric_limits<double>::max();
   }
   in_force_ = former_;
   is_decided_ = false;
@@ -199,7 +185,7 @@ void PlanTrials::refused() {
 
 const Weighed* PlanTrials::next() {
   was_refused_ = false;
-  if (refusals_ >= kMostRefusals) left_.clear();
+  if (refusals_ >= kMostRefusals) return nullptr;
   former_ = in_force_;
   former_us_ = tried_[in_force_].us_per_byte;
   blind_intervals_ = 0;
@@ -210,7 +196,7 @@ const Weighed* PlanTrials::next() {
     return &in_force();
   }
   is_decided_ = true;
-  if (is_fastest_in_force() || refusals_ >= 2 * kMostRefusals) return nullptr;
+  if (is_fastest_in_force()) return nullptr;
   in_force_ = best();
   return &in_force();
 }
@@ -227,33 +213,16 @@ std::size_t PlanTrials::best() const {
 
 bool PlanTrials::has_seen_pairs() const {
   return std::any_of(tried_.begin(), tried_.end(), [](const Tried& t) {
-    return t.is_measured() && t.weighed.choice.plans.name == "direct";
+    const bool is_measured =
+        t.us_per_byte > 0 && t.us_per_byte < std::numeric_limits<double>::max();
+    return is_measured && t.weighed.choice.plans.name == "direct";
   });
-}
-
-double PlanTrials::us_per_byte_in_force() const {
-  return tried_[in_force_].is_measured() ? tried_[in_force_].us_per_byte : 0;
-}
-
-double PlanTrials::missed_by(const std::string& name) const {
-  double least = 0;
-  for (const Tried& t : tried_) {
-    if (!t.is_measured() || t.weighed.choice.plans.name != name) continue;
-    const double missed = t.us_per_byte * planned_bytes_ / t.weighed.choice.time_us;
-    least = least > 0 ? std::min(least, missed) : missed;
-  }
-  return least;
-}
-
-double PlanTrials::believable_gain(const Weighed& plan, const PlanSet& current) const {
-  const double of_plan = missed_by(plan.choice.plans.name), of_current = missed_by(current.name);
-  return of_plan > 0 && of_current > 0 ? plan.gain() * of_current / of_plan : plan.gain();
 }
 
 std::string PlanTrials::text() const {
   std::string text;
   for (const Tried& t : tried_) {
-    if (t.us_per_byte == kUnmeasurable) continue;
+    if (t.us_per_byte == std::numeric_limits<double>::max()) continue;
     text += (text.empty() ? "" : ", ") + t.weighed.choice.plans.name +
             printed(" %.3g", t.us_per_byte * kShownBytes / 1e6);
   }
@@ -262,13 +231,8 @@ std::string PlanTrials::text() const {
 
 void PlanTrials::end() {
   is_running_ = false;
-  pauses_[kSimple].begin();
-  if (kind_ == kAll) pauses_[kAll].begin();
-}
-
-void PlanTrials::Pause::begin() {
-  intervals = std::min(2 * intervals, kLongestPause);
-  since = 0;
+  pause_ = std::min(2 * pause_, kLongestPause);
+  intervals_since_ = 0;
 }
 
 }  // namespace riffle

@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -41,23 +40,14 @@ std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, co
                                   const PlanSet& current, double measured_us, std::uint64_t bytes,
                                   const PlanOptions& options);
 
-// Those among them that need no other network than `live`: a ring, a tree and the direct plan, as
-// far as they are predicted to take no longer than what is measured. For plans that only lag.
-std::vector<Weighed> simple_plans(const Fabric& live, const PlanSet& current, double measured_us,
-                                  std::uint64_t bytes, const PlanOptions& options);
-
 class PlanTrials {
  public:
-  enum Kind { kAll, kSimple };  // of plans_to_try() or of simple_plans()
   static constexpr double kWrong = 1.25;
   static constexpr int kIntervals = 2;
-  static constexpr double kLagging = 1.12;
-  static constexpr int kLaggingIntervals = 3;
   static constexpr std::uint64_t kNoProcessor = 60;  // percent from which on a node lacks it
   static constexpr int kShortestPause = 16, kLongestPause = 1024;  // replanning intervals
   static constexpr double kGain = 1.05;  // another plan must be faster by this factor
   static constexpr int kMostRefusals = 3;
-  static constexpr int kMostForPairs = 64;  // nodes: rates of all pairs are n^2 numbers
   static constexpr int kBlind = 4;          // intervals that say nothing: no trial waits longer
   static constexpr double kHopeless = 1.5;  // slower than the best so far: no need to look twice
   // A plan that takes what its fabric predicts, within this: that is the network.
@@ -69,29 +59,18 @@ class PlanTrials {
   // No trial runs, and an interval ended. True: all-reduces took longer than was expected of them,
   // or where `both_ways` clearly less, in so many intervals that something has to follow; or they
   // have long, or from the very beginning, been expected to take longer than at first, and that
-  // explanation is in doubt; or they have lagged from the very beginning. `is_plausible`: it needs
-  // no other network than the one that connect knew, as one node has become slow; it is given time
-  // even if that never was right.
+  // explanation is in doubt. `is_plausible`: it needs no other network than the one that connect
+  // knew, as one node has become slow; it is given time even if that never was right.
   bool is_due(const PlanTime& time, double expected_us_per_byte, double first_us_per_byte,
               bool both_ways, bool is_plausible);
 
-  // After is_due(), which was false: a trial of simple plans is, as all-reduces lag in so many
-  // intervals. (Not where the model is wrong, and one of all plans only waits for its pause.)
-  bool is_lagging() const {
-    return lagging_intervals_ >= kLaggingIntervals && wrong_intervals_ == 0 &&
-           pauses_[kSimple].is_over();
-  }
-  // There is nothing to try.
-  void skip(Kind kind) { pauses_[kind].begin(); }
-
   bool was_right() const { return was_right_; }
-  void begin(Kind kind, Weighed current, const PlanTime& time, std::vector<Weighed> candidates,
+  void begin(Weighed current, const PlanTime& time, std::vector<Weighed> candidates,
              std::uint64_t planned_bytes);
   void add(std::vector<Weighed> candidates);
   bool is_running() const { return is_running_; }
-  Kind kind() const { return kind_; }
-  // More intervals like the last one, and a trial is due.
-  bool is_suspicious() const { return wrong_intervals_ + lagging_intervals_ + slow_intervals_ > 0; }
+  // One more interval like the last one, and a trial is due.
+  bool is_suspicious() const { return wrong_intervals_ > 0; }
   // An interval ended in which the plan in force ran, maybe after the former one. True: it counts,
   // the next plan is due.
   bool took(const PlanTime& time, bool is_of_one_plan);
@@ -101,53 +80,36 @@ class PlanTrials {
   // The plan to change to, if any is left to try, or the fastest one if another is in force; null:
   // that is in force already, and the trial is over.
   const Weighed* next();
-  // More plans may be added: no plan took what was predicted for it, and intervals say something.
-  bool is_open() const { return !is_settled_; }
+  // It did not turn out to be all that the network allows.
+  bool is_open() const { return !is_explained_; }
   // The plan in force is the one to keep: nothing more has to be measured.
   bool is_decided() const { return is_decided_; }
   const Weighed& in_force() const { return tried_[in_force_].weighed; }
-  double us_per_byte_in_force() const;  // 0: not known
   // Of all that were tried.
   const Weighed& fastest() const { return tried_[best()].weighed; }
-  // What `plan` promises beside `current`, given how far both missed their predictions when they
-  // were last tried: else the model would go back at once to a plan that was tried and slower.
-  double believable_gain(const Weighed& plan, const PlanSet& current) const;
   double fastest_us_per_byte() const { return tried_[best()].us_per_byte; }
   bool is_fastest_in_force() const { return best() == in_force_; }
-  // What was in force before is so again.
-  bool is_former_in_force() const { return in_force_ == 0; }
+  // Nothing is better than what was in force before.
+  bool is_former_fastest() const { return best() == 0; }
   // "direct 1.2, ring 1.4, racks x rails 0.9 s for 32 MiB".
   std::string text() const;
   void end();
-  // After it: the network is another one than predictions were made for.
-  void forget() { tried_.clear(); }
 
  private:
-  // Refused, or its intervals said nothing: slower than all.
-  static constexpr double kUnmeasurable = std::numeric_limits<double>::max();
   struct Tried {
     Weighed weighed;
     double us_per_byte = 0;  // 0: not known
-    bool is_measured() const { return us_per_byte > 0 && us_per_byte < kUnmeasurable; }
-  };
-  // Replanning intervals between two trials of a kind: twice as many each time.
-  struct Pause {
-    int intervals = kShortestPause, since = kLongestPause;
-    bool is_over() const { return since >= intervals; }
-    void begin();
   };
   std::size_t best() const;
   bool has_seen_pairs() const;
-  double missed_by(const std::string& name) const;  // measured over predicted; 0: was not tried
 
-  Kind kind_ = kAll;
-  bool is_running_ = false, is_decided_ = false, is_settled_ = false;
-  int wrong_intervals_ = 0, lagging_intervals_ = 0, slow_intervals_ = 0, blind_intervals_ = 0;
+  bool is_running_ = false, is_decided_ = false, is_explained_ = false;
+  int wrong_intervals_ = 0, slow_intervals_ = 0, blind_intervals_ = 0;
   bool was_right_ = false;  // what was expected at first, in some interval
   int refusals_ = 0;
   bool was_refused_ = false;
   std::size_t former_ = 0;  // in tried_
-  Pause pauses_[2];         // by kind
+  int pause_ = kShortestPause, intervals_since_ = kLongestPause;
   std::vector<Tried> tried_;
   std::size_t in_force_ = 0;
   double former_us_ = 0;  // per byte, of the plan in force before

@@ -11,6 +11,9 @@
 namespace riffle {
 namespace {
 
+// Rates of all pairs are n^2 numbers.
+constexpr int kMostForPairs = 64;
+
 constexpr std::uint64_t kTrialCollectives = 2;
 
 constexpr std::uint64_t kProcessorOnly = 90;  // percent
@@ -108,7 +111,7 @@ void Replanner::start(const PlanSet& plans, const PlanBasis& basis) {
         [expected, fabric = basis.fabric, plans = plans_, bytes = options_.planned_bytes] {
           *expected = predict(fabric, *plans, bytes).time_us;
         },
-        [this, expected] { expected_us_ = promised_us_ = planned_us_ = first_us_ = *expected; });
+        [this, expected] { expected_us_ = first_us_ = *expected; });
   }
   tell_network(basis);
 }
@@ -187,7 +190,7 @@ void Replanner::ask() {
   ended_in_.reset();
   if (engine_->generations() == 1) ended_in_ = engine_->generation();
   const bool asks_pairs = trials_.is_running() || trials_.is_suspicious() || looks_at_pairs();
-  begin_gathering(interval_ + 1, asks_pairs && mesh_->size() <= PlanTrials::kMostForPairs);
+  begin_gathering(interval_ + 1, asks_pairs && mesh_->size() <= kMostForPairs);
 }
 
 NodeRates Replanner::own_report(bool with_pairs) {
@@ -326,21 +329,11 @@ void Replanner::learn() {
   if (may_try() && trials_.is_due(time, expected, first, !trusts_model_, is_one_slow)) {
     if (trusts_model_) return begin_trials(time);
     trusts_model_ = true;  // the network is another one: what is believed of it now may be right
-  } else if (may_try() && trusts_model_ && trials_.is_lagging()) {
-    return begin_simple_trials(time);
   }
-  const bool says_something = time.us_per_byte > 0 && time.processor < PlanTrials::kNoProcessor;
-  if (looks_at_pairs() && says_something && !pairs().empty()) return look_at_pairs(time);
+  if (looks_at_pairs() && is_of_one_plan && !pairs().empty()) return look_at_pairs(time);
   measured_us_ = time.us_per_byte * static_cast<double>(options_.planned_bytes);
-  if (!trusts_model_) return regain_trust(live);
-  if (!is_news_to_plan) {
-    expected_us_ = planned_us_;
-    return;
-  }
-  if (weighed_ && !is_news(weighed_->fabric, live)) {
-    expect(*weighed_);
-    return decide_on(weighed_);
-  }
+  if (!is_news_to_plan || !trusts_model_) return;
+  if (weighed_ && !is_news(weighed_->fabric, live)) return decide_on(weighed_);
 
   is_planning_ = true;
   auto result = std::make_shared<std::shared_ptr<Weighed>>();
@@ -360,16 +353,12 @@ void Replanner::learn() {
         planning_ns_ = mesh_->now_ns() - began_ns;
         weighed_ = *result;
         if (!weighed_ || !is_on()) return;
-        expect(*weighed_);
+        if (slow_nodes(rates_->base(), weighed_->fabric) <= kMostSlowNodes) {
+          expected_us_ = weighed_->former_us;
+        }
         decide_on(weighed_);
       });
   if (!runs) is_planning_ = false;
-}
-
-// Of the current plan, on the fabric that it was weighed on.
-void Replanner::expect(const Weighed& weighed) {
-  if (slow_nodes(rates_->base(), weighed.fabric) > kMostSlowNodes) return;
-  expected_us_ = promised_us_ = weighed.former_us;
 }
 
 void Replanner::look_for_slow(const Fabric& live,
@@ -385,15 +374,9 @@ void Replanner::look_for_slow(const Fabric& live,
 }
 
 void Replanner::decide_on(const std::shared_ptr<Weighed>& weighed) {
-  if (weighed->choice.plans == *plans_) {
-    planned_us_ = expected_us_;
-    return hysteresis_->confirmed(weighed->fabric);
-  }
+  if (weighed->choice.plans == *plans_) return hysteresis_->confirmed(weighed->fabric);
   const bool is_between = engine_->generations() > 1;  // the last change is not over
-  double gain = trials_.believable_gain(*weighed, *plans_);
-  // No more can be gained than what the current plan takes.
-  if (measured_us_ > 0) gain = std::min(gain, measured_us_ / weighed->choice.time_us);
-  if (has_node_left_ || is_between || !hysteresis_->is_worth_it(gain)) return;
+  if (has_node_left_ || is_between || !hysteresis_->is_worth_it(*weighed)) return;
   // Rates on which the current plan would take longer than it does are not those of the network.
   if (measured_us_ > 0 && weighed->former_us > kBelievable * measured_us_) return;
   // Several rounds of the tree, and the others' preparing, which is less work than planning was.

@@ -120,19 +120,15 @@ class Replanner {
   void learn();
   void look_for_slow(const Fabric& live, const std::vector<probe::PassiveReport>& reports);
   void decide_on(const std::shared_ptr<Weighed>& weighed);
-  void expect(const Weighed& weighed);
   void change_to(const Weighed& weighed, std::uint64_t horizon_ns);
   // Trials of plans on real all-reduces (plan_trials.h).
   bool may_try() const;
-  void plan_trials(PlanTrials::Kind kind, double us_per_byte,
-                   std::function<void(std::vector<Weighed>)> then);
+  void plan_trials(double us_per_byte, std::function<void(std::vector<Weighed>)> then);
   void begin_trials(const PlanTime& time);
-  void begin_simple_trials(const PlanTime& time);
-  void begin_trials(PlanTrials::Kind kind, const PlanTime& time, std::vector<Weighed> candidates);
+  void begin_trials(const PlanTime& time, std::vector<Weighed> candidates);
   void trial_interval_ended(const PlanTime& time, bool is_of_one_plan);
   void try_next();
   void end_trials();
-  void regain_trust(const Fabric& live);
   PairTimes pairs() const;
   bool looks_at_pairs() const;
   void look_at_pairs(const PlanTime& time);
@@ -186,16 +182,12 @@ class Replanner {
   std::shared_ptr<Weighed> weighed_;  // the last one
   // Predicted for the current plan on what is believed, or measured where that was wrong; 0: not.
   double expected_us_ = 0;    // for planned_bytes
-  double promised_us_ = 0;    // ... never measured
-  double planned_us_ = 0;     // ... on what the plan was made for
   double measured_us_ = 0;    // likewise, in the last interval; 0: not
   double first_us_ = 0;       // ... when what connect knew was last believed
   int quick_intervals_ = 0;   // in a row, in which all-reduces took less
   bool can_predict_ = false;  // rates were measured or given
   bool trusts_model_ = true;
-  std::optional<Fabric> distrusted_;  // what was believed then
-  int changed_intervals_ = 0;         // in a row, in which it is something else
-  int looks_at_pairs_ = 0;            // so far
+  int looks_at_pairs_ = 0;  // so far
   // The generation alone in force when the last interval began, if only one was; and when it ended.
   std::optional<std::uint64_t> began_in_, ended_in_;
   PlanTrials trials_;

@@ -37,7 +37,7 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
     e.generation = engine_->newest_generation();
     e.first_seq = *first_seq;
     plans_ = std::make_shared<const PlanSet>(to.choice.plans);
-    expected_us_ = promised_us_ = planned_us_ = to.choice.time_us;
+    expected_us_ = to.choice.time_us;
     if (is_trial) {
       log_info("trying {}, predicted {} for 32 MiB (plan {}, from chunk {} on)", e.plan,
                in_seconds(e.time_us), e.generation, e.first_seq);
@@ -50,10 +50,7 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
   } else {
     e.cause += "; but " + first_seq.status().message();
     log_warn("the plan stays as it is: {}", e.cause);
-    if (is_trial)
-      trials_.refused();
-    else
-      planned_us_ = expected_us_;  // the rates are as they are
+    if (is_trial) trials_.refused();
   }
   weighed_.reset();
   tell(e);

@@ -15,9 +15,6 @@ namespace {
 constexpr double kBelieved = 0.25;
 constexpr int kLooksAtPairs = 3;
 constexpr double kShownGain = 1.15;
-// A network that differs by this from the one that no plan was predicted on is another one.
-constexpr double kAnother = 0.25;
-constexpr int kAnotherIntervals = 2;
 
 bool same_members(const Fabric& a, const Fabric& b) {
   const auto same = [](const NodeLink& x, const NodeLink& y) { return x.rack == y.rack; };
@@ -40,15 +37,6 @@ bool has_lone_node(const Fabric& fabric) {
   return std::find(members.begin(), members.end(), 1) != members.end();
 }
 
-// A trial says how nodes stand and what they share, not that one has become slower for good.
-Fabric with_rates_of(const Fabric& base, Fabric kept) {
-  for (std::size_t i = 0; i < base.nodes.size(); ++i) {
-    kept.nodes[i].out_kbps = std::max(kept.nodes[i].out_kbps, base.nodes[i].out_kbps);
-    kept.nodes[i].in_kbps = std::max(kept.nodes[i].in_kbps, base.nodes[i].in_kbps);
-  }
-  return kept;
-}
-
 double for_bytes(double us_per_byte, std::uint64_t bytes) {
   return us_per_byte * static_cast<double>(bytes);
 }
@@ -61,17 +49,14 @@ bool Replanner::may_try() const {
          !has_node_left_ && expected_us_ > 0 && engine_->generations() == 1;
 }
 
-void Replanner::plan_trials(PlanTrials::Kind kind, double us_per_byte,
-                            std::function<void(std::vector<Weighed>)> then) {
+void Replanner::plan_trials(double us_per_byte, std::function<void(std::vector<Weighed>)> then) {
   is_planning_ = true;
   auto plans = std::make_shared<std::vector<Weighed>>();
   const bool runs = background_->run(
-      [plans, kind, pairs = pairs(), base = rates_->base(), live = rates_->fabric(),
-       current = plans_, measured_us = for_bytes(us_per_byte, options_.planned_bytes),
-       bytes = options_.planned_bytes, options = options_.plan] {
-        *plans = kind == PlanTrials::kSimple
-                     ? simple_plans(live, *current, measured_us, bytes, options)
-                     : plans_to_try(pairs, base, live, *current, measured_us, bytes, options);
+      [plans, pairs = pairs(), base = rates_->base(), live = rates_->fabric(), current = plans_,
+       measured_us = for_bytes(us_per_byte, options_.planned_bytes), bytes = options_.planned_bytes,
+       options = options_.plan] {
+        *plans = plans_to_try(pairs, base, live, *current, measured_us, bytes, options);
       },
       [this, plans, then = std::move(then)] {
         is_planning_ = false;
@@ -86,28 +71,17 @@ void Replanner::begin_trials(const PlanTime& time) {
       "model of the network may be wrong, so other plans are tried",
       in_seconds(for_bytes(time.us_per_byte, options_.planned_bytes)), in_seconds(expected_us_),
       in_seconds(first_us_));
-  plan_trials(PlanTrials::kAll, time.us_per_byte, [this, time](std::vector<Weighed> candidates) {
-    begin_trials(PlanTrials::kAll, time, std::move(candidates));
+  plan_trials(time.us_per_byte, [this, time](std::vector<Weighed> candidates) {
+    begin_trials(time, std::move(candidates));
   });
 }
 
-void Replanner::begin_simple_trials(const PlanTime& time) {
-  plan_trials(PlanTrials::kSimple, time.us_per_byte, [this, time](std::vector<Weighed> candidates) {
-    if (candidates.empty()) return trials_.skip(PlanTrials::kSimple);
-    log_info("32 MiB take {} where {} are expected, so plans as good are tried",
-             in_seconds(for_bytes(time.us_per_byte, options_.planned_bytes)),
-             in_seconds(expected_us_));
-    begin_trials(PlanTrials::kSimple, time, std::move(candidates));
-  });
-}
-
-void Replanner::begin_trials(PlanTrials::Kind kind, const PlanTime& time,
-                             std::vector<Weighed> candidates) {
+void Replanner::begin_trials(const PlanTime& time, std::vector<Weighed> candidates) {
   Weighed current;
   current.fabric = rates_->fabric();
   current.choice.plans = *plans_;
-  current.choice.time_us = promised_us_;
-  trials_.begin(kind, std::move(current), time, std::move(candidates), options_.planned_bytes);
+  current.choice.time_us = expected_us_;
+  trials_.begin(std::move(current), time, std::move(candidates), options_.planned_bytes);
   try_next();
 }
 
@@ -120,7 +94,7 @@ bool Replanner::looks_at_pairs() const {
 
 void Replanner::look_at_pairs(const PlanTime& time) {
   ++looks_at_pairs_;
-  plan_trials(PlanTrials::kAll, time.us_per_byte, [this, time](std::vector<Weighed> candidates) {
+  plan_trials(time.us_per_byte, [this, time](std::vector<Weighed> candidates) {
     const double measured_us = for_bytes(time.us_per_byte, options_.planned_bytes);
     std::erase_if(candidates, [&](const Weighed& w) {
       return w.gain() < kShownGain || std::abs(w.former_us / measured_us - 1) > kBelieved ||
@@ -130,7 +104,7 @@ void Replanner::look_at_pairs(const PlanTime& time) {
     log_warn(
         "pairs of nodes show racks with which 32 MiB would take {} instead of {}: that is tried",
         in_seconds(candidates.front().choice.time_us), in_seconds(candidates.front().former_us));
-    begin_trials(PlanTrials::kAll, time, std::move(candidates));
+    begin_trials(time, std::move(candidates));
   });
 }
 
@@ -140,13 +114,11 @@ void Replanner::trial_interval_ended(const PlanTime& time, bool is_of_one_plan) 
   // However slow it is: what it shows of the pairs is worth an interval of its own.
   if (plans_->name == "direct" && !is_of_one_plan) return;
   if (!trials_.took(time, is_of_one_plan)) return;
-  const bool needs_pairs = trials_.is_open() && trials_.kind() == PlanTrials::kAll;
-  if (!is_of_one_plan || !needs_pairs || pairs().empty()) return try_next();
-  plan_trials(PlanTrials::kAll, trials_.fastest_us_per_byte(),
-              [this](std::vector<Weighed> candidates) {
-                trials_.add(std::move(candidates));
-                try_next();
-              });
+  if (!is_of_one_plan || !trials_.is_open() || pairs().empty()) return try_next();
+  plan_trials(trials_.fastest_us_per_byte(), [this](std::vector<Weighed> candidates) {
+    trials_.add(std::move(candidates));
+    try_next();
+  });
 }
 
 // Known while a plan is in force that sends along all of them.
@@ -171,41 +143,22 @@ void Replanner::try_next() {
 }
 
 void Replanner::end_trials() {
-  const Weighed& kept = trials_.in_force();
-  double measured_us = for_bytes(trials_.us_per_byte_in_force(), options_.planned_bytes);
-  if (measured_us == 0) measured_us = kept.choice.time_us;  // nothing speaks against it
+  const Weighed& kept = trials_.fastest();
+  const double measured_us = for_bytes(trials_.fastest_us_per_byte(), options_.planned_bytes);
   log_info("of the plans tried ({}) {} is kept", trials_.text(), kept.choice.plans.name);
   trusts_model_ = std::abs(measured_us / kept.choice.time_us - 1) <= kBelieved;
-  const bool is_simple = trials_.kind() == PlanTrials::kSimple;
-  const bool is_new_network = trusts_model_ && !is_simple && !trials_.is_former_in_force() &&
-                              !(trials_.was_right() && same_racks(kept.fabric, rates_->base()));
-  if (is_new_network) {
+  if (trusts_model_ && !(trials_.was_right() && same_racks(kept.fabric, rates_->base()))) {
     PlanBasis basis;
-    basis.fabric = with_rates_of(rates_->base(), kept.fabric);
+    basis.fabric = kept.fabric;
     basis.is_nominal = false;
     basis.small_message_ns = options_.plan.small_message_ns;
     rates_.emplace(basis.fabric, basis.is_nominal);
     hysteresis_.emplace(basis.fabric);
     tell_network(basis);
     first_us_ = measured_us;
-  } else {
-    hysteresis_->confirmed(rates_->fabric());
   }
-  // The model may be right, and what it does not know is part of what to expect at first.
-  const bool is_as_at_first = expected_us_ <= PlanTrials::kNeverRight * first_us_;
-  if (is_simple && trials_.was_right() && is_as_at_first) first_us_ = measured_us;
-  // The same racks would be seen again.
-  if (!is_simple && trials_.is_former_in_force()) looks_at_pairs_ = kLooksAtPairs;
-  expected_us_ = planned_us_ = measured_us;
-  distrusted_ = rates_->fabric();
-  changed_intervals_ = 0;
+  expected_us_ = measured_us;
   trials_.end();
-  if (is_new_network) trials_.forget();
-}
-
-void Replanner::regain_trust(const Fabric& live) {
-  changed_intervals_ = is_news(*distrusted_, live, kAnother) ? changed_intervals_ + 1 : 0;
-  trusts_model_ = changed_intervals_ >= kAnotherIntervals;
 }
 
 }  // namespace riffle
