@@ -1,6 +1,7 @@
 """bench/results/<area>.json: every raw row of the last measurement of each run, and what follows from
 them for each figure."""
 import json
+import re
 import statistics
 
 from table import ROOT, Before
@@ -61,7 +62,8 @@ def content_of(area, runs):
 def as_text(content):
     """Paths are those of any clone: relative to its root."""
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-    return text.replace(f"{ROOT}/", "").replace(str(ROOT), ".")
+    whole = r"(?<![\w./-])" + re.escape(str(ROOT))  # not the end of another path
+    return re.sub(whole + r"(?![\w./-])", ".", re.sub(whole + "/", "", text))
 
 
 def save(area, runs, folder=FOLDER):
