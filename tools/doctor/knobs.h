@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "plugin/config/config.h"
-#include "tools/doctor/nccl_files.h"
+#include "tools/doctor/job_variables.h"
 #include "topology/fabric/fabric_file.h"
 
 namespace riffle::tools {

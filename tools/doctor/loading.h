@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tools/doctor/nccl_files.h"
+#include "tools/doctor/job_variables.h"
 
 namespace riffle::tools {
 

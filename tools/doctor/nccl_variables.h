@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "tools/doctor/nccl_files.h"
+#include "tools/doctor/job_variables.h"
 
 namespace riffle::tools {
 

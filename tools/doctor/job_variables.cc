@@ -1,4 +1,4 @@
-#include "tools/doctor/nccl_files.h"
+#include "tools/doctor/job_variables.h"
 
 #include <pwd.h>
 #include <unistd.h>
