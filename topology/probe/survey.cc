@@ -13,6 +13,8 @@ constexpr int kMostSpokes = 16;  // of a wide fan
 constexpr int kMostWideFans = 3;
 constexpr int kCutRounds = 3;
 constexpr int kWithinRounds = 2;
+constexpr int kMostDoubts = 5;
+constexpr int kDoubtRounds = 3;
 constexpr double kSure = 0.95;          // of racks: no pair needs a second look
 constexpr double kManyHeldBack = 0.02;  // share of flows that makes a second look worth it
 constexpr double kSaturated = 0.85;     // of what all partners together can do
@@ -96,6 +98,11 @@ void Survey::advance() {
       stage_ = Stage::kWideFans;
       return plan_wide_fans();
     case Stage::kWideFans:
+    case Stage::kDoubts:
+      stage_ = Stage::kDoubts;
+      plan_doubts();
+      if (queue_.empty()) stage_ = Stage::kOver;
+      return;
     case Stage::kOver:
       stage_ = Stage::kOver;
       return;
@@ -152,7 +159,6 @@ void Survey::plan_fans() {
 // Hubs that kept all their partners busy may have more to give, and hubs that did far better than
 // ever before need a second opinion.
 void Survey::plan_wide_fans() {
-  if (nodes_ <= 2 * kGroup - 2) return;  // the fans before were about as wide
   const Findings& known = findings();
   const std::vector<int>& racks = known.racks.rack_of;
   std::vector<int> hubs;
@@ -196,6 +202,17 @@ void Survey::plan_wide_fans() {
     if (static_cast<int>(spokes.size()) > kMostSpokes) spokes.resize(kMostSpokes);
     for (int again = 0; again < 2; ++again) queue_.push_back(fan(hub, spokes));
   }
+}
+
+// Flows that come and go hide racks from some rounds and feign them in others; over a longer time
+// they do not. A new suspicion is put to the test as those before were.
+void Survey::plan_doubts() {
+  if (nodes_ < 4 || nodes_ > kDenseNodes || doubts_ == kMostDoubts) return;
+  if (!known_.rack_of.empty() || !anything_held_back() || are_racks_sure()) return;
+  ++doubts_;
+  plan_racks();
+  if (!queue_.empty()) return;
+  for (int i = 0; i < kDoubtRounds; ++i) queue_.push_back(random_pairs(nodes_, random_));
 }
 
 void Survey::measure_latency() {

@@ -9,7 +9,9 @@
 //              uplinks; once more if other racks are suspect then. So are racks that a hint
 //              (rack_hints.h) names
 //   3. fans    nodes that met no partner able to do clearly more: one against three at once, and
-//              against more where that was still not enough
+//              against more where that was still not enough, or was a surprise
+//   4. doubts  as long as flows were held back and no racks explain it for sure: more rounds, up to
+//              kMostDoubts times. Nothing is missing if the time is up meanwhile
 //
 // Every node takes part in O(log N) rounds beyond kDenseNodes. Pure and deterministic: the same
 // samples give the same rounds. Who runs the rounds decides how long each lasts.
@@ -44,6 +46,9 @@ class Survey {
   std::optional<Round> next();
   void add(Observed observed);
 
+  // All that belongs to a survey took place; further rounds only make what is known surer.
+  bool is_enough() const { return stage_ >= Stage::kDoubts; }
+
   // All rounds that took place, in their order.
   const std::vector<Observed>& observed() const { return all_; }
 
@@ -51,13 +56,14 @@ class Survey {
   const Findings& findings();
 
  private:
-  enum class Stage { kPairs, kAgain, kRacks, kOtherRacks, kFans, kWideFans, kOver };
+  enum class Stage { kPairs, kAgain, kRacks, kOtherRacks, kFans, kWideFans, kDoubts, kOver };
 
   void plan_pairs();
   void advance();
   void plan_racks();
   void plan_fans();
   void plan_wide_fans();
+  void plan_doubts();
   bool anything_held_back() const;
   bool are_racks_sure();
   std::vector<RackHint> hints() const;
@@ -71,6 +77,7 @@ class Survey {
   std::deque<Round> queue_;
   std::vector<Observed> all_;
   std::size_t fans_begin_ = 0;  // in all_
+  int doubts_ = 0;              // how often they led to more rounds
   Findings findings_;
   bool findings_are_current_ = false;
 };

@@ -84,7 +84,7 @@ void Prober::set_limit(std::uint64_t when_ns) {
   has_timer_ = true;
   timer_ = timers_->call_at(when_ns, [this] {
     has_timer_ = false;
-    finish(is_waiting_ ? kNoTurn : kTimeIsUp);
+    finish(is_waiting_ ? kNoTurn : survey_->is_enough() ? "" : kTimeIsUp);
   });
 }
 
