@@ -205,13 +205,13 @@ void Survey::plan_wide_fans() {
 }
 
 // Flows that come and go hide racks from some rounds and feign them in others; over a longer time
-// they do not. A new suspicion is put to the test as those before were.
+// they do not. A suspicion that was not put to the test yet, is, however sure it looks.
 void Survey::plan_doubts() {
   if (nodes_ < 4 || nodes_ > kDenseNodes || doubts_ == kMostDoubts) return;
-  if (!known_.rack_of.empty() || !anything_held_back() || are_racks_sure()) return;
+  if (!known_.rack_of.empty() || !anything_held_back()) return;
   ++doubts_;
   plan_racks();
-  if (!queue_.empty()) return;
+  if (!queue_.empty() || are_racks_sure()) return;
   for (int i = 0; i < kDoubtRounds; ++i) queue_.push_back(random_pairs(nodes_, random_));
 }
 

@@ -10,8 +10,8 @@
 //              (rack_hints.h) names
 //   3. fans    nodes that met no partner able to do clearly more: one against three at once, and
 //              against more where that was still not enough, or was a surprise
-//   4. doubts  as long as flows were held back and no racks explain it for sure: more rounds, up to
-//              kMostDoubts times. Nothing is missing if the time is up meanwhile
+//   4. doubts  as long as flows were held back and no racks that were put to the test explain it:
+//              more rounds, up to kMostDoubts times. Nothing is missing if the time is up then
 //
 // Every node takes part in O(log N) rounds beyond kDenseNodes. Pure and deterministic: the same
 // samples give the same rounds. Who runs the rounds decides how long each lasts.

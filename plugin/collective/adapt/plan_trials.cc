@@ -111,6 +111,7 @@ bool PlanTrials::is_due(const PlanTime& time, double expected_us_per_byte, doubl
   const bool is_slow = ratio > kWrong && has_processor;
   const bool is_fast = both_ways && ratio < 1 / kWrong;
   wrong_intervals_ = is_slow || is_fast ? wrong_intervals_ + 1 : 0;
+  lag_intervals_ = ratio > kLag && has_processor ? lag_intervals_ + 1 : 0;
   first_us_ = first_us_per_byte;
   was_right_ = was_right_ || (is_known && time.us_per_byte <= kNeverRight * first_us_per_byte);
   const bool has_time = was_right_ || is_plausible;
@@ -123,11 +124,12 @@ bool PlanTrials::is_due(const PlanTime& time, double expected_us_per_byte, doubl
 }
 
 void PlanTrials::begin(Weighed current, const PlanTime& time, std::vector<Weighed> candidates,
-                       std::uint64_t planned_bytes) {
+                       std::uint64_t planned_bytes, double gain) {
   is_running_ = true;
+  gain_ = gain;
   is_decided_ = is_explained_ = was_refused_ = false;
   refusals_ = blind_intervals_ = 0;
-  wrong_intervals_ = slow_intervals_ = 0;
+  wrong_intervals_ = lag_intervals_ = slow_intervals_ = 0;
   planned_bytes_ = static_cast<double>(planned_bytes);
   tried_.clear();
   tried_.push_back({std::move(current), time.us_per_byte});
@@ -205,7 +207,7 @@ std::size_t PlanTrials::best() const {
   std::size_t best = 0;  // what was there before, unless another is clearly faster
   for (std::size_t i = 1; i < tried_.size(); ++i) {
     const double us = tried_[i].us_per_byte;
-    const double gain = best == 0 ? kGain : 1;
+    const double gain = best == 0 ? gain_ : 1;
     if (us > 0 && us * gain < tried_[best].us_per_byte) best = i;
   }
   return best;

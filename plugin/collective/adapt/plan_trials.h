@@ -44,9 +44,12 @@ class PlanTrials {
  public:
   static constexpr double kWrong = 1.25;
   static constexpr int kIntervals = 2;
+  static constexpr double kLag = 1.06;  // not wrong, but queues are shorter than the plan needs
+  static constexpr int kLagIntervals = 3;
   static constexpr std::uint64_t kNoProcessor = 60;  // percent from which on a node lacks it
   static constexpr int kShortestPause = 16, kLongestPause = 1024;  // replanning intervals
-  static constexpr double kGain = 1.05;  // another plan must be faster by this factor
+  static constexpr double kGain = 1.05;      // another plan must be faster by this factor
+  static constexpr double kTieGain = 1.015;  // ... if it was predicted to be as fast and asks less
   static constexpr int kMostRefusals = 3;
   static constexpr int kBlind = 4;          // intervals that say nothing: no trial waits longer
   static constexpr double kHopeless = 1.5;  // slower than the best so far: no need to look twice
@@ -66,9 +69,11 @@ class PlanTrials {
 
   bool was_right() const { return was_right_; }
   void begin(Weighed current, const PlanTime& time, std::vector<Weighed> candidates,
-             std::uint64_t planned_bytes);
+             std::uint64_t planned_bytes, double gain = kGain);
   void add(std::vector<Weighed> candidates);
   bool is_running() const { return is_running_; }
+  // All-reduces took more than kLag times what was expected, in kLagIntervals in a row.
+  bool is_lagging() const { return lag_intervals_ >= kLagIntervals; }
   // One more interval like the last one, and a trial is due.
   bool is_suspicious() const { return wrong_intervals_ > 0; }
   // An interval ended in which the plan in force ran, maybe after the former one. True: it counts,
@@ -104,7 +109,7 @@ class PlanTrials {
   bool has_seen_pairs() const;
 
   bool is_running_ = false, is_decided_ = false, is_explained_ = false;
-  int wrong_intervals_ = 0, slow_intervals_ = 0, blind_intervals_ = 0;
+  int wrong_intervals_ = 0, lag_intervals_ = 0, slow_intervals_ = 0, blind_intervals_ = 0;
   bool was_right_ = false;  // what was expected at first, in some interval
   int refusals_ = 0;
   bool was_refused_ = false;
@@ -116,6 +121,7 @@ class PlanTrials {
   double first_us_ = 0;   // ... expected at first
   std::deque<Weighed> left_;
   double planned_bytes_ = 1;  // that predictions are for
+  double gain_ = kGain;
 };
 
 }  // namespace riffle

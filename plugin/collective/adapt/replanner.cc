@@ -331,6 +331,7 @@ void Replanner::learn() {
     trusts_model_ = true;  // the network is another one: what is believed of it now may be right
   }
   if (looks_at_pairs() && is_of_one_plan && !pairs().empty()) return look_at_pairs(time);
+  if (looks_at_ring()) return look_at_ring(time);
   measured_us_ = time.us_per_byte * static_cast<double>(options_.planned_bytes);
   if (!is_news_to_plan || !trusts_model_) return;
   if (weighed_ && !is_news(weighed_->fabric, live)) return decide_on(weighed_);

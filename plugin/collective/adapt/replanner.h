@@ -125,13 +125,16 @@ class Replanner {
   bool may_try() const;
   void plan_trials(double us_per_byte, std::function<void(std::vector<Weighed>)> then);
   void begin_trials(const PlanTime& time);
-  void begin_trials(const PlanTime& time, std::vector<Weighed> candidates);
+  void begin_trials(const PlanTime& time, std::vector<Weighed> candidates,
+                    double gain = PlanTrials::kGain);
   void trial_interval_ended(const PlanTime& time, bool is_of_one_plan);
   void try_next();
   void end_trials();
   PairTimes pairs() const;
   bool looks_at_pairs() const;
   void look_at_pairs(const PlanTime& time);
+  bool looks_at_ring() const;
+  void look_at_ring(const PlanTime& time);
   void prepare(const PlanSwitch::Order& order, const std::function<void(Status)>& prepared);
   std::uint64_t hold(std::uint64_t horizon_ns);
   void decided(const Result<std::uint64_t>& first_seq);
@@ -187,7 +190,7 @@ class Replanner {
   int quick_intervals_ = 0;   // in a row, in which all-reduces took less
   bool can_predict_ = false;  // rates were measured or given
   bool trusts_model_ = true;
-  int looks_at_pairs_ = 0;  // so far
+  int looks_at_pairs_ = 0, looks_at_ring_ = 0;  // so far
   // The generation alone in force when the last interval began, if only one was; and when it ended.
   std::optional<std::uint64_t> began_in_, ended_in_;
   PlanTrials trials_;

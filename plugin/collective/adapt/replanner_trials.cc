@@ -15,6 +15,8 @@ namespace {
 constexpr double kBelieved = 0.25;
 constexpr int kLooksAtPairs = 3;
 constexpr double kShownGain = 1.15;
+constexpr int kLooksAtRing = 2;
+constexpr double kTie = 1.03;
 
 bool same_members(const Fabric& a, const Fabric& b) {
   const auto same = [](const NodeLink& x, const NodeLink& y) { return x.rack == y.rack; };
@@ -76,12 +78,12 @@ void Replanner::begin_trials(const PlanTime& time) {
   });
 }
 
-void Replanner::begin_trials(const PlanTime& time, std::vector<Weighed> candidates) {
+void Replanner::begin_trials(const PlanTime& time, std::vector<Weighed> candidates, double gain) {
   Weighed current;
   current.fabric = rates_->fabric();
   current.choice.plans = *plans_;
   current.choice.time_us = expected_us_;
-  trials_.begin(std::move(current), time, std::move(candidates), options_.planned_bytes);
+  trials_.begin(std::move(current), time, std::move(candidates), options_.planned_bytes, gain);
   try_next();
 }
 
@@ -105,6 +107,27 @@ void Replanner::look_at_pairs(const PlanTime& time) {
         "pairs of nodes show racks with which 32 MiB would take {} instead of {}: that is tried",
         in_seconds(candidates.front().choice.time_us), in_seconds(candidates.front().former_us));
     begin_trials(time, std::move(candidates));
+  });
+}
+
+// Few equal nodes take the direct plan, which shows who is slow. Behind short queues it loses what
+// a ring, predicted to be as fast, does not: one flow comes in at a time.
+bool Replanner::looks_at_ring() const {
+  return looks_at_ring_ < kLooksAtRing && may_try() && trials_.is_lagging() &&
+         plans_->name == "direct";
+}
+
+void Replanner::look_at_ring(const PlanTime& time) {
+  ++looks_at_ring_;
+  plan_trials(time.us_per_byte, [this, time](std::vector<Weighed> candidates) {
+    std::erase_if(candidates, [this](const Weighed& w) {
+      return w.choice.plans.name != "ring" || w.choice.time_us > kTie * expected_us_;
+    });
+    if (candidates.empty()) return;
+    log_info("32 MiB take {} where {} are expected of the direct plan and of a ring: that is tried",
+             in_seconds(for_bytes(time.us_per_byte, options_.planned_bytes)),
+             in_seconds(expected_us_));
+    begin_trials(time, std::move(candidates), PlanTrials::kTieGain);
   });
 }
 

@@ -54,7 +54,7 @@ int Prober::parent() const { return (mesh_->rank() - 1) / 2; }
 Prober::~Prober() { stop(); }
 
 std::uint64_t Prober::budget_ns(int nodes) {
-  return std::clamp<std::uint64_t>(1100 + 110ull * static_cast<std::uint64_t>(nodes), 1900, 9000) *
+  return std::clamp<std::uint64_t>(250ull * static_cast<std::uint64_t>(nodes) - 50, 1950, 9000) *
          kMs;
 }
 

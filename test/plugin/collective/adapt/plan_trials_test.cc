@@ -36,6 +36,18 @@ TEST(PlanTrials, DueWhereAllReducesTakeLongerThanPredicted) {
   EXPECT_TRUE(is_due(trials, took(1300), 1000, 1000));
 }
 
+TEST(PlanTrials, LaggingWhereAllReducesTakeALittleLongerForSomeTime) {
+  PlanTrials trials;
+  for (const double us : {1100.0, 1100.0, 1020.0, 1100.0, 1100.0}) {
+    EXPECT_FALSE(is_due(trials, took(us), 1000, 1000));
+    EXPECT_FALSE(trials.is_lagging());
+  }
+  EXPECT_FALSE(is_due(trials, took(1100, 90), 1000, 1000));
+  EXPECT_FALSE(trials.is_lagging()) << "a node lacks processor";
+  for (int i = 0; i < PlanTrials::kLagIntervals; ++i) is_due(trials, took(1100), 1000, 1000);
+  EXPECT_TRUE(trials.is_lagging());
+}
+
 TEST(PlanTrials, NeverDueWhereANodeLacksProcessorOrNothingWasMeasured) {
   PlanTrials trials;
   for (int i = 0; i < 50; ++i) {
@@ -125,6 +137,16 @@ TEST(PlanTrials, ALittleFasterIsNotWorthAChange) {
   EXPECT_TRUE(trials.took(took(1950), true));
   ASSERT_EQ(trials.next()->choice.plans.name, "old");
   EXPECT_TRUE(trials.is_former_fastest());
+}
+
+TEST(PlanTrials, OfEqualsTheOneThatAsksLessMayBeALittleFaster) {
+  PlanTrials trials;
+  trials.begin(candidate("direct", 1000, 2), took(1070), {candidate("ring", 1000, 3)}, kBytes,
+               PlanTrials::kTieGain);
+  EXPECT_EQ(trials.next()->choice.plans.name, "ring");
+  EXPECT_TRUE(trials.took(took(1040), true));
+  EXPECT_EQ(trials.next(), nullptr) << "the ring stays in force";
+  EXPECT_EQ(trials.fastest().choice.plans.name, "ring");
 }
 
 TEST(PlanTrials, ATrialThatSeesNothingGoesBack) {
