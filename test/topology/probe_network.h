@@ -36,7 +36,7 @@ class ProbeNetwork {
       const auto& f = round.flows[i];
       const bool is_near = fabric_.nodes[f.from].rack == fabric_.nodes[f.to].rack;
       probe::Sample s;
-      s.kbps = static_cast<std::int64_t>(seen);
+      s.kbps = s.together_kbps = static_cast<std::int64_t>(seen);
       s.is_steady = !is_outlier || uniform_(random_) < 0.5;
       s.rtt_us = static_cast<std::int64_t>(2.0 * fabric_.latency_us_between(f.from, f.to) *
                                            (is_near ? 1 : 1.05) *

@@ -35,6 +35,7 @@ std::vector<Recorded> recorded(const std::string& name) {
       probe::Sample sample;
       in >> flow.from >> flow.to >> sample.kbps >> sample.is_steady >> sample.rtt_us;
       EXPECT_TRUE(in) << line;
+      sample.together_kbps = sample.kbps;
       all.back().rounds.back().round.flows.push_back(flow);
       all.back().rounds.back().samples.push_back(sample);
     }

@@ -132,15 +132,16 @@ std::vector<Slow> slow_pairs(const ProbeFindings& f) {
   return found;
 }
 
-// Per round its flows: from, to, kbit/s, 1 if steady, round trip in microseconds.
+// Per round its flows: from, to, kbit/s, 1 if steady, round trip in microseconds, kbit/s together
+// with the others.
 json to_rows(const std::vector<probe::Observed>& all) {
   json rounds = json::array();
   for (const probe::Observed& o : all) {
     json flows = json::array();
     for (std::size_t i = 0; i < o.samples.size(); ++i) {
       const probe::Sample& s = o.samples[i];
-      flows.push_back(
-          {o.round.flows[i].from, o.round.flows[i].to, s.kbps, s.is_steady ? 1 : 0, s.rtt_us});
+      flows.push_back({o.round.flows[i].from, o.round.flows[i].to, s.kbps, s.is_steady ? 1 : 0,
+                       s.rtt_us, s.together_kbps});
     }
     rounds.push_back(std::move(flows));
   }
@@ -153,7 +154,7 @@ std::vector<probe::Observed> from_rows(const json& rounds) {
     probe::Observed& o = all.emplace_back();
     for (const json& f : flows) {
       o.round.flows.push_back({f.at(0), f.at(1)});
-      o.samples.push_back({f.at(2), f.at(3) == 1, f.at(4)});
+      o.samples.push_back({f.at(2), f.at(5), f.at(3) == 1, f.at(4)});
     }
   }
   return all;

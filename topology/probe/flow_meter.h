@@ -3,7 +3,11 @@
 // What a sender writes goes into buffers and what it sends first meets empty queues and full token
 // buckets; so only the receiver counts, and only after the start-up: the first 40 % of the time are
 // left out, and so is the last tenth, when other flows of the round may have ended already. Times
-// are the receiver's own; no clocks are compared. Pure, no allocation after construction.
+// are the receiver's own; no clocks are compared.
+//
+// Flows that share a link take turns at it: one starts late or waits for what was lost while others
+// have it all. What they carried together is the sum of what each did within the same time, from
+// 40 to 90 % of the round's, whether it ran or not. Pure, no allocation after construction.
 #pragma once
 
 #include <array>
@@ -15,15 +19,17 @@ namespace riffle::probe {
 
 class FlowMeter {
  public:
-  // What arrives later than `limit_ns` after the first bytes says nothing about the rate.
-  explicit FlowMeter(std::uint64_t limit_ns);
+  // The round begins at `begin_ns`; what arrives later than `limit_ns` after the flow's first bytes
+  // says nothing about the flow's own rate.
+  FlowMeter(std::uint64_t begin_ns, std::uint64_t limit_ns);
 
   void arrived(std::uint64_t now_ns, std::uint64_t bytes);
   // All that arrived.
   std::uint64_t bytes() const { return total_bytes_; }
 
-  // Rate and steadiness; rtt_us stays 0.
-  Sample sample() const;
+  // Rates and steadiness; rtt_us stays 0. `is_cut_short`: the flow was over before the round was,
+  // as it had sent all that it might.
+  Sample sample(bool is_cut_short = false) const;
 
  private:
   static constexpr std::size_t kBins = 256;
@@ -33,12 +39,14 @@ class FlowMeter {
   };
   // The state at the end of the last bin that is over at `at_ns`.
   Bin state_at(std::uint64_t at_ns) const;
+  Sample own_rate() const;
+  double bytes_by(std::uint64_t since_begin_ns) const;
 
-  std::uint64_t limit_ns_;
+  std::uint64_t begin_ns_, limit_ns_;
   std::uint64_t first_ns_ = 0;
-  std::uint64_t last_ns_ = 0;  // since the first
+  std::uint64_t last_ns_ = 0;  // since the first, within the limit
   std::uint64_t total_bytes_ = 0;
-  std::array<Bin, kBins> bins_{};
+  std::array<Bin, kBins> bins_{};  // of twice the limit
 };
 
 // FlowWindow: how much of a probe flow may be on its way. It grows and shrinks to what keeps the

@@ -43,17 +43,23 @@ struct Seen {
 
 void collect(const Observed& o, Seen* out, Seen* in) {
   struct Sum {
-    double all = 0, unsteady = 0;
-    int flows = 0;
+    double alone = 0, all = 0, unsteady = 0;
+    int flows = 0, unsteady_flows = 0;
 
     void add(const Sample& s) {
-      all += static_cast<double>(s.kbps);
-      if (!s.is_steady) unsteady += static_cast<double>(s.kbps);
+      alone = static_cast<double>(s.kbps);
+      all += static_cast<double>(s.together_kbps);
+      if (!s.is_steady) unsteady += static_cast<double>(s.together_kbps);
+      unsteady_flows += !s.is_steady;
       ++flows;
     }
-    bool is_steady() const { return 2 * unsteady < all || (flows >= kFan && flows <= kMostFan); }
+    bool is_steady() const {
+      if (flows == 1) return unsteady_flows == 0;
+      return 2 * unsteady < all || (flows >= kFan && flows <= kMostFan);
+    }
     void put_into(Seen* seen, std::size_t node) const {
-      if (all > 0) (is_steady() ? seen->steady : seen->unsteady)[node].push_back(all);
+      const double rate = flows == 1 ? alone : all;
+      if (rate > 0) (is_steady() ? seen->steady : seen->unsteady)[node].push_back(rate);
     }
   };
   std::vector<Sum> sent(out->steady.size()), received(sent);

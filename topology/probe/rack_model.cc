@@ -52,7 +52,8 @@ RackModel::RackModel(int nodes, const NodeRates& rates, const std::vector<Observ
                                   rates.in[static_cast<std::size_t>(to)].kbps);
       const auto seen = static_cast<double>(o.samples[f].kbps);
       if (cap <= 0 || seen <= 0) continue;
-      round.flows.push_back({from, to, cap, seen, seen < kHeldBack * cap});
+      const auto together = static_cast<double>(o.samples[f].together_kbps);
+      round.flows.push_back({from, to, cap, seen, together, seen < kHeldBack * cap});
       held_here += round.flows.back().is_held_back ? 1 : 0;
     }
     if (round.flows.empty()) continue;
@@ -83,7 +84,7 @@ std::vector<Uplink> RackModel::uplinks(const std::vector<int>& rack_of, int rack
       const auto b = static_cast<std::size_t>(rack_of[static_cast<std::size_t>(s.to)]);
       if (a == b) continue;
       for (const std::size_t link : {a, count + b}) {
-        passing[link].seen += s.seen;
+        passing[link].seen += s.together;
         passing[link].cap += s.cap;
       }
     }
@@ -212,7 +213,7 @@ double RackModel::cost(const std::vector<int>& rack_of, int racks) const {
         continue;
       }
       Group& g = groups[static_cast<std::size_t>(shares.bottleneck[i])];
-      g.seen += seen;
+      g.seen += round.flows[i].together;
       g.predicted += shares.predicted[i];
       g.nats += nats(shares.error(i, seen), kSharedSigma);
       ++g.flows;

@@ -42,7 +42,7 @@ class RackModel {
 
   struct Sighting {
     int from, to;
-    double cap, seen;  // kbit/s; min of both ends; what arrived
+    double cap, seen, together;  // kbit/s; min of both ends; what arrived; ... beside the others
     bool is_held_back;
   };
   struct PairRound {

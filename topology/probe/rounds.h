@@ -24,7 +24,10 @@ struct Round {
 
 // What became of one flow.
 struct Sample {
-  std::int64_t kbps = 0;    // payload at the receiver once the flow ran evenly; 0: too little came
+  std::int64_t kbps = 0;  // payload at the receiver once the flow ran evenly; 0: too little came
+  // Within the time that is the same for all flows of the round, whether this one ran or not: what
+  // flows carried together is the sum of these.
+  std::int64_t together_kbps = 0;
   bool is_steady = false;   // both halves of what was counted agree
   std::int64_t rtt_us = 0;  // of a small message before the flow; 0: unknown
   int hops = -1;            // routers between the two nodes; -1: unknown

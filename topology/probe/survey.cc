@@ -171,7 +171,7 @@ void Survey::plan_wide_fans() {
     for (std::size_t f = 0; f < all_[o].round.flows.size(); ++f) {
       const auto from = static_cast<std::size_t>(all_[o].round.flows[f].from);
       const auto to = static_cast<std::size_t>(all_[o].round.flows[f].to);
-      const auto seen = static_cast<double>(all_[o].samples[f].kbps);
+      const auto seen = static_cast<double>(all_[o].samples[f].together_kbps);
       ++sums[from].flows;
       sums[from].sent += seen;
       sums[to].received += seen;

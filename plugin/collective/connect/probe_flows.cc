@@ -34,13 +34,14 @@ void ProbeFlows::start(const ProbeOrder& order, std::function<void()> over) {
   over_ = std::move(over);
   outgoing_.clear();
   incoming_.clear();
+  const std::uint64_t now = mesh_->now_ns();
   for (const probe::Flow& f : order.flows) {
     if (f.from == mesh_->rank()) outgoing_.push_back({.peer = f.to, .window = {}});
     if (f.to == mesh_->rank()) {
-      incoming_.push_back({f.from, probe::FlowMeter(1000ull * order.duration_us)});
+      incoming_.push_back({f.from, probe::FlowMeter(now, 1000ull * order.duration_us)});
     }
   }
-  for (const Outgoing& flow : outgoing_) say(flow.peer, ProbeFrame::kPing, mesh_->now_ns(), 0);
+  for (const Outgoing& flow : outgoing_) say(flow.peer, ProbeFrame::kPing, now, 0);
   for (const Early& e : std::exchange(early_, {})) take(e.peer, e.frame, e.length);
   finish_if_over();
 }
@@ -48,7 +49,7 @@ void ProbeFlows::start(const ProbeOrder& order, std::function<void()> over) {
 std::vector<ProbeReport::Entry> ProbeFlows::entries() const {
   std::vector<ProbeReport::Entry> all;
   for (const Incoming& flow : incoming_) {
-    probe::Sample sample = flow.meter.sample();
+    probe::Sample sample = flow.meter.sample(flow.meter.bytes() >= order_.most_bytes);
     sample.hops = mesh_->hops(flow.peer);
     all.push_back({{flow.peer, mesh_->rank()}, sample, flow.meter.bytes()});
   }

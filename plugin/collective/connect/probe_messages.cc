@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::size_t kOrderHead = 16, kFlowBytes = 8;  // number, duration, bytes, kind; from, to
 constexpr std::size_t kReportHead = 8,
-                      kEntryBytes = 40;  // number, busy; flow, kbps, rtt, bytes, steady, hops + 1
+                      kEntryBytes =
+                          48;  // number, busy; flow, kbps, rtt, bytes, steady, hops + 1, together
 constexpr std::int64_t kMostKbps = 100'000'000'000;  // 100 Tbit/s: more than any link has
 constexpr std::uint32_t kMostHops = 255;
 constexpr std::uint32_t kMostDurationUs = 10'000'000;
@@ -82,6 +83,7 @@ std::vector<std::uint8_t> encode(const ProbeReport& report) {
     put(at + 24, e.bytes);
     put(at + 32, std::uint32_t{e.sample.is_steady});
     put(at + 36, static_cast<std::uint32_t>(e.sample.hops + 1));
+    put(at + 40, static_cast<std::uint64_t>(e.sample.together_kbps));
     at += kEntryBytes;
   }
   return bytes;
@@ -99,14 +101,15 @@ Result<ProbeReport> decode_probe_report(const std::vector<std::uint8_t>& bytes, 
   report.entries.resize((bytes.size() - kReportHead) / kEntryBytes);
   const std::uint8_t* at = bytes.data() + kReportHead;
   for (ProbeReport::Entry& e : report.entries) {
-    const auto kbps = get<std::uint64_t>(at + 8), rtt_us = get<std::uint64_t>(at + 16);
+    const auto kbps = get<std::uint64_t>(at + 8), rtt_us = get<std::uint64_t>(at + 16),
+               together_kbps = get<std::uint64_t>(at + 40);
     const auto steady = get<std::uint32_t>(at + 32), hops_known = get<std::uint32_t>(at + 36);
-    if (!get_flow(at, nodes, &e.flow) || kbps > kMostKbps || rtt_us > kMostDurationUs ||
-        steady > 1 || hops_known > kMostHops + 1) {
+    if (!get_flow(at, nodes, &e.flow) || kbps > kMostKbps || together_kbps > kMostKbps ||
+        rtt_us > kMostDurationUs || steady > 1 || hops_known > kMostHops + 1) {
       return mangled_probe("report");
     }
-    e.sample = {static_cast<std::int64_t>(kbps), steady == 1, static_cast<std::int64_t>(rtt_us),
-                static_cast<int>(hops_known) - 1};
+    e.sample = {static_cast<std::int64_t>(kbps), static_cast<std::int64_t>(together_kbps),
+                steady == 1, static_cast<std::int64_t>(rtt_us), static_cast<int>(hops_known) - 1};
     e.bytes = get<std::uint64_t>(at + 24);
     at += kEntryBytes;
   }

@@ -147,6 +147,7 @@ void Prober::take_samples() {
   for (const ProbeReport::Entry& e : entries_) {
     probe::Sample& s = samples[{e.flow.from, e.flow.to}];
     s.kbps = std::max(s.kbps, e.sample.kbps);
+    s.together_kbps = std::max(s.together_kbps, e.sample.together_kbps);
     s.rtt_us = std::max(s.rtt_us, e.sample.rtt_us);
     s.is_steady = s.is_steady || e.sample.is_steady;
     s.hops = std::max(s.hops, e.sample.hops);

@@ -227,13 +227,14 @@ TEST(ProbeMessages, ArriveAsTheyWereSent) {
   ProbeReport report;
   report.number = 9;
   report.is_busy = true;
-  report.entries.push_back({{1, 2}, {400'000, true, 120, 3}, 5'000'000});
+  report.entries.push_back({{1, 2}, {400'000, 390'000, true, 120, 3}, 5'000'000});
   const auto report_back = decode_probe_report(encode(report), 3);
   ASSERT_TRUE(report_back);
   EXPECT_TRUE(report_back->is_busy);
   ASSERT_EQ(report_back->entries.size(), 1u);
   EXPECT_EQ(report_back->entries[0].flow, (probe::Flow{1, 2}));
   EXPECT_EQ(report_back->entries[0].sample.kbps, 400'000);
+  EXPECT_EQ(report_back->entries[0].sample.together_kbps, 390'000);
   EXPECT_TRUE(report_back->entries[0].sample.is_steady);
   EXPECT_EQ(report_back->entries[0].sample.rtt_us, 120);
   EXPECT_EQ(report_back->entries[0].sample.hops, 3);
@@ -254,10 +255,12 @@ TEST(ProbeMessages, MangledOnesAreRefused) {
   EXPECT_FALSE(
       decode_probe_order(encode(ProbeOrder{1, ProbeOrder::Kind::kRound, 4'000'000'000, 1, {}}), 3));
   ProbeReport report;
-  report.entries.push_back({{1, 2}, {-5, true, 120}, 0});
+  report.entries.push_back({{1, 2}, {-5, 0, true, 120}, 0});
   EXPECT_FALSE(decode_probe_report(encode(report), 3));
   EXPECT_FALSE(decode_probe_report({1, 2, 3}, 3));
-  report.entries[0].sample = {5, true, 120, 256};
+  report.entries[0].sample = {5, -5, true, 120};
+  EXPECT_FALSE(decode_probe_report(encode(report), 3));
+  report.entries[0].sample = {5, 5, true, 120, 256};
   EXPECT_FALSE(decode_probe_report(encode(report), 3));
   report.entries[0].sample.hops = -1;
   ASSERT_TRUE(decode_probe_report(encode(report), 3));
