@@ -15,6 +15,7 @@ constexpr std::uint64_t kLeastBytes = 4 << 20;  // of a burst: shorter ones are 
 constexpr std::uint64_t kSharedPercent = 5;
 constexpr std::size_t kMostRaised = 3;
 constexpr double kShownBytes = 32 << 20;
+constexpr double kNever = std::numeric_limits<double>::max();  // a plan that cannot be used
 
 // Without what only looks new: the same lanes need no trial.
 void take(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes, PlanOptions options,
@@ -56,6 +57,8 @@ std::vector<Fabric> with_one_uplink_raised(const Fabric& base, const Fabric& liv
 }
 
 }  // namespace
+
+bool PlanTrials::Tried::is_measured() const { return us_per_byte > 0 && us_per_byte < kNever; }
 
 PlanTime plan_time(const std::vector<NodeRates>& reports) {
   PlanTime time;
@@ -157,7 +160,7 @@ bool PlanTrials::took(const PlanTime& time, bool is_of_one_plan) {
     if (++blind_intervals_ < kBlind) return false;
     // Calls have become small, or NICs are shared: back to what is known.
     left_.clear();
-    tried_[in_force_].us_per_byte = std::numeric_limits<double>::max();
+    tried_[in_force_].us_per_byte = kNever;
     return true;
   }
   const double hopeless_us = std::max(kHopeless * fastest_us_per_byte(), former_us_);
@@ -179,7 +182,7 @@ void PlanTrials::refused() {
   was_refused_ = true;
   ++refusals_;
   if (tried_[in_force_].us_per_byte == 0) {
-    tried_[in_force_].us_per_byte = std::numeric_limits<double>::max();
+    tried_[in_force_].us_per_byte = kNever;
   }
   in_force_ = former_;
   is_decided_ = false;
@@ -213,18 +216,27 @@ std::size_t PlanTrials::best() const {
   return best;
 }
 
+bool PlanTrials::is_contradicted(std::uint64_t planned_bytes) const {
+  const Tried& fastest = tried_[best()];
+  const double least_us = fastest.us_per_byte * static_cast<double>(planned_bytes);
+  return std::any_of(tried_.begin(), tried_.end(), [&](const Tried& t) {
+    if (&t == &fastest || !t.is_measured()) return false;
+    const double predicted_us =
+        predict(fastest.weighed.fabric, t.weighed.choice.plans, planned_bytes).time_us;
+    return predicted_us * kContradicted < least_us;
+  });
+}
+
 bool PlanTrials::has_seen_pairs() const {
   return std::any_of(tried_.begin(), tried_.end(), [](const Tried& t) {
-    const bool is_measured =
-        t.us_per_byte > 0 && t.us_per_byte < std::numeric_limits<double>::max();
-    return is_measured && t.weighed.choice.plans.name == "direct";
+    return t.is_measured() && t.weighed.choice.plans.name == "direct";
   });
 }
 
 std::string PlanTrials::text() const {
   std::string text;
   for (const Tried& t : tried_) {
-    if (t.us_per_byte == std::numeric_limits<double>::max()) continue;
+    if (t.us_per_byte == kNever) continue;
     text += (text.empty() ? "" : ", ") + t.weighed.choice.plans.name +
             printed(" %.3g", t.us_per_byte * kShownBytes / 1e6);
   }

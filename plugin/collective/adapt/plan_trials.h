@@ -44,7 +44,7 @@ class PlanTrials {
  public:
   static constexpr double kWrong = 1.25;
   static constexpr int kIntervals = 2;
-  static constexpr double kLag = 1.06;  // not wrong, but queues are shorter than the plan needs
+  static constexpr double kLag = 1.045;  // not wrong, but queues are shorter than the plan needs
   static constexpr int kLagIntervals = 3;
   static constexpr std::uint64_t kNoProcessor = 60;  // percent from which on a node lacks it
   static constexpr int kShortestPause = 16, kLongestPause = 1024;  // replanning intervals
@@ -55,6 +55,7 @@ class PlanTrials {
   static constexpr double kHopeless = 1.5;  // slower than the best so far: no need to look twice
   // A plan that takes what its fabric predicts, within this: that is the network.
   static constexpr double kExplained = 0.12;
+  static constexpr double kContradicted = 1.1;
   // What connect knew has never been right, and what is believed instead is slower by this factor:
   // rather another network than one that has just changed.
   static constexpr double kNeverRight = 1.12;
@@ -94,6 +95,8 @@ class PlanTrials {
   const Weighed& fastest() const { return tried_[best()].weighed; }
   double fastest_us_per_byte() const { return tried_[best()].us_per_byte; }
   bool is_fastest_in_force() const { return best() == in_force_; }
+  // By its fabric another plan would have taken less than the fastest one did, and took more.
+  bool is_contradicted(std::uint64_t planned_bytes) const;
   // Nothing is better than what was in force before.
   bool is_former_fastest() const { return best() == 0; }
   // "direct 1.2, ring 1.4, racks x rails 0.9 s for 32 MiB".
@@ -104,6 +107,7 @@ class PlanTrials {
   struct Tried {
     Weighed weighed;
     double us_per_byte = 0;  // 0: not known
+    bool is_measured() const;
   };
   std::size_t best() const;
   bool has_seen_pairs() const;

@@ -35,6 +35,23 @@ int slow_nodes(const Fabric& base, const Fabric& live) {
   return slow;
 }
 
+// Of the same nodes and racks.
+Fabric no_slower(Fabric fabric, const Fabric& than) {
+  if (fabric.racks.size() != than.racks.size()) return fabric;
+  const auto raise = [](std::int64_t* kbps, std::int64_t least) {
+    *kbps = *kbps == 0 || least == 0 ? 0 : std::max(*kbps, least);
+  };
+  for (std::size_t i = 0; i < fabric.nodes.size(); ++i) {
+    raise(&fabric.nodes[i].out_kbps, than.nodes[i].out_kbps);
+    raise(&fabric.nodes[i].in_kbps, than.nodes[i].in_kbps);
+  }
+  for (std::size_t k = 0; k < fabric.racks.size(); ++k) {
+    raise(&fabric.racks[k].up_kbps, than.racks[k].up_kbps);
+    raise(&fabric.racks[k].down_kbps, than.racks[k].down_kbps);
+  }
+  return fabric;
+}
+
 void trace(const Mesh& mesh, std::uint64_t interval,
            const std::vector<probe::PassiveReport>& reports) {
   if (!is_logged(LogLevel::kTrace)) return;
@@ -103,6 +120,7 @@ void Replanner::start(const PlanSet& plans, const PlanBasis& basis) {
   // Rates that were not measured mean nothing in Mbit/s.
   slow_.emplace(basis.is_nominal ? 0 : options_.least_kbps, mesh_->size());
   plans_ = std::make_shared<const PlanSet>(plans);
+  if (engine_->generations() == 1) ended_in_ = engine_->generation();
   counted_ = hooks_.count();
   can_predict_ = !basis.is_nominal;
   if (can_predict_) {
@@ -314,9 +332,12 @@ void Replanner::learn() {
       "of one plan {}: {} for 32 MiB, expected {}; processor {} %", is_of_one_plan,
       in_seconds(plan_time(gathered_).us_per_byte * static_cast<double>(options_.planned_bytes)),
       in_seconds(expected_us_), plan_time(gathered_).processor);
-  const Fabric live = rates_->fabric();
+  const bool has_processor = time.processor < PlanTrials::kNoProcessor;
+  measured_us_ = has_processor ? time.us_per_byte * static_cast<double>(options_.planned_bytes) : 0;
+  if (!trials_.is_running()) pace_.took(measured_us_);
+  const Fabric live = believed();
   ReplanEvent e = event(ReplanEvent::Kind::kReport);
-  if (!trials_.is_running()) look_for_slow(live, reports);
+  if (!trials_.is_running()) look_for_slow(rates_->fabric(), reports);
   e.reports = std::move(reports);
   tell(e);
   const bool has_groups = !plans_->relaxed.is_empty() || options_.mode == SyncMode::kSparse;
@@ -332,7 +353,7 @@ void Replanner::learn() {
   }
   if (looks_at_pairs() && is_of_one_plan && !pairs().empty()) return look_at_pairs(time);
   if (looks_at_ring()) return look_at_ring(time);
-  measured_us_ = time.us_per_byte * static_cast<double>(options_.planned_bytes);
+  if (proof_.is_refuted(measured_us_)) return go_back();
   if (!is_news_to_plan || !trusts_model_) return;
   if (weighed_ && !is_news(weighed_->fabric, live)) return decide_on(weighed_);
 
@@ -354,12 +375,22 @@ void Replanner::learn() {
         planning_ns_ = mesh_->now_ns() - began_ns;
         weighed_ = *result;
         if (!weighed_ || !is_on()) return;
-        if (slow_nodes(rates_->base(), weighed_->fabric) <= kMostSlowNodes) {
+        const int slow = slow_nodes(rates_->base(), weighed_->fabric);
+        if (slow <= kMostSlowNodes && !proof_.is_owed()) {
           expected_us_ = weighed_->former_us;
         }
         decide_on(weighed_);
       });
   if (!runs) is_planning_ = false;
+}
+
+// Live rates; but none is lower than it was planned with as long as all-reduces take no longer than
+// they did. Rates that were never measured are no measure, and sums of relaxed modes take less.
+Fabric Replanner::believed() const {
+  Fabric live = rates_->fabric();
+  return pace_.is_steady() && can_predict_ && !sync_
+             ? no_slower(std::move(live), hysteresis_->planned())
+             : live;
 }
 
 void Replanner::look_for_slow(const Fabric& live,
@@ -380,8 +411,7 @@ void Replanner::decide_on(const std::shared_ptr<Weighed>& weighed) {
   if (has_node_left_ || is_between || !hysteresis_->is_worth_it(*weighed)) return;
   // Rates on which the current plan would take longer than it does are not those of the network.
   if (measured_us_ > 0 && weighed->former_us > kBelievable * measured_us_) return;
-  // Several rounds of the tree, and the others' preparing, which is less work than planning was.
-  change_to(*weighed, options_.least_horizon_ns + 4 * round_ns_ + 2 * planning_ns_);
+  change_to(*weighed, horizon_ns());
 }
 
 // ---------------------------------------------------------------------------------- relaxed modes

@@ -4,9 +4,10 @@
 // collectives node 0 asks down the tree of connect (parent of r: (r-1)/2), reports come up, some
 // dozens of bytes per node, and node 0 knows what the network can do now (live_rates.h). If another
 // plan is worth it (topology/plan/replan.h), all nodes change to it together (plan_switch.h). If
-// all-reduces take longer than that network explains, plans are tried (plan_trials.h). Only node 0
-// counts; no collective waits for any of this. Where a relaxed mode is wanted, the same
-// reports carry what it takes to agree on it (sync_agreement.h).
+// all-reduces take longer than before the change, the former plan comes back (change_proof.h), and
+// if they take longer than that network explains, plans are tried (plan_trials.h). Only node 0
+// counts; no collective waits for any of this. Where a relaxed mode is wanted, the same reports
+// carry what it takes to agree on it (sync_agreement.h).
 //
 // Threads: the mesh's owner; planning and making generations happen in the Background.
 #pragma once
@@ -18,7 +19,9 @@
 #include <string>
 #include <vector>
 
+#include "plugin/collective/adapt/change_proof.h"
 #include "plugin/collective/adapt/link_sampler.h"
+#include "plugin/collective/adapt/pace.h"
 #include "plugin/collective/adapt/plan_switch.h"
 #include "plugin/collective/adapt/plan_trials.h"
 #include "plugin/collective/adapt/rate_reports.h"
@@ -118,9 +121,12 @@ class Replanner {
   void begin_gathering(std::uint64_t interval, bool with_pairs);
   void pass_on_if_complete();
   void learn();
+  Fabric believed() const;
   void look_for_slow(const Fabric& live, const std::vector<probe::PassiveReport>& reports);
   void decide_on(const std::shared_ptr<Weighed>& weighed);
   void change_to(const Weighed& weighed, std::uint64_t horizon_ns);
+  std::uint64_t horizon_ns() const;
+  void go_back();
   // Trials of plans on real all-reduces (plan_trials.h).
   bool may_try() const;
   void plan_trials(double us_per_byte, std::function<void(std::vector<Weighed>)> then);
@@ -194,6 +200,9 @@ class Replanner {
   // The generation alone in force when the last interval began, if only one was; and when it ended.
   std::optional<std::uint64_t> began_in_, ended_in_;
   PlanTrials trials_;
+  ChangeProof proof_;
+  Pace pace_;  // of planned_bytes
+  bool is_going_back_ = false;
   bool has_node_left_ = false;
 };
 

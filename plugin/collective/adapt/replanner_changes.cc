@@ -19,24 +19,49 @@ void Replanner::change_to(const Weighed& weighed, std::uint64_t horizon_ns) {
   switch_.begin(order);
 }
 
+// Several rounds of the tree, and the others' preparing, which is less work than planning was.
+std::uint64_t Replanner::horizon_ns() const {
+  return options_.least_horizon_ns + 4 * round_ns_ + 2 * planning_ns_;
+}
+
+void Replanner::go_back() {
+  auto back = std::make_shared<Weighed>(proof_.former());
+  back->choice.reason = "the plan before took less";
+  back->former_us = measured_us_;
+  weighed_ = std::move(back);
+  is_going_back_ = true;
+  change_to(*weighed_, horizon_ns());
+}
+
 void Replanner::decided(const Result<std::uint64_t>& first_seq) {
   const bool is_trial = trials_.is_running();
   const Weighed& to = is_trial ? trials_.in_force() : *weighed_;
   ReplanEvent e = event(first_seq ? ReplanEvent::Kind::kPlanChange : ReplanEvent::Kind::kGivenUp);
-  e.cause = is_trial ? "the model of the network is in doubt, so plans are tried"
-                     : probe::describe_change(hysteresis_->planned(), to.fabric);
+  e.cause = is_trial         ? "the model of the network is in doubt, so plans are tried"
+            : is_going_back_ ? "all-reduces take longer since the last change"
+                             : probe::describe_change(hysteresis_->planned(), to.fabric);
   e.plan = to.choice.plans.name;
   e.reason = to.choice.reason;
   e.digest = digest(to.choice.plans);
   e.fabric = to.fabric;
   e.time_us = to.choice.time_us;
   e.former_time_us = to.former_us;
+  const Fabric planned = hysteresis_->planned();
   // Also where it was given up: no plan is tried twice for the same rates.
   if (!is_trial) hysteresis_->changed(to.fabric);
   if (first_seq) {
     e.generation = engine_->newest_generation();
     e.first_seq = *first_seq;
+    proof_.end();
+    if (!is_trial && !is_going_back_ && !sync_) {
+      Weighed former;
+      former.fabric = planned;
+      former.choice.plans = *plans_;
+      former.choice.time_us = measured_us_;
+      proof_.begin(std::move(former), to.choice.time_us);
+    }
     plans_ = std::make_shared<const PlanSet>(to.choice.plans);
+    pace_.restart(is_going_back_ ? to.choice.time_us : 0);
     expected_us_ = to.choice.time_us;
     if (is_trial) {
       log_info("trying {}, predicted {} for 32 MiB (plan {}, from chunk {} on)", e.plan,
@@ -53,6 +78,7 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
     if (is_trial) trials_.refused();
   }
   weighed_.reset();
+  is_going_back_ = false;
   tell(e);
   if (trials_.is_running() && trials_.is_decided()) end_trials();
 }

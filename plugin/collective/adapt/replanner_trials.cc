@@ -79,6 +79,7 @@ void Replanner::begin_trials(const PlanTime& time) {
 }
 
 void Replanner::begin_trials(const PlanTime& time, std::vector<Weighed> candidates, double gain) {
+  proof_.end();
   Weighed current;
   current.fabric = rates_->fabric();
   current.choice.plans = *plans_;
@@ -169,7 +170,8 @@ void Replanner::end_trials() {
   const Weighed& kept = trials_.fastest();
   const double measured_us = for_bytes(trials_.fastest_us_per_byte(), options_.planned_bytes);
   log_info("of the plans tried ({}) {} is kept", trials_.text(), kept.choice.plans.name);
-  trusts_model_ = std::abs(measured_us / kept.choice.time_us - 1) <= kBelieved;
+  trusts_model_ = std::abs(measured_us / kept.choice.time_us - 1) <= kBelieved &&
+                  !trials_.is_contradicted(options_.planned_bytes);
   if (trusts_model_ && !(trials_.was_right() && same_racks(kept.fabric, rates_->base()))) {
     PlanBasis basis;
     basis.fabric = kept.fabric;
@@ -181,6 +183,7 @@ void Replanner::end_trials() {
     first_us_ = measured_us;
   }
   expected_us_ = measured_us;
+  pace_.restart(measured_us);
   trials_.end();
 }
 

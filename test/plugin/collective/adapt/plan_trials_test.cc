@@ -176,6 +176,36 @@ TEST(PlanTrials, PlansThatAreTriedKeepThePlanForSmallSums) {
   }
 }
 
+Weighed of_kind(const Fabric& fabric, const char* name, std::uint64_t bytes) {
+  PlanOptions options;
+  options.only = name;
+  Result<PlanChoice> choice = plan(fabric, bytes, options);
+  EXPECT_TRUE(choice) << choice.status().message();
+  return {fabric, std::move(*choice), 0};
+}
+
+// One slow node: a direct plan should take half of a ring's time.
+TEST(PlanTrials, AFabricByWhichTheSlowerPlanWouldBeFasterIsContradicted) {
+  Fabric fabric = even_fabric(8, 400'000);
+  fabric.nodes[3].out_kbps = fabric.nodes[3].in_kbps = 100'000;
+  const Weighed ring = of_kind(fabric, "ring", kBytes), direct = of_kind(fabric, "direct", kBytes);
+  const double ring_us = ring.choice.time_us;
+  ASSERT_GT(ring_us, 1.3 * direct.choice.time_us);
+  struct Case {
+    double direct_us;
+    bool is_contradicted;
+  };
+  for (const auto& [direct_us, is_contradicted] :
+       {Case{1.5 * ring_us, true}, {direct.choice.time_us, false}}) {
+    PlanTrials trials;
+    trials.begin(direct, took(direct_us), {ring}, kBytes);
+    ASSERT_EQ(trials.next()->choice.plans.name, "ring");
+    EXPECT_FALSE(trials.is_contradicted(kBytes)) << "nothing is known of the ring";
+    EXPECT_TRUE(trials.took(took(1.02 * ring_us), true));
+    EXPECT_EQ(trials.is_contradicted(kBytes), is_contradicted);
+  }
+}
+
 TEST(PlanTrials, NicsThatOthersUseSayNothing) {
   std::vector<NodeRates> reports(2);
   for (NodeRates& r : reports) r.busy = {64 << 20, 2'000'000'000, 4};
