@@ -11,7 +11,7 @@ std::vector<double> even_weights(std::size_t n) {
 }
 
 std::vector<double> normalized(std::vector<double> weights) {
-  constexpr double kNegligible = 1.0 / 1024;  // of an even share
+  constexpr double kNegligible = 1.0 / 8;  // of an even share
   double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   RIFFLE_CHECK(sum > 0, "no member owns a part of the buffer");
   const double least = sum * kNegligible / static_cast<double>(weights.size());

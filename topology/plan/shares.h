@@ -19,7 +19,9 @@ std::vector<double> direct_weights(std::span<const double> rates);
 // mean fewer and larger messages. direct_weights() where that is not so.
 std::vector<double> few_owners_weights(std::span<const double> rates);
 
-// The weights scaled to sum 1, with those too small to be worth a message set to 0.
+// The weights scaled to sum 1, with those too small to be worth a message set to 0: a member that
+// owns a sliver is waited for in every chunk, at a link that is full already. Below an eighth of an
+// even share, which leaves at most as much of the buffer to others.
 std::vector<double> normalized(std::vector<double> weights);
 
 std::vector<double> even_weights(std::size_t n);
