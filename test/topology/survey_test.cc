@@ -22,6 +22,9 @@ int runs() {  // more of them by hand: RIFFLE_TEST_RUNS=1000 survey_test
   return text != nullptr ? std::max(1, std::atoi(text)) : cases(30);
 }
 
+probe::Sample steady(std::int64_t kbps) { return {kbps, kbps, true, 9}; }
+probe::Sample unsteady(std::int64_t kbps) { return {kbps, kbps, false, 9}; }
+
 Fabric with_racks(int nodes, int racks, std::int64_t uplink, bool interleaved) {
   Fabric f = even_fabric(nodes, kRate);
   f.racks.clear();
@@ -253,10 +256,9 @@ TEST(LiveFabric, EvenRatesBecomeEqualAndLinkRates) {
 }
 
 TEST(PairRates, TheMostOfARoundOfPairs) {
-  const probe::Observed pairs{{{{0, 1}, {1, 2}, {2, 0}}},
-                              {{100, true, 9}, {90, true, 9}, {0, false, 0}}};
-  const probe::Observed again{{{{0, 1}, {1, 0}}}, {{120, true, 9}, {70, true, 9}}};
-  const probe::Observed fan{{{{0, 1}, {0, 2}}}, {{500, true, 9}, {500, true, 9}}};
+  const probe::Observed pairs{{{{0, 1}, {1, 2}, {2, 0}}}, {steady(100), steady(90), {}}};
+  const probe::Observed again{{{{0, 1}, {1, 0}}}, {steady(120), steady(70)}};
+  const probe::Observed fan{{{{0, 1}, {0, 2}}}, {steady(500), steady(500)}};
   const auto rates = probe::pair_rates(3, {pairs, again, fan});
   const std::vector<std::vector<std::int64_t>> expected = {{0, 120, 0}, {70, 0, 90}, {0, 0, 0}};
   EXPECT_EQ(rates, expected);
@@ -270,9 +272,8 @@ TEST(NodeRates, ANodeWhoseFlowsWereNeverSteadyHasARate) {
   const std::vector<std::int64_t> in = {28'116, 42'839, 28'615, 0, 26'763};
   const std::vector<std::int64_t> out = {29'749, 27'203, 28'992, 26'411, 0};
   for (std::size_t i = 0; i < in.size(); ++i) {
-    all.push_back(
-        {{{{0, 1}, {1, 2}, {2, 0}}}, {{kFast, true, 9}, {in[i], false, 9}, {out[i], false, 9}}});
-    all.push_back({{{{1, 0}, {0, 1}}}, {{kFast, true, 9}, {2 * kFast, false, 9}}});
+    all.push_back({{{{0, 1}, {1, 2}, {2, 0}}}, {steady(kFast), unsteady(in[i]), unsteady(out[i])}});
+    all.push_back({{{{1, 0}, {0, 1}}}, {steady(kFast), unsteady(2 * kFast)}});
   }
   const probe::NodeRates rates = probe::estimate_node_rates(3, all);
   EXPECT_NEAR(rates.in[2].kbps, 28'000, 1'500);
@@ -285,8 +286,18 @@ TEST(NodeRates, ANodeWhoseFlowsWereNeverSteadyHasARate) {
   }
 }
 
+// Three flows into one node, each of which had the link alone for a third of the time.
+TEST(NodeRates, FlowsThatTookTurnsAreNotAddedUp) {
+  constexpr std::int64_t kFast = 400'000, kSlow = 100'000;
+  const probe::Sample turn{kSlow, kSlow / 3, true, 9};
+  const probe::Observed fan{{{{1, 0}, {2, 0}, {3, 0}}}, {turn, turn, turn}};
+  const probe::Observed pairs{{{{1, 0}, {2, 3}}}, {steady(kSlow), steady(kFast)}};
+  const probe::NodeRates rates = probe::estimate_node_rates(4, {fan, pairs, fan});
+  EXPECT_NEAR(rates.in[0].kbps, kSlow, 10);
+}
+
 TEST(NodeRates, ANodeAtWhichNothingArrivedHasNone) {
-  const probe::Observed round{{{{0, 1}, {1, 0}}}, {{0, false, 9}, {5'000, false, 9}}};
+  const probe::Observed round{{{{0, 1}, {1, 0}}}, {unsteady(0), unsteady(5'000)}};
   const probe::NodeRates rates = probe::estimate_node_rates(2, {round, round, round});
   EXPECT_EQ(rates.in[1].kbps, 0);
   EXPECT_NEAR(rates.out[1].kbps, 5'000, 1);

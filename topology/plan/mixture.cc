@@ -283,7 +283,7 @@ Mixture best_mixture(const FabricView& view) {
     std::vector<double> spare;
     for (int n : rack.members) spare.push_back(std::max(0.0, time * view.rate_kbps(n) - 1));
     const bool none = std::all_of(spare.begin(), spare.end(), [](double w) { return w <= 0; });
-    spare = none ? even_weights(spare.size()) : normalized(std::move(spare));
+    spare = none ? even_weights(spare.size()) : normalized(std::move(spare), kSliver / 4);
     for (std::size_t j = 0; j < spare.size(); ++j) mixture.inside[rack.members[j]] = spare[j];
   }
   return mixture;

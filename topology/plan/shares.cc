@@ -10,11 +10,10 @@ std::vector<double> even_weights(std::size_t n) {
   return std::vector<double>(n, 1.0 / static_cast<double>(n));
 }
 
-std::vector<double> normalized(std::vector<double> weights) {
-  constexpr double kNegligible = 1.0 / 8;  // of an even share
+std::vector<double> normalized(std::vector<double> weights, double least_share) {
   double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   RIFFLE_CHECK(sum > 0, "no member owns a part of the buffer");
-  const double least = sum * kNegligible / static_cast<double>(weights.size());
+  const double least = sum * least_share / static_cast<double>(weights.size());
   for (double& w : weights) {
     if (w < least) w = 0;
   }

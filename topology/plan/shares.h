@@ -19,10 +19,12 @@ std::vector<double> direct_weights(std::span<const double> rates);
 // mean fewer and larger messages. direct_weights() where that is not so.
 std::vector<double> few_owners_weights(std::span<const double> rates);
 
-// The weights scaled to sum 1, with those too small to be worth a message set to 0: a member that
-// owns a sliver is waited for in every chunk, at a link that is full already. Below an eighth of an
-// even share, which leaves at most as much of the buffer to others.
-std::vector<double> normalized(std::vector<double> weights);
+// Of an even share: a member that would own less owns nothing. It would be waited for in every
+// chunk, at a link that is full already.
+inline constexpr double kSliver = 1.0 / 8;
+
+// The weights scaled to sum 1, with those below `least_share` of an even one set to 0.
+std::vector<double> normalized(std::vector<double> weights, double least_share = kSliver);
 
 std::vector<double> even_weights(std::size_t n);
 

@@ -343,18 +343,24 @@ void Replanner::learn() {
   const bool has_groups = !plans_->relaxed.is_empty() || options_.mode == SyncMode::kSparse;
   if (sync_) sync_->interval_ended(round_ns_, has_groups);
   if (trials_.is_running()) return trial_interval_ended(plan_time(gathered_), is_of_one_plan);
-  const bool is_news_to_plan = hysteresis_->interval_ended(live);
+  is_news_ = hysteresis_->interval_ended(live);
   if (has_node_left_) return;
   const double first = first_us_ / static_cast<double>(options_.planned_bytes);
   const bool is_one_slow = slow_nodes(rates_->base(), live) == 1;
-  if (may_try() && trials_.is_due(time, expected, first, !trusts_model_, is_one_slow)) {
+  // Connections are new in the first interval: it is no reason for doubt.
+  const PlanTime for_trials = interval_ > 1 ? time : PlanTime();
+  if (may_try() && trials_.is_due(for_trials, expected, first, !trusts_model_, is_one_slow)) {
     if (trusts_model_) return begin_trials(time);
     trusts_model_ = true;  // the network is another one: what is believed of it now may be right
   }
   if (looks_at_pairs() && is_of_one_plan && !pairs().empty()) return look_at_pairs(time);
   if (looks_at_ring()) return look_at_ring(time);
   if (proof_.is_refuted(measured_us_)) return go_back();
-  if (!is_news_to_plan || !trusts_model_) return;
+  follow(live);
+}
+
+void Replanner::follow(const Fabric& live) {
+  if (!is_news_ || !trusts_model_) return;
   if (weighed_ && !is_news(weighed_->fabric, live)) return decide_on(weighed_);
 
   is_planning_ = true;
@@ -385,12 +391,14 @@ void Replanner::learn() {
 }
 
 // Live rates; but none is lower than it was planned with as long as all-reduces take no longer than
-// they did. Rates that were never measured are no measure, and sums of relaxed modes take less.
+// they did, unless a single slow node explains that they always have. Rates that were never
+// measured are no measure, and sums of relaxed modes take less.
 Fabric Replanner::believed() const {
   Fabric live = rates_->fabric();
-  return pace_.is_steady() && can_predict_ && !sync_
-             ? no_slower(std::move(live), hysteresis_->planned())
-             : live;
+  const bool is_explained =
+      measured_us_ > PlanTrials::kWrong * expected_us_ && slow_nodes(rates_->base(), live) == 1;
+  if (!pace_.is_steady() || is_explained || !can_predict_ || sync_) return live;
+  return no_slower(std::move(live), hysteresis_->planned());
 }
 
 void Replanner::look_for_slow(const Fabric& live,

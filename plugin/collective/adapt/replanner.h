@@ -122,6 +122,7 @@ class Replanner {
   void pass_on_if_complete();
   void learn();
   Fabric believed() const;
+  void follow(const Fabric& live);
   void look_for_slow(const Fabric& live, const std::vector<probe::PassiveReport>& reports);
   void decide_on(const std::shared_ptr<Weighed>& weighed);
   void change_to(const Weighed& weighed, std::uint64_t horizon_ns);
@@ -188,6 +189,7 @@ class Replanner {
   std::shared_ptr<const PlanSet> plans_;  // current
   std::uint64_t counted_ = 0, asked_ns_ = 0, round_ns_ = 0, planning_ns_ = 0;
   bool is_planning_ = false;
+  bool is_news_ = false;              // the current plan was made for other rates
   std::shared_ptr<Weighed> weighed_;  // the last one
   // Predicted for the current plan on what is believed, or measured where that was wrong; 0: not.
   double expected_us_ = 0;    // for planned_bytes

@@ -103,7 +103,7 @@ void Replanner::look_at_pairs(const PlanTime& time) {
       return w.gain() < kShownGain || std::abs(w.former_us / measured_us - 1) > kBelieved ||
              same_members(w.fabric, rates_->base()) || has_lone_node(w.fabric);
     });
-    if (candidates.empty() || measured_us == 0) return;
+    if (candidates.empty() || measured_us == 0) return follow(believed());
     log_warn(
         "pairs of nodes show racks with which 32 MiB would take {} instead of {}: that is tried",
         in_seconds(candidates.front().choice.time_us), in_seconds(candidates.front().former_us));
@@ -124,7 +124,7 @@ void Replanner::look_at_ring(const PlanTime& time) {
     std::erase_if(candidates, [this](const Weighed& w) {
       return w.choice.plans.name != "ring" || w.choice.time_us > kTie * expected_us_;
     });
-    if (candidates.empty()) return;
+    if (candidates.empty()) return follow(believed());
     log_info("32 MiB take {} where {} are expected of the direct plan and of a ring: that is tried",
              in_seconds(for_bytes(time.us_per_byte, options_.planned_bytes)),
              in_seconds(expected_us_));
