@@ -104,7 +104,7 @@ void expect_found(Job& job, const Fabric& fabric, const Limits& limits) {
     EXPECT_LE(static_cast<double>(job.traffic().flow_bytes), n * rounds * kRate / 8e3 * 65e3);
     // An order names a flow, and a report what became of it, on the way to or from both its ends.
     EXPECT_LE(static_cast<double>(job.traffic().message_bytes),
-              rounds * n * (2 * kFrameHeaderBytes + 2 * (8 + 40) * log2_of(fabric.size())));
+              rounds * n * (2 * kFrameHeaderBytes + 2 * (8 + 48) * log2_of(fabric.size())));
   }
 }
 

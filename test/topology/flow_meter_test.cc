@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint64_t kMs = 1'000'000;
 
 TEST(FlowMeter, TheStartDoesNotCount) {
-  FlowMeter meter(0, 40 * kMs);
+  FlowMeter meter(40 * kMs);
   meter.arrived(1000 * kMs, 500'000);  // a burst from a full token bucket
   for (int i = 1; i <= 400; ++i) meter.arrived(1000 * kMs + i * kMs / 10, 5'000);  // 400 Mbit/s
   const Sample s = meter.sample();
@@ -17,7 +17,7 @@ TEST(FlowMeter, TheStartDoesNotCount) {
 }
 
 TEST(FlowMeter, WhatComesAfterTheLimitDoesNotCount) {
-  FlowMeter meter(0, 40 * kMs);
+  FlowMeter meter(40 * kMs);
   for (int i = 0; i <= 400; ++i) meter.arrived(i * kMs / 10, 1'250);
   for (int i = 401; i <= 800; ++i) meter.arrived(i * kMs / 10, 50'000);
   EXPECT_NEAR(static_cast<double>(meter.sample().kbps), 100'000, 3'000);
@@ -25,20 +25,20 @@ TEST(FlowMeter, WhatComesAfterTheLimitDoesNotCount) {
 }
 
 TEST(FlowMeter, AFlowThatChangesIsNotSteady) {
-  FlowMeter meter(0, 40 * kMs);
+  FlowMeter meter(40 * kMs);
   for (int i = 0; i <= 400; ++i) meter.arrived(i * kMs / 10, i < 270 ? 5'000 : 1'000);
   EXPECT_FALSE(meter.sample().is_steady);
 }
 
 TEST(FlowMeter, ShortFlowsOfFastNetworksCount) {
-  FlowMeter meter(0, 40 * kMs);  // 2 ms at 100 Gbit/s
+  FlowMeter meter(40 * kMs);  // 2 ms at 100 Gbit/s
   for (int i = 0; i <= 200; ++i) meter.arrived(i * kMs / 100, 125'000);
   EXPECT_NEAR(static_cast<double>(meter.sample().kbps), 1e8, 8e6);
 }
 
 // Two frames one after the other, then a loss and nothing more in time: not 1.3 Gbit/s.
 TEST(FlowMeter, AFlowThatStoppedHasTheRateOfTheWholeTime) {
-  FlowMeter meter(0, 40 * kMs);
+  FlowMeter meter(40 * kMs);
   for (int i = 0; i < 4; ++i) meter.arrived(i * kMs / 10, 16'384);
   EXPECT_NEAR(static_cast<double>(meter.sample().kbps), 13'107, 100);
   EXPECT_FALSE(meter.sample().is_steady);
@@ -46,7 +46,8 @@ TEST(FlowMeter, AFlowThatStoppedHasTheRateOfTheWholeTime) {
 
 // A frame of 16 KiB every 2 ms from the begin of the round on, but for the gap.
 Sample of_flow(std::uint64_t gap_from_ms, std::uint64_t gap_to_ms) {
-  FlowMeter meter(1000 * kMs, 40 * kMs);
+  FlowMeter meter(40 * kMs);
+  meter.begins(1000 * kMs);
   for (std::uint64_t ms = 1; ms <= 50; ms += 2) {
     if (ms < gap_from_ms || ms >= gap_to_ms) meter.arrived((1000 + ms) * kMs, 16'384);
   }
@@ -63,16 +64,16 @@ TEST(FlowMeter, FlowsThatTakeTurnsCarryTogetherWhatTheLinkDoes) {
 }
 
 TEST(FlowMeter, AFlowThatMightSendNoMoreHasItsOwnRate) {
-  FlowMeter meter(0, 40 * kMs);
+  FlowMeter meter(40 * kMs);
   for (int i = 0; i <= 200; ++i) meter.arrived(i * kMs / 100, 125'000);
   EXPECT_EQ(meter.sample().together_kbps, 0);
   EXPECT_EQ(meter.sample(true).together_kbps, meter.sample().kbps);
 }
 
 TEST(FlowMeter, TooLittleIsNoRate) {
-  FlowMeter none(0, 40 * kMs);
+  FlowMeter none(40 * kMs);
   EXPECT_EQ(none.sample().kbps, 0);
-  FlowMeter one(0, 40 * kMs);
+  FlowMeter one(40 * kMs);
   one.arrived(5, 16'384);
   EXPECT_EQ(one.sample().kbps, 0);
 }

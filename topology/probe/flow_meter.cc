@@ -17,8 +17,7 @@ double kbps(std::uint64_t bytes, std::uint64_t ns) {
 
 }  // namespace
 
-FlowMeter::FlowMeter(std::uint64_t begin_ns, std::uint64_t limit_ns)
-    : begin_ns_(begin_ns), limit_ns_(std::max<std::uint64_t>(limit_ns, 1)) {}
+FlowMeter::FlowMeter(std::uint64_t limit_ns) : limit_ns_(std::max<std::uint64_t>(limit_ns, 2)) {}
 
 void FlowMeter::arrived(std::uint64_t now_ns, std::uint64_t bytes) {
   if (total_bytes_ == 0) first_ns_ = now_ns;
@@ -43,7 +42,7 @@ FlowMeter::Bin FlowMeter::state_at(std::uint64_t at_ns) const {
 
 // Frames arrive whole, but the bytes of one came since the one before.
 double FlowMeter::bytes_by(std::uint64_t since_begin_ns) const {
-  const std::uint64_t at_ns = begin_ns_ + since_begin_ns;
+  const std::uint64_t at_ns = begin_ns_.value_or(first_ns_) + since_begin_ns;
   if (total_bytes_ == 0 || at_ns < first_ns_) return 0;
   const std::uint64_t since = at_ns - first_ns_;
   Bin before;

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "topology/probe/rounds.h"
 
@@ -19,9 +20,13 @@ namespace riffle::probe {
 
 class FlowMeter {
  public:
-  // The round begins at `begin_ns`; what arrives later than `limit_ns` after the flow's first bytes
-  // says nothing about the flow's own rate.
-  FlowMeter(std::uint64_t begin_ns, std::uint64_t limit_ns);
+  // What arrives later than `limit_ns` after the flow's first bytes says nothing about its own
+  // rate.
+  explicit FlowMeter(std::uint64_t limit_ns);
+
+  // When the flow's first bytes should have arrived, had nothing been in their way: the begin of
+  // the time that all flows of the round have. Else it is when they did.
+  void begins(std::uint64_t at_ns) { begin_ns_ = at_ns; }
 
   void arrived(std::uint64_t now_ns, std::uint64_t bytes);
   // All that arrived.
@@ -32,7 +37,7 @@ class FlowMeter {
   Sample sample(bool is_cut_short = false) const;
 
  private:
-  static constexpr std::size_t kBins = 256;
+  static constexpr std::size_t kBins = 512;
   struct Bin {
     std::uint64_t bytes = 0;    // up to and with this bin
     std::uint64_t last_ns = 0;  // arrival of its last bytes, since the first
@@ -42,7 +47,8 @@ class FlowMeter {
   Sample own_rate() const;
   double bytes_by(std::uint64_t since_begin_ns) const;
 
-  std::uint64_t begin_ns_, limit_ns_;
+  std::uint64_t limit_ns_;
+  std::optional<std::uint64_t> begin_ns_;
   std::uint64_t first_ns_ = 0;
   std::uint64_t last_ns_ = 0;  // since the first, within the limit
   std::uint64_t total_bytes_ = 0;

@@ -90,7 +90,7 @@ std::vector<Uplink> RackModel::uplinks(const std::vector<int>& rack_of, int rack
     }
     for (std::size_t link = 0; link < passing.size(); ++link) {
       const Passing& p = passing[link];
-      if (p.cap <= 0) continue;
+      if (p.cap <= 0 || p.seen <= 0) continue;  // all of it came too late to be counted
       carried[link].push_back(p.seen);
       if (p.seen < kHeldBack * p.cap) fullest_held[link] = std::max(fullest_held[link], p.seen);
     }

@@ -16,21 +16,25 @@ class Pace {
 
   // Another plan; `took_us`: what is known of it (0: nothing).
   void restart(double took_us = 0) {
-    quickest_us_ = took_us;
+    quickest_us_ = last_us_ = took_us;
     slower_intervals_ = 0;
   }
   // An interval ended in which the plan took so long for some number of bytes, always the same one;
   // 0: nothing was measured.
   void took(double us) {
     if (us <= 0) return;
+    last_us_ = us;
     slower_intervals_ = quickest_us_ > 0 && us > kSlower * quickest_us_ ? slower_intervals_ + 1 : 0;
     quickest_us_ = quickest_us_ > 0 ? std::min(quickest_us_, us) : us;
   }
   // All-reduces are known to take no longer than before.
   bool is_steady() const { return quickest_us_ > 0 && slower_intervals_ < kIntervals; }
+  // In the last interval that was measured; 0: none was.
+  double last_us() const { return last_us_; }
 
  private:
   double quickest_us_ = 0;  // 0: nothing was measured
+  double last_us_ = 0;
   int slower_intervals_ = 0;
 };
 

@@ -129,7 +129,7 @@ void Replanner::start(const PlanSet& plans, const PlanBasis& basis) {
         [expected, fabric = basis.fabric, plans = plans_, bytes = options_.planned_bytes] {
           *expected = predict(fabric, *plans, bytes).time_us;
         },
-        [this, expected] { expected_us_ = first_us_ = *expected; });
+        [this, expected] { expected_us_ = planned_us_ = first_us_ = *expected; });
   }
   tell_network(basis);
 }
@@ -346,21 +346,25 @@ void Replanner::learn() {
   is_news_ = hysteresis_->interval_ended(live);
   if (has_node_left_) return;
   const double first = first_us_ / static_cast<double>(options_.planned_bytes);
-  const bool is_one_slow = slow_nodes(rates_->base(), live) == 1;
+  const bool is_one_slow = slow_nodes(rates_->base(), rates_->fabric()) == 1;
   // Connections are new in the first interval: it is no reason for doubt.
   const PlanTime for_trials = interval_ > 1 ? time : PlanTime();
   if (may_try() && trials_.is_due(for_trials, expected, first, !trusts_model_, is_one_slow)) {
     if (trusts_model_) return begin_trials(time);
     trusts_model_ = true;  // the network is another one: what is believed of it now may be right
   }
+  if (proof_.is_refuted(measured_us_)) return go_back();
   if (looks_at_pairs() && is_of_one_plan && !pairs().empty()) return look_at_pairs(time);
   if (looks_at_ring()) return look_at_ring(time);
-  if (proof_.is_refuted(measured_us_)) return go_back();
   follow(live);
 }
 
 void Replanner::follow(const Fabric& live) {
-  if (!is_news_ || !trusts_model_) return;
+  if (!trusts_model_) return;
+  if (!is_news_) {
+    expected_us_ = planned_us_;
+    return;
+  }
   if (weighed_ && !is_news(weighed_->fabric, live)) return decide_on(weighed_);
 
   is_planning_ = true;
@@ -396,8 +400,10 @@ void Replanner::follow(const Fabric& live) {
 Fabric Replanner::believed() const {
   Fabric live = rates_->fabric();
   const bool is_explained =
-      measured_us_ > PlanTrials::kWrong * expected_us_ && slow_nodes(rates_->base(), live) == 1;
-  if (!pace_.is_steady() || is_explained || !can_predict_ || sync_) return live;
+      measured_us_ > PlanTrials::kWrong * first_us_ && slow_nodes(rates_->base(), live) == 1;
+  const bool is_put_to_trial =
+      can_predict_ && !options_.trusts_fabric && options_.plan.only.empty();
+  if (!pace_.is_steady() || is_explained || !is_put_to_trial || sync_) return live;
   return no_slower(std::move(live), hysteresis_->planned());
 }
 
@@ -414,7 +420,10 @@ void Replanner::look_for_slow(const Fabric& live,
 }
 
 void Replanner::decide_on(const std::shared_ptr<Weighed>& weighed) {
-  if (weighed->choice.plans == *plans_) return hysteresis_->confirmed(weighed->fabric);
+  if (weighed->choice.plans == *plans_) {
+    planned_us_ = weighed->former_us;
+    return hysteresis_->confirmed(weighed->fabric);
+  }
   const bool is_between = engine_->generations() > 1;  // the last change is not over
   if (has_node_left_ || is_between || !hysteresis_->is_worth_it(*weighed)) return;
   // Rates on which the current plan would take longer than it does are not those of the network.

@@ -193,6 +193,7 @@ class Replanner {
   std::shared_ptr<Weighed> weighed_;  // the last one
   // Predicted for the current plan on what is believed, or measured where that was wrong; 0: not.
   double expected_us_ = 0;    // for planned_bytes
+  double planned_us_ = 0;     // ... on the rates that it was made for
   double measured_us_ = 0;    // likewise, in the last interval; 0: not
   double first_us_ = 0;       // ... when what connect knew was last believed
   int quick_intervals_ = 0;   // in a row, in which all-reduces took less

@@ -47,22 +47,24 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
   e.time_us = to.choice.time_us;
   e.former_time_us = to.former_us;
   const Fabric planned = hysteresis_->planned();
-  // Also where it was given up: no plan is tried twice for the same rates.
-  if (!is_trial) hysteresis_->changed(to.fabric);
+  // Also where it was given up: no plan is tried twice for the same rates. Nor is one that did not
+  // pay, so what it was made for stays the measure of news.
+  if (!is_trial) hysteresis_->changed(is_going_back_ ? planned : to.fabric);
+  if (is_going_back_) proof_.end();
   if (first_seq) {
     e.generation = engine_->newest_generation();
     e.first_seq = *first_seq;
     proof_.end();
-    if (!is_trial && !is_going_back_ && !sync_) {
+    if (!is_trial && !is_going_back_ && !sync_ && can_predict_) {
       Weighed former;
       former.fabric = planned;
       former.choice.plans = *plans_;
-      former.choice.time_us = measured_us_;
+      former.choice.time_us = pace_.last_us();
       proof_.begin(std::move(former), to.choice.time_us);
     }
     plans_ = std::make_shared<const PlanSet>(to.choice.plans);
     pace_.restart(is_going_back_ ? to.choice.time_us : 0);
-    expected_us_ = to.choice.time_us;
+    expected_us_ = planned_us_ = to.choice.time_us;
     if (is_trial) {
       log_info("trying {}, predicted {} for 32 MiB (plan {}, from chunk {} on)", e.plan,
                in_seconds(e.time_us), e.generation, e.first_seq);

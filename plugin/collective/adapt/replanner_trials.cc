@@ -181,8 +181,10 @@ void Replanner::end_trials() {
     hysteresis_.emplace(basis.fabric);
     tell_network(basis);
     first_us_ = measured_us;
+  } else if (!trials_.is_former_fastest()) {
+    hysteresis_->confirmed(kept.fabric);  // what is faster again is news
   }
-  expected_us_ = measured_us;
+  expected_us_ = planned_us_ = measured_us;
   pace_.restart(measured_us);
   trials_.end();
 }

@@ -38,7 +38,7 @@ void ProbeFlows::start(const ProbeOrder& order, std::function<void()> over) {
   for (const probe::Flow& f : order.flows) {
     if (f.from == mesh_->rank()) outgoing_.push_back({.peer = f.to, .window = {}});
     if (f.to == mesh_->rank()) {
-      incoming_.push_back({f.from, probe::FlowMeter(now, 1000ull * order.duration_us)});
+      incoming_.push_back({f.from, probe::FlowMeter(1000ull * order.duration_us)});
     }
   }
   for (const Outgoing& flow : outgoing_) say(flow.peer, ProbeFrame::kPing, now, 0);
@@ -88,6 +88,10 @@ void ProbeFlows::take(int peer, const ProbeFrame& frame, std::uint32_t length) {
   Incoming* const in = find_peer(incoming_, peer);
   switch (frame.step) {
     case ProbeFrame::kPing:
+      if (in != nullptr) {
+        in->pinged_ns = now;
+        in->ping_stamp = frame.stamp;
+      }
       return say(peer, ProbeFrame::kPong, frame.stamp, now - frame.stamp);
     case ProbeFrame::kPong:
       if (out == nullptr || out->stop_ns != 0) return;
@@ -96,7 +100,12 @@ void ProbeFlows::take(int peer, const ProbeFrame& frame, std::uint32_t length) {
       out->stop_ns = now + 1000ull * order_.duration_us;
       return pump(*out);
     case ProbeFrame::kData:
-      if (in != nullptr) in->meter.arrived(now, length);
+      if (in != nullptr) {
+        // As long after the ping as it was sent after it, even if it was lost at first.
+        const std::uint64_t due_ns = in->pinged_ns + (frame.stamp - in->ping_stamp);
+        if (in->meter.bytes() == 0 && due_ns < now) in->meter.begins(due_ns);
+        in->meter.arrived(now, length);
+      }
       return say(peer, ProbeFrame::kAnswer, now - frame.stamp, length);
     case ProbeFrame::kAnswer:
       if (out == nullptr || frame.bytes > out->in_flight) return;

@@ -63,6 +63,7 @@ class ProbeFlows {
   struct Incoming {
     int peer;
     probe::FlowMeter meter;
+    std::uint64_t pinged_ns = 0, ping_stamp = 0;  // our clock, the sender's
     bool is_over = false;
   };
   void say(int peer, ProbeFrame::Step step, std::uint64_t stamp, std::uint64_t bytes);

@@ -21,6 +21,7 @@ TEST(Pace, SlowerIsWhatTwoIntervalsInARowSay) {
     pace.took(us);
     EXPECT_TRUE(pace.is_steady()) << us;
   }
+  EXPECT_EQ(pace.last_us(), 1500);
   pace.took(1500);
   EXPECT_FALSE(pace.is_steady());
   pace.took(1500);
@@ -33,6 +34,7 @@ TEST(Pace, AnotherPlanHasAPaceOfItsOwn) {
   Pace pace;
   pace.took(1000);
   pace.restart();
+  EXPECT_EQ(pace.last_us(), 0);
   EXPECT_FALSE(pace.is_steady());
   pace.restart(2000);
   EXPECT_TRUE(pace.is_steady());
