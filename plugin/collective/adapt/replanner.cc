@@ -395,8 +395,9 @@ void Replanner::follow(const Fabric& live) {
 }
 
 // Live rates; but none is lower than it was planned with as long as all-reduces take no longer than
-// they did, unless a single slow node explains that they always have. Rates that were never
-// measured are no measure, and sums of relaxed modes take less.
+// they did. Not so where a single slow node explains that they always have; where nothing else
+// would correct a plan that is wrong from the beginning, as there are no trials or rates were never
+// measured; and with relaxed modes, whose sums take less.
 Fabric Replanner::believed() const {
   Fabric live = rates_->fabric();
   const bool is_explained =
