@@ -38,11 +38,14 @@ constexpr int kTimeoutS = 2;  // RIFFLE_PEER_TIMEOUT
 constexpr int kCalls = kIsSanitized ? 40 : 400;
 constexpr std::size_t kCount = kIsSanitized ? 20'000 : 100'000;
 constexpr int kOutstanding = 4;
+// Calls that wait until the test has done what it does to the nodes, however busy the machine is.
+constexpr int kAfterwards = 12;
 
 struct Shared {
   Handle handles[kNodes];
   std::atomic<int> listening, connected, finished[kNodes];
   std::atomic<bool> is_done[kNodes];
+  std::atomic<bool> may_end;
   std::atomic<std::int64_t> longest_us[kNodes];  // between two results
   char error[kNodes][1024];
   int errors[kNodes];
@@ -110,6 +113,7 @@ class SurvivorsTest : public ::testing::Test {
     coll::close(*l);
     if (!c) return give_up(rank, c.status().message());
     ++shared_->connected;
+    while (rank == idle_) std::this_thread::sleep_for(1s);
     work(rank, *c, in_place);
     coll::close(*c);
   }
@@ -144,6 +148,7 @@ class SurvivorsTest : public ::testing::Test {
         last = now;
       }
       if (call >= kCalls) continue;
+      while (call >= kCalls - kAfterwards && !shared_->may_end) std::this_thread::sleep_for(1ms);
       send[slot].assign(kCount, input(rank, call));
       recv[slot] = send[slot];
       const void* from = in_place ? recv[slot].data() : send[slot].data();
@@ -178,6 +183,18 @@ class SurvivorsTest : public ::testing::Test {
   void kill_at_once(const std::vector<int>& nodes) {
     for (const int r : nodes) ASSERT_EQ(setpgid(pids_[r], pids_[nodes[0]]), 0);
     kill(-pids_[nodes[0]], SIGKILL);
+    shared_->may_end = true;
+  }
+
+  void signal_one(int node, int signal) {
+    kill(pids_[node], signal);
+    shared_->may_end = true;
+  }
+
+  void wait_until_connected() {
+    const auto deadline = Clock::now() + 30s;
+    while (shared_->connected < kNodes && Clock::now() < deadline) std::this_thread::sleep_for(1ms);
+    ASSERT_EQ(shared_->connected, kNodes);
   }
 
   void wait_for_calls(int n) {
@@ -190,7 +207,7 @@ class SurvivorsTest : public ::testing::Test {
 
   // All but the lost ones finish every call; each result is the sum over all nodes or the scaled
   // one over the survivors, the same everywhere.
-  void expect_survivors(const std::set<int>& lost, Clock::duration limit) {
+  void expect_survivors(const std::set<int>& lost, Clock::duration limit, int least_full = 11) {
     const auto deadline = Clock::now() + limit;
     for (int r = 0; r < kNodes; ++r) {
       if (lost.count(r) > 0) continue;
@@ -230,8 +247,8 @@ class SurvivorsTest : public ::testing::Test {
         }
       }
     }
-    EXPECT_GT(full, 10);
-    EXPECT_GT(scaled, 10);
+    EXPECT_GE(full, least_full);
+    EXPECT_GE(scaled, kAfterwards);
     std::int64_t longest = 0;
     for (int r = 0; r < kNodes; ++r) {
       if (lost.count(r) == 0) longest = std::max<std::int64_t>(longest, shared_->longest_us[r]);
@@ -241,6 +258,7 @@ class SurvivorsTest : public ::testing::Test {
   }
 
   DataType type_ = DataType::kFloat32;
+  int idle_ = -1;  // a node that connects and never calls
   SharedMemory<Shared> shared_;
   std::vector<pid_t> pids_;
 };
@@ -248,14 +266,14 @@ class SurvivorsTest : public ::testing::Test {
 TEST_F(SurvivorsTest, OneIsKilled) {
   start(false);
   wait_for_calls(20);
-  kill(pids_[5], SIGKILL);
+  signal_one(5, SIGKILL);
   expect_survivors({5}, 60s);
 }
 
 TEST_F(SurvivorsTest, OneIsKilledWhileCallsWorkInPlace) {
   start(true);
   wait_for_calls(20);
-  kill(pids_[7], SIGKILL);
+  signal_one(7, SIGKILL);
   expect_survivors({7}, 60s);
 }
 
@@ -264,14 +282,14 @@ TEST_F(SurvivorsTest, TheCoordinatorIsKilledAndThenTheNextOne) {
   wait_for_calls(20);
   kill(pids_[0], SIGKILL);
   std::this_thread::sleep_for(3ms);
-  kill(pids_[1], SIGKILL);
+  signal_one(1, SIGKILL);
   expect_survivors({0, 1}, 60s);
 }
 
 TEST_F(SurvivorsTest, OneIsStoppedAndWakesUpWhenItIsTooLate) {
   start(false);
   wait_for_calls(20);
-  kill(pids_[3], SIGSTOP);
+  signal_one(3, SIGSTOP);
   expect_survivors({3}, 60s);
   kill(pids_[3], SIGCONT);
   const auto deadline = Clock::now() + 10s;
@@ -292,6 +310,7 @@ TEST_F(SurvivorsTest, ASuspendedJobGoesOnWithAllNodes) {
   for (const pid_t p : pids_) kill(p, SIGSTOP);
   std::this_thread::sleep_for(1500ms);
   for (const pid_t p : pids_) kill(p, SIGCONT);
+  shared_->may_end = true;
   wait_for_calls(kCalls);
   for (int r = 0; r < kNodes; ++r) {
     EXPECT_EQ(shared_->errors[r], 0) << "node " << r << ": " << shared_->error[r];
@@ -310,10 +329,11 @@ TEST_F(SurvivorsTest, TheRecordTellsOfTheLoss) {
   fs::create_directories(folder);
   setenv("RIFFLE_RECORD", (folder / "%p.jsonl").c_str(), 1);
   reload_config();
+  idle_ = 3;
   start(false);
-  wait_for_calls(20);
-  kill(pids_[3], SIGKILL);
-  expect_survivors({3}, 60s);
+  wait_until_connected();
+  signal_one(3, SIGKILL);
+  expect_survivors({3}, 60s, 0);
   unsetenv("RIFFLE_RECORD");
   int losses = 0;
   std::map<int, std::uint64_t> last;  // whose contribution was the last one
@@ -336,15 +356,15 @@ TEST_F(SurvivorsTest, TheRecordTellsOfTheLoss) {
   }
   fs::remove_all(folder);
   EXPECT_EQ(losses, kNodes - 1);
+  EXPECT_EQ(last[3], 0u) << "node 3 never called";
   EXPECT_GT(last[7], 0u);
-  EXPECT_LT(last[3], last[7]) << "node 3 was lost early";
 }
 
 TEST_F(SurvivorsTest, IntegersCannotBeScaledAndEndTheJobOnEverySurvivor) {
   type_ = DataType::kInt32;
   start(false);
   wait_for_calls(20);
-  kill(pids_[6], SIGKILL);
+  signal_one(6, SIGKILL);
   const auto deadline = Clock::now() + 20s;
   for (int r = 0; r < kNodes; ++r) {
     if (r == 6) continue;
@@ -359,7 +379,7 @@ TEST_F(SurvivorsTest, IntegersCannotBeScaledAndEndTheJobOnEverySurvivor) {
 TEST_F(SurvivorsTest, FourOfEightStopTheSideWithoutTheLowest) {
   start(false);
   wait_for_calls(20);
-  for (int r = 0; r < 4; ++r) kill(pids_[r], SIGSTOP);
+  for (int r = 0; r < 4; ++r) signal_one(r, SIGSTOP);
   const auto deadline = Clock::now() + 20s;
   for (int r = 4; r < kNodes; ++r) {
     while (!shared_->is_done[r] && Clock::now() < deadline) std::this_thread::sleep_for(1ms);
