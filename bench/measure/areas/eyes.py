@@ -2,7 +2,7 @@
 same job told by a file and beside plans that need no knowledge."""
 import re
 
-from table import Area, Figure, Run, at_least, at_most, printed
+from table import Area, Figure, Run, at_least, at_most, printed, selected
 
 CHECK = "bench/eyes/check.py "
 WRONG_FILES = {"swapped-uplinks": "the uplinks of two racks swapped", "doubled-uplink": "an uplink of twice its rate",
@@ -54,6 +54,15 @@ def sure_and_right(out):
     return 100 * int(right) / int(told)
 
 
+def times_of(contender):
+    """Its time over that of the first contender, which ran in turns with it."""
+    return lambda out: selected(out.rows, {"peer": contender})[0]["ratio"]["median"]
+
+
+PLUGIN = "build/plugin/libnccl-net-riffle.so"
+NICS = ("build/tools/riffle bench --json {json} --profile two-nics4 --fabric live "
+        f"--plugin both={PLUGIN} --plugin one={PLUGIN} --settings one:RIFFLE_SOCKET_IFNAME==eth0 --sizes ")
+
 # All processors have other work; it ends with the run.
 BUSY = ("trap 'kill $(jobs -p)' EXIT; for i in $(seq $(nproc)); do python3 -c 'while True: pass' & done; ")
 
@@ -73,6 +82,9 @@ AREA = Area(
             quick=CHECK + WRONG + "--warmup 2 --iters 1 --json {json}", limit_s=7200),
         steady("uniform8", "`uniform8`", ""),
         steady("uniform8-busy", "`uniform8`, processors busy", BUSY),
+        Run("two-nics", NICS + "16M --rounds 6", [
+            Figure("`two-nics4`: times as fast with both NICs as with one", times_of("one"), at_least(1.8))],
+            quick=NICS + "4M --rounds 1"),
         units("simulated", "RandomNetworks.*", [
             Figure("1,000 simulated networks, unfair sharing and noise: racks right or a plan as good",
                    printed(r"networks: racks or plan (\d+)"), at_least(950), digits=0),
