@@ -44,6 +44,7 @@ class Crew {
   void adopt(const std::string& name, int socket);
 
   std::vector<Member>& members() { return members_; }
+  const std::vector<Member>& members() const { return members_; }
   void tell(Member& member, const std::string& line);
   // It takes no part any more: it is told so by the end of its input.
   void dismiss(Member& member, const std::string& why);

@@ -71,21 +71,21 @@ void order(Crew& crew, const std::vector<Part>& parts, int timeout_ms) {
   }
 }
 
-std::vector<std::pair<std::string, std::string>> absent(Crew& crew) {
+Status too_few(Crew& crew, std::size_t left) {
+  std::string text = "probing needs 2 hosts, " + std::to_string(left) + " came";
+  for (const auto& [name, why] : absent_hosts(crew)) text += "\n  " + name + ": " + why;
+  return remote_error(text);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> absent_hosts(const Crew& crew) {
   std::vector<std::pair<std::string, std::string>> all;
   for (const Crew::Member& m : crew.members()) {
     if (!m.absent.empty() && m.absent != kSpare) all.emplace_back(m.name, m.absent);
   }
   return all;
 }
-
-Status too_few(Crew& crew, std::size_t left) {
-  std::string text = "probing needs 2 hosts, " + std::to_string(left) + " came";
-  for (const auto& [name, why] : absent(crew)) text += "\n  " + name + ": " + why;
-  return remote_error(text);
-}
-
-}  // namespace
 
 std::string with_names(const std::string& sentence, const std::vector<std::string>& names) {
   std::string out;
@@ -152,14 +152,14 @@ Result<ProbeFindings> lead_probe(Crew& crew, int timeout_ms, bool one_per_host) 
     }
     // Cut short because of the loss: without the lost host there is more to find.
     if (found && (found->trouble.empty() || !is_host_lost)) {
-      found->absent = absent(crew);
+      found->absent = absent_hosts(crew);
       return std::move(*found);
     }
     if (!is_host_lost) break;
     for (Crew::Member* member : content) crew.tell(*member, "again");
   }
   if (failure) failure = remote_error("the hosts did not come to an end");
-  for (const auto& [name, why] : absent(crew)) {
+  for (const auto& [name, why] : absent_hosts(crew)) {
     failure = remote_error(failure.message() + "\n  " + name + ": " + why);
   }
   return failure;

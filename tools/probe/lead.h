@@ -18,6 +18,9 @@ inline constexpr int kMostAttempts = 3;
 // is enough; else a second one counts as a host that is absent.
 Result<ProbeFindings> lead_probe(Crew& crew, int timeout_ms, bool one_per_host);
 
+// Who takes no part (any more), and why; not the spare processes of hosts that do.
+std::vector<std::pair<std::string, std::string>> absent_hosts(const Crew& crew);
+
 // Replaces the numbers in "node 3" and "node(s) 3, 5" by names.
 std::string with_names(const std::string& sentence, const std::vector<std::string>& names);
 

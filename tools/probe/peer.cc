@@ -55,17 +55,6 @@ class Input {
   std::string received_;
 };
 
-bool say(int out, const std::string& line) {
-  const std::string text = kLinePrefix + line + "\n";
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t n = write(out, text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    done += static_cast<std::size_t>(n);
-  }
-  return true;
-}
-
 bool say_failed(int out, std::string why) {
   for (char& c : why) {
     if (c == '\n') c = ' ';
@@ -134,6 +123,17 @@ bool attempt(Input& input, int out) {
 }
 
 }  // namespace
+
+bool say(int out, const std::string& line) {
+  const std::string text = kLinePrefix + line + "\n";
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t n = write(out, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    done += static_cast<std::size_t>(n);
+  }
+  return true;
+}
 
 std::string to_hex(const Handle& handle) {
   std::string text(2 * handle.bytes.size() + 1, '\0');
