@@ -1,182 +1,137 @@
 // `riffle doctor`: would NCCL find, load and use Riffle in this environment?
-#include <dlfcn.h>
+#include <signal.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
-#include "lab/nccl_host/tables/plugin_library.h"
-#include "plugin/config/config.h"
-#include "plugin/config/log.h"
-#include "plugin/entry/transport_options.h"
-#include "plugin/transport/device/machine_reading.h"
-#include "plugin/transport/device/placement.h"
 #include "plugin/version.h"
 #include "tools/command.h"
-#include "tools/doctor/job_variables.h"
-#include "tools/doctor/knobs.h"
-#include "tools/doctor/loading.h"
-#include "tools/doctor/nccl_variables.h"
-#include "tools/env/nccl_environment.h"
-#include "tools/locate.h"
-#include "topology/fabric/fabric_file.h"
+#include "tools/doctor/agreement.h"
+#include "tools/doctor/diagnosis.h"
+#include "tools/doctor/hosts.h"
+#include "tools/gathering_options.h"
 
 namespace riffle::tools {
 namespace {
 
-// True: the network is left to NCCL.
-bool check_rdma(Verdicts& verdicts) {
-  const RdmaFinding rdma = find_rdma(rdma_choice(config()));
-  if (rdma.text.empty()) {
-    verdicts.good("no RDMA port that NCCL could use is active: Riffle carries TCP");
-    return false;
-  }
-  verdicts.note(rdma.text);
-  if (rdma.is_left_to_nccl) {
-    verdicts.note(
-        "all nodes must come to the same: NCCL does not compare networks, and where one node has "
-        "no such port the job ends with an error in connect");
-  }
-  return rdma.is_left_to_nccl;
-}
-
-void check_machine(Verdicts& verdicts) {
-  const auto begun = std::chrono::steady_clock::now();
-  const Machine machine = read_machine(placement::job_mask());
-  const auto took = std::chrono::steady_clock::now() - begun;
-  if (machine.is_flat) return verdicts.note(machine.notes.back());
-  verdicts.good("machine: " + std::to_string(machine.cores.size()) + " cores, " +
-                std::to_string(machine.numa_nodes.size()) + " NUMA nodes, " +
-                std::to_string(machine.gpus.size()) + " GPUs, by " + machine.source);
-  if (took > std::chrono::nanoseconds(kMachinePatienceNs)) {
-    verdicts.note("hwloc took " + std::to_string(took / std::chrono::milliseconds(1)) +
-                  " ms; a job waits " + std::to_string(kMachinePatienceNs / 1'000'000) +
-                  ", then the machine counts as flat there");
-  }
-}
-
-void check_devices(const std::string& path, Verdicts& verdicts) {
-  const auto library = host::PluginLibrary::load(path, {12, 12, 6});
-  if (!library) return;  // check_tables has said so
-  host::NetTable& net = library.value()->net();
-  void* context = nullptr;
-  int count = 0;
-  if (net.init(0x5eed, &context) != host::kSuccess || net.devices(&count) != host::kSuccess ||
-      count < 1) {
-    verdicts.problem("NET starts without a device",
-                     "NCCL_DEBUG=INFO says why; RIFFLE_SOCKET_IFNAME names an interface");
-    return;
-  }
-  for (int d = 0; d < count; ++d) {
-    host::DeviceProperties p;
-    if (net.properties(d, &p) != host::kSuccess) {
-      verdicts.problem("NET device " + std::to_string(d) + " has no properties", "report this");
-      continue;
-    }
-    verdicts.good("device " + std::to_string(d) + ": " + p.name + ", " +
-                  std::to_string(p.speed_mbps) + " Mbit/s" +
-                  (p.pci_path.empty() ? "" : ", " + p.pci_path));
-  }
-  (void)net.finalize(context);
-}
-
-// The release of an NCCL that the loader finds here; 0: none.
-int installed_nccl() {
-  void* library = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
-  if (library == nullptr) return 0;
-  int code = 0;
-  auto* get = reinterpret_cast<int (*)(int*)>(dlsym(library, "ncclGetVersion"));
-  if (get == nullptr || get(&code) != 0) return 0;
-  return code;
-}
-
-// As nodes tell each other their names in connect.
-NodeAliases names_of_this_node(const std::vector<std::string>& addresses) {
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  NodeAliases names = {host};
-  if (!config().node_name.empty()) names.insert(names.begin(), config().node_name);
-  names.insert(names.end(), addresses.begin(), addresses.end());
-  return names;
-}
-
-void check_fabric(const NodeAliases& self, Verdicts& verdicts) {
-  const std::string path = config().fabric;
-  if (path.empty()) {
-    verdicts.note(std::string("RIFFLE_FABRIC is not set: ") +
-                  (config().probe == "off" ? "all links count as equal" : "a job measures them"));
-    if (!config().rack.empty()) verdicts.good("RIFFLE_RACK=" + config().rack + " names the rack");
-    return;
-  }
-  const auto loaded = load_fabric(path, std::vector<NodeAliases>{self});
-  if (!loaded)
-    return verdicts.problem(loaded.status().message(), "correct the file, or unset RIFFLE_FABRIC");
-  verdicts.good("RIFFLE_FABRIC=" + path + ": " + self.front() + " sends " +
-                std::to_string(loaded->fabric.nodes[0].out_kbps / 1000) + " Mbit/s");
-  for (const std::string& note : loaded->notes) verdicts.note(note);
-}
+using nlohmann::ordered_json;
 
 struct Choice {
-  std::string release;
-  bool is_json = false, only_fixes = false;
+  DoctorQuestion question;
+  Gathering gathering;
+  std::string hostfile;
+  bool is_json = false, only_fixes = false, is_peer = false;
 };
 
-void print(const Verdicts& verdicts, const std::string& nccl, const Choice& choice) {
+void print(const ordered_json& found) {
+  std::printf("%s\n", found.dump(1, ' ', false, ordered_json::error_handler_t::replace).c_str());
+}
+
+ordered_json json_of(const Verdicts& verdicts) {
+  ordered_json all = ordered_json::array();
+  for (const Verdicts::Verdict& v : verdicts.all()) {
+    const char* kind = v.kind == Verdicts::Kind::kGood   ? "ok"
+                       : v.kind == Verdicts::Kind::kNote ? "note"
+                                                         : "problem";
+    all.push_back({{"kind", kind}, {"text", v.text}, {"remedy", v.remedy}});
+  }
+  return all;
+}
+
+int show(const Diagnosis& found, const Choice& choice) {
+  const Verdicts& verdicts = found.verdicts;
+  const std::string nccl =
+      found.nccl.empty() ? "release unknown (--nccl): checked for the newest" : found.nccl;
   if (choice.only_fixes) {
     std::fputs(verdicts.fixes().c_str(), stdout);
   } else if (choice.is_json) {
-    nlohmann::ordered_json found = {{"schema", "riffle-doctor-1"},
-                                    {"version", kVersion},
-                                    {"nccl", nccl},
-                                    {"problems", verdicts.problems()},
-                                    {"verdicts", nlohmann::ordered_json::array()}};
-    for (const Verdicts::Verdict& v : verdicts.all()) {
-      const char* kind = v.kind == Verdicts::Kind::kGood   ? "ok"
-                         : v.kind == Verdicts::Kind::kNote ? "note"
-                                                           : "problem";
-      found["verdicts"].push_back({{"kind", kind}, {"text", v.text}, {"remedy", v.remedy}});
-    }
-    std::printf("%s\n",
-                found.dump(1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    print({{"schema", "riffle-doctor-1"},
+           {"version", kVersion},
+           {"nccl", nccl},
+           {"problems", verdicts.problems()},
+           {"verdicts", json_of(verdicts)}});
   } else {
     std::printf("riffle %s\nNCCL: %s\n%s", kVersion, nccl.c_str(), verdicts.text().c_str());
   }
+  return verdicts.problems() != 0 ? kFailed : 0;
 }
 
-void say_nothing(int, unsigned long, const char*, int, const char*, ...) {}
-
-int diagnose(const Choice& choice) {
-  // What settings are wrong is said here, once: neither by this command's log nor by the plugin's.
-  set_logger(say_nothing);
-  setenv("NCCL_DEBUG", "NONE", 0);
-  Verdicts verdicts;
-  const JobVariables variables(&verdicts);
-  int code = installed_nccl();
-  if (!choice.release.empty()) {
-    const auto parsed = parse_release(choice.release);
-    if (!parsed) return report(parsed.status());
-    code = parsed.value();
-  }
-  const std::string path = check_loading(code, plugin_file(), variables, &verdicts);
-  const bool is_left_to_nccl = check_rdma(verdicts);
-  check_machine(verdicts);
-  const std::vector<std::string> addresses = check_interfaces(config(), variables, &verdicts);
-  if (path.empty()) {
-    verdicts.problem("there is no libnccl-net-riffle.so", "install Riffle, or build riffle_plugin");
+int show(const HostsFinding& found, const Choice& choice) {
+  if (choice.is_json) {
+    ordered_json hosts = ordered_json::array();
+    for (const HostReport& r : found.reports) {
+      hosts.push_back({{"host", r.host},
+                       {"version", r.version},
+                       {"build", r.build},
+                       {"nccl", r.nccl},
+                       {"problems", r.problems.size()}});
+    }
+    print({{"schema", "riffle-doctor-hosts-1"},
+           {"problems", found.verdicts.problems()},
+           {"hosts", hosts},
+           {"verdicts", json_of(found.verdicts)}});
   } else {
-    check_tables(path, &verdicts);
-    if (!addresses.empty() && !is_left_to_nccl) check_devices(path, verdicts);
+    std::printf("%s%s", table_of(found.reports).c_str(), found.verdicts.text().c_str());
   }
-  check_nccl_variables(code, variables, &verdicts);
-  const NodeAliases self = names_of_this_node(addresses);
-  check_fabric(self, verdicts);
-  check_knobs(config(), self, variables, &verdicts);
-  print(verdicts,
-        code != 0 ? release_name(code) : "release unknown (--nccl): checked for the newest",
-        choice);
-  return verdicts.problems() != 0 ? kFailed : 0;
+  return found.verdicts.problems() != 0 ? kFailed : 0;
+}
+
+// One host a line, as ssh knows it; what follows it there (slots=8) and # comments do not count.
+Status read_hosts(const std::string& path, std::vector<std::string>& hosts) {
+  std::ifstream in(path);
+  if (!in) return invalid_argument("--hostfile " + path + " cannot be read");
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t begin = line.find_first_not_of(" \t\r");
+    if (begin == std::string::npos || line[begin] == '#') continue;
+    hosts.push_back(line.substr(begin, line.find_first_of(" \t\r#", begin) - begin));
+  }
+  return Status::ok();
+}
+
+// The variables of a job here, but for those that are one host's own.
+bool is_carried(const std::string& name) {
+  static const std::set<std::string> of_one_host = {"RIFFLE_NODE_NAME", "RIFFLE_RACK",
+                                                    "RIFFLE_PROBE_SECRET", "NCCL_HOSTID"};
+  return name == "LD_LIBRARY_PATH" || ((name.starts_with("RIFFLE_") || name.starts_with("NCCL_")) &&
+                                       !of_one_host.contains(name));
+}
+
+int run(Choice& choice) {
+  signal(SIGPIPE, SIG_IGN);
+  if (!choice.hostfile.empty()) {
+    if (const Status s = read_hosts(choice.hostfile, choice.gathering.hosts); !s) return report(s);
+    if (choice.gathering.hosts.empty()) {
+      return report(invalid_argument("--hostfile " + choice.hostfile + " names no host"));
+    }
+  }
+  Crew crew;
+  Gathered gathered;
+  if (!choice.is_peer && !choice.only_fixes) {
+    PeerCommand peer = {{"doctor", "--peer"}, is_carried};
+    if (!choice.question.release.empty()) {
+      peer.words.insert(peer.words.end(), {"--nccl", choice.question.release});
+    }
+    if (choice.question.has_loop) peer.words.emplace_back("--loop");
+    Result<Gathered> came = gather(choice.gathering, peer, crew);
+    if (!came) return report(came.status());
+    gathered = std::move(*came);
+  }
+  using Role = Gathered::Role;
+  if (gathered.role == Role::kOverSsh || gathered.role == Role::kRankZero) {
+    return show(ask_hosts(crew, choice.gathering.timeout_ms(), gathered.role == Role::kRankZero),
+                choice);
+  }
+  const auto found = diagnose(choice.question);
+  if (!found) return report(found.status());
+  if (choice.is_peer) return serve_doctor(*found, STDIN_FILENO, STDOUT_FILENO);
+  if (gathered.role == Role::kPeer) {
+    return serve_doctor(*found, gathered.road.get(), gathered.road.get());
+  }
+  return show(*found, choice);
 }
 
 }  // namespace
@@ -184,17 +139,34 @@ int diagnose(const Choice& choice) {
 void add_doctor(CLI::App& app, int& exit_code) {
   auto choice = std::make_shared<Choice>();
   CLI::App* sub = app.add_subcommand("doctor", "Would NCCL find, load and use Riffle here?");
-  sub->add_option("--nccl", choice->release,
+  sub->add_option("--nccl", choice->question.release,
                   "NCCL release; by default that of libnccl.so.2 if there is one");
-  sub->add_flag("--json", choice->is_json, "JSON, schema riffle-doctor-1");
-  sub->add_flag("--fix", choice->only_fixes, "Only the lines of sh that set things right")
-      ->excludes("--json");
+  sub->add_flag("--loop", choice->question.has_loop,
+                "Also run a whole all-reduce on the machine, over loopback and without a GPU");
+  auto* hosts = sub->add_option("--hosts", choice->gathering.hosts,
+                                "Look at these hosts over ssh, and at what differs between them")
+                    ->delimiter(',');
+  auto* file = sub->add_option("--hostfile", choice->hostfile,
+                               "The same; a host per line, what follows it is ignored")
+                   ->excludes(hosts);
+  add_gathering_options(sub, &choice->gathering);
+  auto* json = sub->add_flag("--json", choice->is_json,
+                             "JSON, schema riffle-doctor-1 or, of hosts, "
+                             "riffle-doctor-hosts-1");
+  sub->add_flag("--fix", choice->only_fixes, "Only the lines of sh that set things right here")
+      ->excludes(json)
+      ->excludes(hosts)
+      ->excludes(file);
+  sub->add_flag("--peer", choice->is_peer, "What runs on the hosts")->group("");
   sub->footer(
-      "Run it in the job's environment, on every node. NCCL's own files of settings count, too.\n"
+      "Run it in the job's environment. NCCL's own files of settings count, too. On several hosts\n"
+      "(--hosts, --hostfile, or started there by srun, mpirun or torchrun) it also says whether\n"
+      "versions, builds and settings agree, and whether all pairs connect.\n"
       "Exit code 0: no problem; 1: problems; 2: wrong usage.\n"
       "Examples: srun riffle doctor --nccl 2.27.5\n"
+      "          riffle doctor --hosts node0,node1,node2\n"
       "          eval \"$(riffle doctor --fix)\"");
-  sub->callback([choice, &exit_code] { exit_code = diagnose(*choice); });
+  sub->callback([choice, &exit_code] { exit_code = run(*choice); });
 }
 
 }  // namespace riffle::tools

@@ -172,6 +172,18 @@ def knobs():
 def forms():
     check("a release that there is not", {}, 2, "NCCL release", arguments=("--nccl", "1.0"))
     check("two forms", {}, 2, arguments=("--json", "--fix"))
+    loop = ("--nccl", "2.28.9", "--loop")
+    fine("a whole all-reduce", {}, "all-reduce of 4 MiB among 3 processes over loopback: right", arguments=loop)
+    fine("... whatever the job's settings", SGD | {"RIFFLE_SYNC": "ds_sync", "RIFFLE_NODE_NAME": "n1"},
+         "over loopback: right", arguments=loop)
+    for what, arguments, said in (
+            ("one host", ("--hosts", "a"), "2 to 1024 hosts are accepted, not 1"),
+            ("a host twice", ("--hosts", "a,b,a"), "host a is named twice"),
+            ("no host name", ("--hosts", "a,b;c"), "'b;c' is no host name"),
+            ("no file of hosts", ("--hostfile", "/nope"), "--hostfile /nope cannot be read"),
+            ("a file without hosts", ("--hostfile", "/dev/null"), "/dev/null names no host"),
+            ("fixes elsewhere", ("--fix", "--hosts", "a,b"), "--fix")):
+        check(what, {}, 2, said, arguments=arguments)
     changes = {"NCCL_COLLNET_ENABLE": None, "NCCL_ALGO": "Ring", "RIFFLE_SYNC": "ds_sync", "RIFFLE_STREAMS": "abc",
                "RIFFLE_COLLNET": "off"}
     done = doctor(changes, "--fix", "--nccl", "2.28.9")
