@@ -5,6 +5,7 @@
 
 #include "plugin/config/config.h"
 #include "plugin/version.h"
+#include "tools/help_text.h"
 
 namespace riffle::tools {
 namespace {
@@ -62,7 +63,7 @@ std::string option_entries(const CLI::App& command) {
     }
     if (title.empty()) title = "\\fI" + roff(option->get_name(true)) + "\\fR";
     if (takes_value(*option) && option->nonpositional()) {
-      title += " \\fI" + roff(option->get_type_name()) + "\\fR";
+      title += " \\fI" + roff(accepted_by(*option)) + "\\fR";
     }
     if (option->get_required()) title += " (required)";
     text += ".TP\n" + title + "\n" + roff(option->get_description());
@@ -91,13 +92,11 @@ std::string footer_text(const std::string& footer) {
   return footer.empty() ? "" : ".PP\n.nf\n" + roff(footer) + "\n.fi\n";
 }
 
-// The words of a type like "TEXT:{a,b}"; none for free values.
+// The words that are accepted; none for free values.
 std::string choices_of(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
-  const std::size_t open = type.find('{'), close = type.find('}');
-  if (open == std::string::npos || close == std::string::npos) return "";
-  std::string words = type.substr(open + 1, close - open - 1);
-  std::replace(words.begin(), words.end(), ',', ' ');
+  std::string words = accepted_by(option);
+  if (words.find('|') == std::string::npos) return "";
+  std::replace(words.begin(), words.end(), '|', ' ');
   return words;
 }
 

@@ -2,10 +2,12 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <vector>
 
 #include "plugin/version.h"
 #include "tools/command.h"
+#include "tools/help_text.h"
 #include "topology/base/nearest.h"
 
 namespace riffle::tools {
@@ -18,8 +20,8 @@ std::string message_of(const CLI::App* app, const CLI::Error& error) {
     std::vector<std::string> names;
     for (const CLI::App* sub : app->get_subcommands(nullptr)) names.push_back(sub->get_name());
     const std::vector<std::string_view> views(names.begin(), names.end());
-    text += "riffle: there is no command " + extra.front() + "; did you mean " +
-            std::string(nearest(extra.front(), views)) + "?\n";
+    text = "riffle: there is no command " + extra.front() + "; did you mean " +
+           std::string(nearest(extra.front(), views)) + "?\n";
   }
   return text + "riffle: --help says more\n";
 }
@@ -52,6 +54,7 @@ int main(int argc, char** argv) {
   using namespace riffle::tools;
   CLI::App app{"Riffle: exact all-reduce in groups that avoid the bottleneck, as an NCCL plugin"};
   app.set_version_flag("--version", std::string("riffle ") + riffle::kVersion);
+  app.formatter(std::make_shared<HelpText>());
   app.require_subcommand(1);
   int exit_code = 0;
 #ifdef RIFFLE_BENCH

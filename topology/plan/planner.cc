@@ -117,8 +117,12 @@ std::string time_text(double us) {
 
 std::string reason(const PlanChoice& choice, std::uint64_t bytes, bool forced) {
   const Candidate& best = choice.candidates.front();
+  // Of plans that take about as long the one of fewer flows per node is taken.
+  const bool is_tie = choice.candidates.size() > 1 && choice.candidates[1].time_us < best.time_us;
   std::string text = best.limit + " sets the pace: " + best.name +
-                     (forced ? ", as demanded, takes " : ", the fastest known plan, takes ") +
+                     (forced   ? ", as demanded, takes "
+                      : is_tie ? ", of those that take about as long, takes "
+                               : ", the fastest known plan, takes ") +
                      time_text(best.time_us) + " for " + std::to_string(bytes) + " bytes on " +
                      std::to_string(choice.plans.lanes[0].nodes) +
                      " nodes; no exact algorithm needs less than " + time_text(choice.bound_us);
