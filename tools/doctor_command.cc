@@ -19,7 +19,6 @@
 #include "tools/doctor/knobs.h"
 #include "tools/doctor/loading.h"
 #include "tools/doctor/nccl_variables.h"
-#include "tools/env/nccl_environment.h"
 #include "tools/locate.h"
 #include "topology/fabric/fabric_file.h"
 
@@ -159,7 +158,8 @@ int diagnose(const Choice& choice) {
     if (!parsed) return report(parsed.status());
     code = parsed.value();
   }
-  const std::string path = check_loading(code, plugin_file(), variables, &verdicts);
+  const PluginPlace beside = plugin_place();
+  const std::string path = check_loading(code, beside, variables, &verdicts);
   const bool is_left_to_nccl = check_rdma(verdicts);
   check_machine(verdicts);
   const std::vector<std::string> addresses = check_interfaces(config(), variables, &verdicts);
@@ -169,7 +169,7 @@ int diagnose(const Choice& choice) {
     check_tables(path, &verdicts);
     if (!addresses.empty() && !is_left_to_nccl) check_devices(path, verdicts);
   }
-  check_nccl_variables(code, variables, &verdicts);
+  check_nccl_variables(code, beside, variables, &verdicts);
   const NodeAliases self = names_of_this_node(addresses);
   check_fabric(self, verdicts);
   check_knobs(config(), self, variables, &verdicts);
