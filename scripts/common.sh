@@ -9,7 +9,10 @@ need_packages() {
   while read -r package; do
     dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
       missing+=("$package")
-  done < <(grep -v '^#' "$root/scripts/packages.txt" && printf '%s\n' "$@")
+  done < <(
+    grep -v '^#' "$root/scripts/packages.txt"
+    (($# == 0)) || printf '%s\n' "$@"
+  )
   ((${#missing[@]})) || return 0
   local install=(apt-get install -y --no-install-recommends "${missing[@]}")
   if ((EUID != 0)); then
