@@ -51,7 +51,7 @@ std::vector<Export> needed_exports(int code, const PluginPlace& place) {
   };
   std::vector<Export> all;
   if (!place.file.empty() && !place.is_searched && !net_by_path) {
-    all.push_back({"LD_LIBRARY_PATH", std::filesystem::path(place.file).parent_path(),
+    all.push_back({"LD_LIBRARY_PATH", std::filesystem::path(place.file).parent_path().string(),
                    "where the loader finds libnccl-net-riffle.so", true});
   }
   all.push_back(table("NCCL_NET_PLUGIN", "riffle", net_by_path,

@@ -12,7 +12,7 @@ AREA = Area(
         Run("recipes", "ctest --test-dir build -L deploy --no-tests=error",
             [Figure("recipes: syntax, versions, notices; installer, Slurm prolog", passes(), unit="passes")]),
         part("debian", "Debian packages: lintian without errors; fresh Debian: doctor, completions; purge leaves nothing"),
-        part("rpm", "RPM: rpmlint without errors; under /usr and another prefix: doctor; erased without a trace"),
+        part("rpm", "RPM: rpmlint without errors; under /usr and another prefix: doctor; no file left once erased"),
         part("wheel", "wheel x86_64: manylinux_2_28, one shared object; virtual environment: doctor", "wheel.sh x86_64"),
         part("wheel-aarch64", "wheel aarch64: manylinux_2_28, one shared object; not run", "wheel.sh aarch64"),
         part("easybuild", "EasyBuild as an ordinary user: module, doctor"),

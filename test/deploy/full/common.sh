@@ -13,14 +13,17 @@ fail() {
   exit 1
 }
 
-# fresh_debian FOLDER PACKAGE...: a Debian of its own, with these packages.
+# fresh_debian TARGET PACKAGE...: a Debian of its own, with these packages, from where this one has its own;
+# a folder, or an archive for a name that ends in .tar.
 fresh_debian() {
-  local folder=$1
+  local target=$1 sources
   shift
   say "a fresh Debian"
-  rm -rf --one-file-system "$folder"
-  mmdebstrap --quiet --variant=minbase --include="$(IFS=,; echo "$*")" bookworm "$folder"
-  cp /etc/resolv.conf "$folder/etc/"
+  sources() { apt-get indextargets --format 'deb $(REPO_URI) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian' | sort -u; }
+  [[ -n $(sources) ]] || apt-get -qq update
+  rm -rf --one-file-system "$target"
+  mmdebstrap --quiet --variant=apt --include="$(IFS=,; echo "$*")" bookworm "$target" - < <(sources)
+  [[ ! -d $target ]] || cp /etc/resolv.conf "$target/etc/"
 }
 
 # inside FOLDER COMMAND...: in that Debian, with nothing of this environment.

@@ -7,8 +7,7 @@ need_packages buildah mmdebstrap
 export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
 buildah() { command buildah --root "$work/images" --runroot "$work/images-run" "$@"; }
 
-say "a base image"
-mmdebstrap --quiet --variant=apt bookworm "$work/base.tar"
+fresh_debian "$work/base.tar" ca-certificates
 base=$(buildah from scratch)
 buildah add --quiet "$base" "$work/base.tar" / >/dev/null
 buildah commit --quiet "$base" riffle-base >/dev/null

@@ -14,7 +14,7 @@ say "lintian"
 lintian --allow-root --fail-on error --info "$out"/*.changes
 
 chroot=$work/chroot
-fresh_debian "$chroot" bash-completion,fish,zsh,man-db
+fresh_debian "$chroot" bash-completion fish zsh man-db
 cp "$out"/*.deb "$chroot/"
 say "installing"
 inside "$chroot" apt-get install -qq -y --no-install-recommends /riffle_*.deb /riffle-bench_*.deb >/dev/null

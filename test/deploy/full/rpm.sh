@@ -17,11 +17,13 @@ say "rpmlint"
 
 chroot=$work/chroot
 fresh_debian "$chroot" libstdc++6
+lib=$(rpm --eval %_lib)
+# Debian's rpm wants to be told that it is meant.
+meant=$(rpm --help | grep -o -- --force-debian | head -n 1 || true)
 for prefix in /usr /opt/riffle; do
   say "installing under $prefix"
-  inside=$(rpm --eval %_lib)
-  rpm --root "$chroot" --prefix "$prefix" --nodeps -i "$package"
-  inside "$chroot" bash -euo pipefail -s "$prefix" "$prefix/$inside" "$export_variables" "$doctor" <<'INSIDE'
+  rpm --root "$chroot" --prefix "$prefix" --nodeps $meant -i "$package"
+  inside "$chroot" bash -euo pipefail -s "$prefix" "$prefix/$lib" "$export_variables" "$doctor" <<'INSIDE'
 fail() {
   echo "failed: $1" >&2
   exit 1
@@ -42,8 +44,8 @@ done
 [[ ! -e /etc/nccl.conf ]] && ! grep -rqs NCCL_ /etc || fail "a file in /etc sets a variable of NCCL"
 INSIDE
   rpm --root "$chroot" -e riffle
-  left=$(cd "$chroot" && find . -xdev -iname '*riffle*' ! -path './var/*')
-  [[ -z $left || $left == ./opt/riffle ]] || fail "left behind: $left"
+  left=$(cd "$chroot" && find . -xdev ! -type d -path '*riffle*' ! -path './var/*')
+  [[ -z $left ]] || fail "left behind: $left"
 done
 rm -rf --one-file-system "$chroot"
 echo "RPM: built, installed under two prefixes, used, erased"
