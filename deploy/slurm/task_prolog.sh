@@ -10,5 +10,5 @@
 
 riffle=$(command -v riffle || echo /opt/riffle/bin/riffle)
 variables=$("$riffle" env --nccl "$USE_RIFFLE" --format slurm 2>&1) ||
-  variables="print the job runs without Riffle: $(echo "$variables" | head -n 1)"
-echo "$variables"
+  variables="print the job runs without Riffle: $(printf '%s' "$variables" | head -n 1)"
+printf '%s\n' "$variables"

@@ -14,7 +14,7 @@ set(includes $ENV{ZIG_LIBRARIES}/usr/include $ENV{ZIG_LIBRARIES}/usr/include/${C
 set(CMAKE_C_STANDARD_INCLUDE_DIRECTORIES ${includes})
 set(CMAKE_CXX_STANDARD_INCLUDE_DIRECTORIES ${includes})
 # fmt 9 checks formats in a way that later releases of clang do not take for a constant.
-set(CMAKE_CXX_FLAGS_INIT -DFMT_CONSTEVAL=)
+set(CMAKE_CXX_FLAGS_INIT "-DFMT_CONSTEVAL= -fmacro-prefix-map=$ENV{ZIG_LIBRARIES}/=")
 set(CMAKE_SHARED_LINKER_FLAGS_INIT -s)
 set(CMAKE_EXE_LINKER_FLAGS_INIT -s)
 set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)

@@ -6,7 +6,7 @@ unset $(compgen -e RIFFLE_ || true) $(compgen -e NCCL_ || true)
 work=$root/build/deploy
 mkdir -p "$work"
 version=$(sed -n 's/.*kVersion\[\] = "\(.*\)";/\1/p' "$root/plugin/version.h")
-export PATH=/usr/lib/ccache:$PATH
+export PATH=/usr/lib/ccache:$PATH CCACHE_DIR=${CCACHE_DIR:-$work/ccache} # debhelper has a home of its own
 
 fail() {
   echo "failed: $1" >&2
