@@ -3,9 +3,9 @@ import os
 from spack.package import *
 
 try:
-    from spack_repo.builtin.build_systems.cmake import CMakePackage
+    from spack_repo.builtin.build_systems.cmake import CMakePackage, generator
 except ImportError:
-    pass  # Spack before 1.0: CMakePackage is part of spack.package
+    pass  # Spack before 1.0: both are part of spack.package
 
 
 class Riffle(CMakePackage):
