@@ -1,14 +1,18 @@
-# What scripts/test and scripts/demo share. Sourced, with $root set to the repository.
+# What scripts/test, scripts/demo and test/deploy/full share. Sourced, with $root set to the repository.
 
 say() { printf '\n== %s\n' "$*"; }
 
-# Installs what is missing of packages.txt, or prints the line that does and stops.
+# need_packages [PACKAGE...]: installs what is missing of packages.txt and of these, or prints the line that
+# does and stops.
 need_packages() {
   local missing=() package
   while read -r package; do
     dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
       missing+=("$package")
-  done < <(grep -v '^#' "$root/scripts/packages.txt")
+  done < <(
+    grep -v '^#' "$root/scripts/packages.txt"
+    (($# == 0)) || printf '%s\n' "$@"
+  )
   ((${#missing[@]})) || return 0
   local install=(apt-get install -y --no-install-recommends "${missing[@]}")
   if ((EUID != 0)); then

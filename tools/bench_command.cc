@@ -34,7 +34,7 @@ Status write_json(const BenchFindings& findings, const std::string& path) {
 // Those of --plugin, else the one beside this command.
 Result<std::vector<bench::Contender>> shared_objects(const BenchOptions& options) {
   if (options.plugins.empty()) {
-    const std::string file = plugin_file();
+    const std::string file = plugin_place().file;
     if (!file.empty()) return std::vector<bench::Contender>{{"riffle", file}};
     return system_error("libnccl-net-riffle.so is not beside this command; give --plugin");
   }

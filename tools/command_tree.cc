@@ -1,45 +1,20 @@
 #include "tools/command_tree.h"
 
 #include <algorithm>
-#include <set>
 
-#include "plugin/config/config.h"
-#include "plugin/version.h"
 #include "tools/help_text.h"
 
 namespace riffle::tools {
-namespace {
 
-using Commands = std::vector<const CLI::App*>;
-
-Commands commands_of(const CLI::App& app) {
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
   // Those without a group are for Riffle's own programs.
-  Commands commands =
+  std::vector<const CLI::App*> commands =
       app.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); });
   std::sort(commands.begin(), commands.end(),
             [](const CLI::App* a, const CLI::App* b) { return a->get_name() < b->get_name(); });
   return commands;
 }
 
-// Text that roff takes as it is.
-std::string roff(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\\') {
-      out += "\\e";
-    } else if (c == '-') {
-      out += "\\-";
-    } else if ((c == '.' || c == '\'') && (out.empty() || out.back() == '\n')) {
-      out += "\\&";
-      out += c;
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-// Long names first, then short ones: "--json, -j".
 std::vector<std::string> names_of(const CLI::Option& option) {
   std::vector<std::string> names;
   for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
@@ -49,131 +24,15 @@ std::vector<std::string> names_of(const CLI::Option& option) {
 
 bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 
-// Options without a group are for the command's own processes.
 std::vector<const CLI::Option*> options_of(const CLI::App& command) {
   return command.get_options([](const CLI::Option* o) { return !o->get_group().empty(); });
 }
 
-std::string option_entries(const CLI::App& command) {
-  std::string text;
-  for (const CLI::Option* option : options_of(command)) {
-    std::string title;
-    for (const std::string& name : names_of(*option)) {
-      title += (title.empty() ? "\\fB" : ", \\fB") + roff(name) + "\\fR";
-    }
-    if (title.empty()) title = "\\fI" + roff(option->get_name(true)) + "\\fR";
-    if (takes_value(*option) && option->nonpositional()) {
-      title += " \\fI" + roff(accepted_by(*option)) + "\\fR";
-    }
-    if (option->get_required()) title += " (required)";
-    text += ".TP\n" + title + "\n" + roff(option->get_description());
-    if (!option->get_default_str().empty()) text += ". Default: " + roff(option->get_default_str());
-    text += "\n";
-  }
-  return text;
-}
-
-std::string synopsis(const CLI::App& command) {
-  std::string text = "\\fBriffle " + roff(command.get_name()) + "\\fR";
-  bool has_options = false;
-  for (const CLI::Option* option : options_of(command)) has_options |= option->nonpositional();
-  if (has_options) text += " [\\fIoptions\\fR]";
-  for (const CLI::Option* option : options_of(command)) {
-    if (option->nonpositional()) continue;
-    const std::string name = "\\fI" + roff(option->get_name(true)) + "\\fR";
-    text += option->get_required() ? " " + name : " [" + name + "]";
-    if (option->get_items_expected_max() > 1) text += "...";
-  }
-  return text;
-}
-
-// Paragraphs of a footer; its examples keep their lines.
-std::string footer_text(const std::string& footer) {
-  return footer.empty() ? "" : ".PP\n.nf\n" + roff(footer) + "\n.fi\n";
-}
-
-// The words that are accepted; none for free values.
 std::string choices_of(const CLI::Option& option) {
   std::string words = accepted_by(option);
   if (words.find('|') == std::string::npos) return "";
   std::replace(words.begin(), words.end(), '|', ' ');
   return words;
-}
-
-}  // namespace
-
-std::string man_page(const CLI::App& app) {
-  const std::string& described = app.get_description();  // "Riffle: what it is"
-  const std::string about = described.substr(described.find(": ") + 2);
-  std::string text = ".TH RIFFLE 1 \"\" \"riffle " + std::string(kVersion) +
-                     "\"\n.SH NAME\nriffle \\- " + roff(about) +
-                     "\n.SH SYNOPSIS\n\\fBriffle\\fR \\fIcommand\\fR "
-                     "[\\fIoptions\\fR]\n";
-  text += ".SH COMMANDS\n";
-  for (const CLI::App* command : commands_of(app)) {
-    text += ".SS " + synopsis(*command) + "\n" + roff(command->get_description()) + ".\n" +
-            option_entries(*command) + footer_text(command->get_footer());
-  }
-  text +=
-      ".SH EXIT STATUS\n0: done. 1: found a problem, or failed. 2: wrong usage or bad input.\n"
-      ".SH FILES\nSettings: see \\fBriffle.conf\\fR(5).\n.SH SEE ALSO\n\\fBriffle.conf\\fR(5)\n";
-  return text;
-}
-
-std::string settings_page() {
-  std::string text =
-      ".TH RIFFLE.CONF 5 \"\" \"riffle " + std::string(kVersion) +
-      "\"\n.SH NAME\nriffle.conf \\- settings of the Riffle plugin for NCCL\n"
-      ".SH DESCRIPTION\nEvery setting is an environment variable, or a line "
-      "\\fIKEY\\fR=\\fIVALUE\\fR of a file; # begins a comment. The environment counts "
-      "first, then the file named by \\fBRIFFLE_CONF_FILE\\fR, else "
-      "\\fI~/.riffle.conf\\fR, then \\fI/etc/riffle.conf\\fR. A bad value is reported and "
-      "the default holds. \\fBriffle config\\fR shows what is in force.\n.SH SETTINGS\n";
-  for (const KnobInfo& knob : knobs()) {
-    text += ".TP\n\\fB" + roff(knob.name) + "\\fR\n" + roff(knob.help) + "\n.br\n" +
-            roff(knob.type) + ", accepted: " + roff(knob.range) +
-            "; default: " + (knob.default_value.empty() ? "empty" : roff(knob.default_value)) +
-            (knob.in_digest ? "; equal on all nodes" : "") + ".\n";
-  }
-  return text + ".SH SEE ALSO\n\\fBriffle\\fR(1)\n";
-}
-
-std::string bash_completion(const CLI::App& app) {
-  std::string names, words, values;
-  for (const CLI::App* command : commands_of(app)) {
-    const std::string name = command->get_name();
-    names += (names.empty() ? "" : " ") + name;
-    std::string options;
-    for (const CLI::Option* option : options_of(*command)) {
-      for (const std::string& word : names_of(*option)) {
-        options += (options.empty() ? "" : " ") + word;
-        if (!takes_value(*option)) continue;
-        values += "    \"" + name + " " + word + "\") words=\"" + choices_of(*option) +
-                  "\"; is_value=1 ;;\n";
-      }
-    }
-    words += "    " + name + ") words=\"" + options + "\" ;;\n";
-  }
-  return "# Completion of the riffle command for bash; made by `riffle completion`.\n"
-         "_riffle() {\n"
-         "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-         "  local command= words= is_value= word\n"
-         "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-         "    if [[ $word != -* ]]; then command=$word; break; fi\n"
-         "  done\n"
-         "  case \"$command\" in\n"
-         "    '') words=\"" +
-         names + " --help --version\" ;;\n" + words +
-         "  esac\n"
-         "  case \"$command $prev\" in\n" +
-         values +
-         "  esac\n"
-         "  # Values without a list, and words that are no options, are file names.\n"
-         "  if [[ -n $is_value || $cur == -* || -z $command ]]; then\n"
-         "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-         "  fi\n"
-         "}\n"
-         "complete -o default -F _riffle riffle\n";
 }
 
 }  // namespace riffle::tools

@@ -2,17 +2,43 @@
 // tree.
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "tools/command.h"
-#include "tools/command_tree.h"
+#include "tools/completion/completion.h"
+#include "tools/manual.h"
 
 namespace riffle::tools {
 
+namespace {
+
+struct Shell {
+  const char* name;
+  std::string (*script)(const CLI::App&);
+};
+
+constexpr Shell kShells[] = {
+    {"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}};
+
+}  // namespace
+
 void add_completion(CLI::App& app, int& exit_code) {
-  CLI::App* sub = app.add_subcommand("completion", "Print the completion script for bash");
-  sub->footer("Example: source <(riffle completion)");
-  sub->callback([&app, &exit_code] {
-    std::fputs(bash_completion(app).c_str(), stdout);
+  auto chosen = std::make_shared<std::string>(kShells[0].name);
+  std::vector<std::string> names;
+  for (const Shell& shell : kShells) names.emplace_back(shell.name);
+  CLI::App* sub = app.add_subcommand("completion", "Print the completion script of a shell");
+  sub->add_option("shell", *chosen, "Which shell reads it")
+      ->check(CLI::IsMember(names))
+      ->capture_default_str();
+  sub->footer(
+      "Examples: source <(riffle completion)                            bash\n"
+      "          riffle completion zsh > FOLDER/_riffle                a folder of $fpath\n"
+      "          riffle completion fish | source                       fish");
+  sub->callback([&app, &exit_code, chosen] {
+    for (const Shell& shell : kShells) {
+      if (*chosen == shell.name) std::fputs(shell.script(app).c_str(), stdout);
+    }
     exit_code = 0;
   });
 }

@@ -14,7 +14,7 @@ struct EnvArguments {
 };
 
 int print(const EnvArguments& options) {
-  auto job = job_environment(options.release, plugin_folder());
+  auto job = job_environment(options.release, plugin_place());
   if (!job) return report(job.status());
   job->command_folder = executable_folder();
   const auto text = in_format(options.format, *job);

@@ -36,14 +36,18 @@ std::string peer_program_folder() {
   return executable_folder();
 }
 
-std::string plugin_file() {
-  constexpr char kFile[] = "libnccl-net-riffle.so";
+PluginPlace plugin_place() {
+  constexpr char kFile[] = "libnccl-net-riffle.so", kLink[] = "libnccl-tuner-riffle.so";
   const std::string folder =
       first_with(kFile, {"../plugin", "../lib", "../lib64", "../lib/x86_64-linux-gnu",
                          "../lib/aarch64-linux-gnu", "."});
-  return folder.empty() ? "" : folder + "/" + kFile;
+  if (folder.empty()) return {};
+  std::error_code none;
+  // A system's folders in LD_LIBRARY_PATH would hide libraries that others bring, such as a
+  // conda environment's.
+  return {.file = folder + "/" + kFile,
+          .is_searched = folder.starts_with("/usr/lib"),
+          .has_links = std::filesystem::exists(folder + "/" + kLink, none)};
 }
-
-std::string plugin_folder() { return std::filesystem::path(plugin_file()).parent_path().string(); }
 
 }  // namespace riffle::tools

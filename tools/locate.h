@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "tools/env/nccl_environment.h"
+
 namespace riffle::tools {
 
 std::string executable_folder();
@@ -10,8 +12,7 @@ std::string executable_folder();
 std::string profile_folder();
 // The folder of riffle_bench_gloo and riffle_bench_mpi.
 std::string peer_program_folder();
-// libnccl-net-riffle.so beside this command; empty: not there.
-std::string plugin_file();
-std::string plugin_folder();
+// libnccl-net-riffle.so beside this command.
+PluginPlace plugin_place();
 
 }  // namespace riffle::tools

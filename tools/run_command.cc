@@ -21,9 +21,10 @@ constexpr int kNotFound = 127;
 
 // Returns only when there is nothing to run.
 int become(const std::string& release, const std::vector<std::string>& command) {
-  const auto job = job_environment(release, plugin_folder());
+  const PluginPlace place = plugin_place();
+  const auto job = job_environment(release, place);
   if (!job) return report(job.status());
-  if (plugin_folder().empty()) std::fprintf(stderr, "riffle: %s\n", kPluginMissing);
+  if (place.file.empty()) std::fprintf(stderr, "riffle: %s\n", kPluginMissing);
   for (const Export& e : job->exports) {
     setenv(e.name.c_str(), value_over(e, std::getenv(e.name.c_str())).c_str(), 1);
   }

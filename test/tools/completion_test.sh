@@ -24,6 +24,18 @@ expect "$(offers riffle env --format l)" lua
 case " $(offers riffle probe --) " in *" --peer "*) echo "--peer is nobody's business"; exit 1 ;; esac
 [[ -z $(offers riffle plan --fabric '') ]]  # a file name: left to bash
 
+# The other shells, where they are installed: fish offers, zsh reads.
+if command -v fish >/dev/null; then
+  expect "$(fish -c "$riffle completion fish | source; complete -C 'riffle pl'" | cut -f1)" plan
+  expect "$(fish -c "$riffle completion fish | source; complete -C 'riffle env --format l'" | cut -f1)" lua
+fi
+if command -v zsh >/dev/null; then
+  zsh -n <("$riffle" completion zsh)
+fi
+expect "$("$riffle" completion zsh | head -n 1)" '#compdef riffle'
+grep -q "^    env) _arguments .*'--format\[What reads them\]:value:(sh .* lua .*)'" <("$riffle" completion zsh)
+grep -q "^complete -c riffle .* env' -l format -x -a '[a-z. ]* lua [a-z ]*' -d " <("$riffle" completion fish)
+
 page=$("$riffle" man)
 for command in plan explain order probe config doctor env run cluster completion; do
   grep -q "riffle $command" <<<"$page" || { echo "riffle(1) lacks $command"; exit 1; }

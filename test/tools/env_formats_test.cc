@@ -22,7 +22,7 @@ std::string text_of(const std::string& format, const JobEnvironment& job) {
 }
 
 JobEnvironment installed() {
-  const auto job = job_environment("2.28.9", "/opt/riffle/lib");
+  const auto job = job_environment("2.28.9", {"/opt/riffle/lib/libnccl-net-riffle.so"});
   EXPECT_TRUE(job.is_ok()) << job.status().message();
   return *job;
 }
@@ -99,8 +99,44 @@ TEST(EnvFormats, WhatAFormatCannotHoldIsNamed) {
     EXPECT_TRUE(contains(text.status().message(), "RIFFLE_TEST")) << text.status().message();
   }
   EXPECT_FALSE(in_format("toml", job).is_ok());
-  EXPECT_FALSE(job_environment("", "/opt/a:b").is_ok());
-  EXPECT_FALSE(job_environment("1.0", "/opt/riffle/lib").is_ok());
+  EXPECT_FALSE(job_environment("", {"/opt/a:b/libnccl-net-riffle.so"}).is_ok());
+  EXPECT_FALSE(job_environment("1.0", {"/opt/riffle/lib/libnccl-net-riffle.so"}).is_ok());
+  const PluginPlace comma = {.file = "/opt/a,b/libnccl-net-riffle.so", .has_links = false};
+  EXPECT_FALSE(job_environment("", comma).is_ok());
+}
+
+std::string value_of(const JobEnvironment& job, const std::string& variable) {
+  for (const Export& e : job.exports) {
+    if (e.name == variable) return e.value;
+  }
+  return "";
+}
+
+// A wheel: one file, no links beside it.
+TEST(EnvFormats, OneFileWithoutLinksIsNamedByItsPath) {
+  const std::string file = "/venv/riffle/lib/libnccl-net-riffle.so";
+  const auto job = [&](const char* release) {
+    return *job_environment(release, {.file = file, .has_links = false});
+  };
+  EXPECT_EQ(value_of(job("2.27.5"), "NCCL_NET_PLUGIN"), file);
+  EXPECT_EQ(value_of(job("2.27.5"), "NCCL_TUNER_PLUGIN"), file);
+  EXPECT_EQ(value_of(job("2.27.5"), "NCCL_PROFILER_PLUGIN"), file);
+  EXPECT_EQ(value_of(job("2.27.5"), "LD_LIBRARY_PATH"), "");
+  // Before 2.21 NET has no path, and a set for all releases is for these, too.
+  for (const char* release : {"2.20.5", ""}) {
+    EXPECT_EQ(value_of(job(release), "NCCL_NET_PLUGIN"), "riffle");
+    EXPECT_EQ(value_of(job(release), "NCCL_TUNER_PLUGIN"), file);
+    EXPECT_EQ(value_of(job(release), "LD_LIBRARY_PATH"), "/venv/riffle/lib");
+  }
+}
+
+TEST(EnvFormats, FoldersOfTheSystemStayOutOfTheLoadersPath) {
+  const auto job =
+      job_environment("", {.file = "/usr/lib64/libnccl-net-riffle.so", .is_searched = true});
+  ASSERT_TRUE(job.is_ok());
+  EXPECT_EQ(value_of(*job, "LD_LIBRARY_PATH"), "");
+  EXPECT_EQ(value_of(*job, "NCCL_NET_PLUGIN"), "riffle");
+  for (const std::string& note : job->notes) EXPECT_NE(note, kPluginMissing);
 }
 
 std::string output_of(const std::string& command) {

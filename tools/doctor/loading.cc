@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <vector>
 
-#include "tools/env/nccl_environment.h"
 #include "tools/env/quoting.h"
 
 namespace riffle::tools {
@@ -54,29 +53,30 @@ Found find_by_loader(const Table& table, const std::string& value, int nccl) {
 
 // What riffle env would set, where that is something else; else the folder is what lacks.
 void say_not_found(const Table& table, const std::string& value, const std::string& reason,
-                   int nccl, const std::string& beside, Verdicts* verdicts) {
+                   int nccl, const PluginPlace& beside, Verdicts* verdicts) {
   const std::string text =
       std::string(table.variable) + "=" + value + " is not found by the loader: " + reason;
-  const std::string folder = std::filesystem::path(beside).parent_path();
-  const std::vector<Export> needed = needed_exports(nccl, folder);
+  const std::vector<Export> needed = needed_exports(nccl, beside);
   const auto own = std::ranges::find(needed, table.variable, &Export::name);
+  const auto path = std::ranges::find(needed, "LD_LIBRARY_PATH", &Export::name);
   if (own != needed.end() && own->value != value) {
-    verdicts->problem_for_sh(text, "export " + own->name + "=" + own->value);
-  } else if (folder.empty()) {
+    verdicts->problem_for_sh(text, "export " + own->name + "=" + sh_word(own->value));
+  } else if (path == needed.end()) {
     verdicts->problem(text, "add the folder of libnccl-net-riffle.so to LD_LIBRARY_PATH");
   } else {
-    const Export& path = needed.front();
-    verdicts->problem_for_sh(text, "export " + path.name + "=" +
-                                       sh_word(value_over(path, std::getenv("LD_LIBRARY_PATH"))));
+    verdicts->problem_for_sh(text, "export " + path->name + "=" +
+                                       sh_word(value_over(*path, std::getenv("LD_LIBRARY_PATH"))));
   }
 }
 
-std::string check_net(int nccl, const std::string& beside, const JobVariables& variables,
+std::string check_net(int nccl, const PluginPlace& beside, const JobVariables& variables,
                       Verdicts* verdicts) {
   const std::string value = variables.value(kNet.variable);
   if (value.empty()) {
+    const std::vector<Export> needed = needed_exports(nccl, beside);
+    const auto own = std::ranges::find(needed, kNet.variable, &Export::name);
     verdicts->problem_for_sh("NCCL_NET_PLUGIN is not set: NCCL looks for libnccl-net.so",
-                             "export NCCL_NET_PLUGIN=riffle");
+                             "export NCCL_NET_PLUGIN=" + sh_word(own->value));
     return "";
   }
   const std::string first = value.substr(0, value.find(','));  // of a list, which 2.27 takes
@@ -87,8 +87,8 @@ std::string check_net(int nccl, const std::string& beside, const JobVariables& v
   }
   verdicts->good(variables.said(kNet.variable) + " is " + found.path);
   std::error_code none;
-  if (!beside.empty() && !std::filesystem::equivalent(found.path, beside, none)) {
-    verdicts->note("that is another file than the one beside this command, " + beside +
+  if (!beside.file.empty() && !std::filesystem::equivalent(found.path, beside.file, none)) {
+    verdicts->note("that is another file than the one beside this command, " + beside.file +
                    "; all nodes must load the same version");
   }
   return found.path;
@@ -96,7 +96,7 @@ std::string check_net(int nccl, const std::string& beside, const JobVariables& v
 
 // A copy that follows links makes several files of one, each with a state of its own.
 void check_same_file(const Table& table, const std::string& net, int nccl,
-                     const std::string& beside, const JobVariables& variables, Verdicts* verdicts) {
+                     const PluginPlace& beside, const JobVariables& variables, Verdicts* verdicts) {
   const std::string value = variables.value(table.variable);
   if (value.empty()) return;  // check_nccl_variables says whether it has to be set
   const Found found = find_by_loader(table, value, nccl);
@@ -115,13 +115,13 @@ void check_same_file(const Table& table, const std::string& net, int nccl,
 
 }  // namespace
 
-std::string check_loading(int nccl, const std::string& beside, const JobVariables& variables,
+std::string check_loading(int nccl, const PluginPlace& beside, const JobVariables& variables,
                           Verdicts* verdicts) {
   const std::string net = check_net(nccl, beside, variables, verdicts);
   for (const Table& table : kOthers) {
     check_same_file(table, net, nccl, beside, variables, verdicts);
   }
-  return net.empty() ? beside : net;  // look at what could be loaded
+  return net.empty() ? beside.file : net;  // look at what could be loaded
 }
 
 void check_tables(const std::string& path, Verdicts* verdicts) {

@@ -5,12 +5,13 @@
 #include <string>
 
 #include "tools/doctor/job_variables.h"
+#include "tools/env/nccl_environment.h"
 
 namespace riffle::tools {
 
-// The file that NCCL_NET_PLUGIN names, else `beside`: libnccl-net-riffle.so beside this command, or
-// empty. `nccl`: a release's version code; 0: not known, then the rules of the newest hold.
-std::string check_loading(int nccl, const std::string& beside, const JobVariables& variables,
+// The file that NCCL_NET_PLUGIN names, else the one `beside` this command, or empty. `nccl`: a
+// release's version code; 0: not known, then the rules of the newest hold.
+std::string check_loading(int nccl, const PluginPlace& beside, const JobVariables& variables,
                           Verdicts* verdicts);
 
 void check_tables(const std::string& path, Verdicts* verdicts);

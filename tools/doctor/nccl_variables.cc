@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tools/env/nccl_environment.h"
+#include "tools/env/quoting.h"
 
 namespace riffle::tools {
 namespace {
@@ -29,9 +29,10 @@ std::string_view cut(std::string_view* text, char mark) {
   return part;
 }
 
-void check_needed(int nccl, const JobVariables& variables, Verdicts* verdicts) {
-  for (const Export& e : needed_exports(nccl, "")) {
-    if (e.name == "NCCL_NET_PLUGIN") continue;  // check_loading
+void check_needed(int nccl, const PluginPlace& beside, const JobVariables& variables,
+                  Verdicts* verdicts) {
+  for (const Export& e : needed_exports(nccl, beside)) {
+    if (e.is_list || e.name == "NCCL_NET_PLUGIN") continue;  // check_loading
     const std::string value = variables.value(e.name);
     if (!value.empty() && e.name.ends_with("_PLUGIN")) continue;  // likewise
     if (value == e.value) {
@@ -39,7 +40,7 @@ void check_needed(int nccl, const JobVariables& variables, Verdicts* verdicts) {
     } else {
       verdicts->problem_for_sh(
           (value.empty() ? e.name + " is not set" : variables.said(e.name)) + ": " + e.why,
-          "export " + e.name + "=" + e.value);
+          "export " + e.name + "=" + sh_word(e.value));
     }
   }
 }
@@ -77,8 +78,9 @@ bool allows(std::string_view rule, std::string_view wanted) {
   return is_allowed;
 }
 
-void check_nccl_variables(int nccl, const JobVariables& variables, Verdicts* verdicts) {
-  check_needed(nccl, variables, verdicts);
+void check_nccl_variables(int nccl, const PluginPlace& beside, const JobVariables& variables,
+                          Verdicts* verdicts) {
+  check_needed(nccl, beside, variables, verdicts);
   const std::string net = variables.value("NCCL_NET");
   if (!net.empty() && strcasecmp(net.c_str(), "riffle") != 0) {
     variables.problem_unless_unset(

@@ -4,11 +4,13 @@
 #include <string_view>
 
 #include "tools/doctor/job_variables.h"
+#include "tools/env/nccl_environment.h"
 
 namespace riffle::tools {
 
 // `nccl`: a release's version code, 0: for all. Whether plugins are found says loading.h.
-void check_nccl_variables(int nccl, const JobVariables& variables, Verdicts* verdicts);
+void check_nccl_variables(int nccl, const PluginPlace& beside, const JobVariables& variables,
+                          Verdicts* verdicts);
 
 // Whether NCCL_ALGO or NCCL_PROTO lets all-reduces have one of the `wanted`, written in lower case,
 // each of which may go on (collnet: CollNetChain). NCCL's syntax: "a,b", "^a,b" for all but these,

@@ -1,6 +1,7 @@
 #include "tools/env/nccl_environment.h"
 
 #include <cstdio>
+#include <filesystem>
 
 namespace riffle::tools {
 namespace {
@@ -39,26 +40,31 @@ std::string value_over(const Export& e, const char* present) {
   return is_joined ? e.value + ":" + present : e.value;
 }
 
-std::vector<Export> needed_exports(int code, const std::string& folder) {
+std::vector<Export> needed_exports(int code, const PluginPlace& place) {
   const bool any = code == 0;
   const auto from = [&](int minor, int patch) { return any || code >= code_of(minor, patch); };
   const auto before = [&](int minor, int patch) { return any || code < code_of(minor, patch); };
+  // NET is found by a name on every release, and by a path from 2.21 on.
+  const bool net_by_path = !place.has_links && !before(21, 0);
+  const auto table = [&](const char* variable, const char* name, bool by_path, const char* why) {
+    return Export{variable, by_path ? place.file : name, why};
+  };
   std::vector<Export> all;
-  if (!folder.empty()) {
-    all.push_back(
-        {"LD_LIBRARY_PATH", folder, "where the loader finds libnccl-net-riffle.so", true});
+  if (!place.file.empty() && !place.is_searched && !net_by_path) {
+    all.push_back({"LD_LIBRARY_PATH", std::filesystem::path(place.file).parent_path().string(),
+                   "where the loader finds libnccl-net-riffle.so", true});
   }
-  all.push_back({"NCCL_NET_PLUGIN", "riffle", "loads libnccl-net-riffle.so: NET and COLLNET"});
+  all.push_back(table("NCCL_NET_PLUGIN", "riffle", net_by_path,
+                      "loads libnccl-net-riffle.so: NET and COLLNET"));
   if (from(19, 1)) {
     // 2.19 and 2.20 open the value as a file name and try nothing else.
-    const bool file_name = before(21, 0);
-    all.push_back({"NCCL_TUNER_PLUGIN", file_name ? "libnccl-tuner-riffle.so" : "riffle",
-                   "steers large all-reduces to Riffle's group plans"});
+    all.push_back(table("NCCL_TUNER_PLUGIN", before(21, 0) ? "libnccl-tuner-riffle.so" : "riffle",
+                        !place.has_links, "steers large all-reduces to Riffle's group plans"));
   }
   if (from(23, 4) && before(28, 0)) {
-    const bool file_name = before(26, 0);
-    all.push_back({"NCCL_PROFILER_PLUGIN", file_name ? "libnccl-profiler-riffle.so" : "riffle",
-                   "2.23 to 2.27 find the profiler only by its own variable"});
+    all.push_back(table("NCCL_PROFILER_PLUGIN",
+                        before(26, 0) ? "libnccl-profiler-riffle.so" : "riffle", !place.has_links,
+                        "2.23 to 2.27 find the profiler only by its own variable"));
   }
   all.push_back({"NCCL_COLLNET_ENABLE", "1", "without it NCCL never calls COLLNET"});
   if (from(18, 1)) {
@@ -88,15 +94,17 @@ std::vector<std::string> limits_of(int code) {
   return limits;
 }
 
-Result<JobEnvironment> job_environment(const std::string& release, const std::string& folder) {
+Result<JobEnvironment> job_environment(const std::string& release, const PluginPlace& place) {
   const auto code = parse_release(release);
   if (!code) return code.status();
-  if (folder.find_first_of(":;") != std::string::npos) {
-    return invalid_argument("folder of libnccl-net-riffle.so: " + folder +
-                            ": a colon or semicolon ends an entry of LD_LIBRARY_PATH");
+  if (place.file.find_first_of(":;") != std::string::npos) {
+    return invalid_argument(place.file + ": a colon or semicolon ends an entry of LD_LIBRARY_PATH");
   }
-  JobEnvironment job{*code, needed_exports(*code, folder), {}, ""};
-  if (folder.empty()) job.notes.push_back(kPluginMissing);
+  if (!place.has_links && place.file.find(',') != std::string::npos) {
+    return invalid_argument(place.file + ": a comma ends an entry of NCCL_NET_PLUGIN");
+  }
+  JobEnvironment job{*code, needed_exports(*code, place), {}, ""};
+  if (place.file.empty()) job.notes.push_back(kPluginMissing);
   for (const std::string& limit : limits_of(*code)) job.notes.push_back(limit);
   return job;
 }

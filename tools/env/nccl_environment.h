@@ -22,8 +22,15 @@ struct Export {
 // What the variable becomes where it is `present`; nullptr: it is not set.
 std::string value_over(const Export& e, const char* present);
 
-// code 0: the set that suits every release. `folder`: of the shared object; empty: already found.
-std::vector<Export> needed_exports(int code, const std::string& folder);
+// Where the loader and NCCL get the shared object from.
+struct PluginPlace {
+  std::string file;          // empty: not beside the command
+  bool is_searched = false;  // the loader looks in its folder anyway: a system's own
+  bool has_links = true;     // libnccl-tuner-riffle.so and the others; a wheel holds no links
+};
+
+// code 0: the set that suits every release. Without links variables name the file itself.
+std::vector<Export> needed_exports(int code, const PluginPlace& place);
 // What no variable can change in that release.
 std::vector<std::string> limits_of(int code);
 
@@ -37,8 +44,8 @@ struct JobEnvironment {
   std::vector<std::string> notes;
   std::string command_folder;  // where `riffle` lies, for modules
 };
-// `release` as parse_release takes it. A folder that LD_LIBRARY_PATH cannot name is an error.
-Result<JobEnvironment> job_environment(const std::string& release, const std::string& folder);
+// `release` as parse_release takes it. A file that the variables cannot name is an error.
+Result<JobEnvironment> job_environment(const std::string& release, const PluginPlace& place);
 std::string title_of(const JobEnvironment& job);
 
 }  // namespace riffle::tools
