@@ -3,6 +3,7 @@
 #include "plugin/config/config.h"
 #include "plugin/version.h"
 #include "tools/command_tree.h"
+#include "tools/help_text.h"
 
 namespace riffle::tools {
 namespace {
@@ -34,7 +35,7 @@ std::string option_entries(const CLI::App& command) {
     }
     if (title.empty()) title = "\\fI" + roff(option->get_name(true)) + "\\fR";
     if (takes_value(*option) && option->nonpositional()) {
-      title += " \\fI" + roff(option->get_type_name()) + "\\fR";
+      title += " \\fI" + roff(accepted_by(*option)) + "\\fR";
     }
     if (option->get_required()) title += " (required)";
     text += ".TP\n" + title + "\n" + roff(option->get_description());
