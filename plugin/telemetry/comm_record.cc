@@ -11,6 +11,7 @@
 #include "plugin/version.h"
 #include "topology/base/printed.h"
 #include "topology/base/time.h"
+#include "topology/plan/planner.h"
 
 namespace riffle {
 namespace {
@@ -127,7 +128,11 @@ void CommRecord::planned(const PlanRecord& plan) {
   Line line(*this, "plan");
   line.add("from_chunk", plan.from_chunk).add("cause", plan.cause).add("name", plan.name);
   line.add("digest", hex(plan.digest)).add("reason", plan.reason);
-  if (plan.fabric != nullptr) add_fabric(line, *plan.fabric);
+  if (plan.fabric != nullptr) {
+    // The bound is proportional to the size: readers without a planner need one number.
+    line.add("bound_us_per_mib", bound_us(*plan.fabric, 1 << 20));
+    add_fabric(line, *plan.fabric);
+  }
   recorder_->write_standing(key_ + " plan", line.take());
 }
 

@@ -2,7 +2,7 @@
 //
 //   comm     the nodes that take part; stands in front of every file
 //   plan     the plan in force from a chunk on, why, and on the node that planned the fabric it was
-//            made for; the last one stands in front of every file
+//            made for and its bound for 1 MiB; the last one stands in front of every file
 //   mode     the mode of all-reduces from a call on, and why (node 0, where RIFFLE_SYNC asks for
 //            one); shadow_sync's rule
 //   sample    counters since connect: operations by size, every link, which node groups waited for

@@ -3,9 +3,9 @@
 import subprocess
 import sys
 
-from sources import ROOT, sources
+from sources import ROOMS, ROOT, sources
 
-files = sources(".cc", ".h", ".c", ".cu", ".cuh", ".inc")
+files = sources(".cc", ".h", ".c", ".cu", ".cuh", ".inc", rooms=(*ROOMS, "nccl-tests-patches"))
 assert files, "no sources found"
 sys.exit(subprocess.run(["clang-format", "--dry-run", "-Werror", *map(str, files)],
                         cwd=ROOT, check=False).returncode)

@@ -10,7 +10,7 @@ import sys
 from sources import ROOT
 
 MOST_LINES = 10
-PLACES = ("plugin", "topology", "sparse", "lab", "tools", "bench", "docs", "deploy", "README.md",
+PLACES = ("plugin", "topology", "sparse", "lab", "tools", "bench", "docs", "deploy", "nccl-tests-patches", "README.md",
           "SECURITY.md", "CHANGELOG.md")
 SUFFIXES = (".h", ".cc", ".def", ".cuh", ".cu", ".md", ".py", ".txt", ".sh")
 BANNED = ("whoever", "whomever", "nobody", "somebody", "everybody", "anybody", "someone", "everyone",

@@ -14,6 +14,7 @@
 #include "plugin/telemetry/comm_record.h"
 #include "plugin/telemetry/json_line.h"
 #include "plugin/telemetry/recorder.h"
+#include "topology/plan/planner.h"
 
 namespace riffle::telemetry_test {
 namespace {
@@ -204,6 +205,7 @@ TEST(CommRecord, LinesSayWhatHappened) {
   EXPECT_EQ(lines[1]["hosts"], json::parse(R"(["h0", "h1"])"));
   EXPECT_EQ(lines[2]["fabric"]["nodes"][0]["in_kbps"], 2000);
   EXPECT_EQ(lines[2]["fabric"]["racks"][0]["down_kbps"], 6);
+  EXPECT_NEAR(lines[2]["bound_us_per_mib"].get<double>() / bound_us(fabric, 1 << 20), 1, 1e-5);
   EXPECT_EQ(lines[3]["active_us"], 3000);
   EXPECT_EQ(lines[3]["sizes"][0]["times"], json::parse("[[2048, 1]]"));
   EXPECT_EQ(lines[3]["links"][0]["last"], 1);
