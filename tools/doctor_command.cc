@@ -14,6 +14,7 @@
 #include "tools/doctor/diagnosis.h"
 #include "tools/doctor/hosts.h"
 #include "tools/gathering_options.h"
+#include "tools/locate.h"
 
 namespace riffle::tools {
 namespace {
@@ -125,6 +126,7 @@ int run(Choice& choice) {
     return show(ask_hosts(crew, choice.gathering.timeout_ms(), gathered.role == Role::kRankZero),
                 choice);
   }
+  choice.question.beside = plugin_place();
   const auto found = diagnose(choice.question);
   if (!found) return report(found.status());
   if (choice.is_peer) return serve_doctor(*found, STDIN_FILENO, STDOUT_FILENO);

@@ -296,6 +296,35 @@ TEST(NodeRates, FlowsThatTookTurnsAreNotAddedUp) {
   EXPECT_NEAR(rates.in[0].kbps, kSlow, 10);
 }
 
+// Node 0 with three partners: eight rounds of pairs, and two in which all of them meet it at once.
+probe::NodeRates with_three_partners(std::int64_t alone, std::int64_t together,
+                                     std::int64_t partners) {
+  const probe::Sample third = steady(together / 3);
+  const probe::Observed pairs{{{{0, 1}, {2, 0}, {3, 2}, {1, 3}}},
+                              {steady(alone), steady(alone), steady(partners), steady(partners)}};
+  const probe::Observed others{{{{1, 2}, {2, 3}, {3, 1}}},
+                               {steady(partners), steady(partners), steady(partners)}};
+  const probe::Observed in{{{{1, 0}, {2, 0}, {3, 0}}}, {third, third, third}};
+  const probe::Observed out{{{{0, 1}, {0, 2}, {0, 3}}}, {third, third, third}};
+  std::vector<probe::Observed> all = {in, out};
+  for (int i = 0; i < 8; ++i) all.insert(all.end(), {pairs, others});
+  return probe::estimate_node_rates(4, all, {0, 0, 0, 0});
+}
+
+TEST(NodeRates, SlowerPartnersDoNotHideWhatTheyShowTogether) {
+  const probe::NodeRates fast = with_three_partners(200'000, 250'000, 200'000);
+  EXPECT_NEAR(fast.out[0].kbps, 250'000, 5);
+  EXPECT_NEAR(fast.in[0].kbps, 250'000, 5);
+  for (const int partner : {1, 3}) EXPECT_NEAR(fast.out[partner].kbps, 200'000, 5) << partner;
+}
+
+// Bursts of a fan, where partners that can do more show every time that the node cannot.
+TEST(NodeRates, FewSumsThatAreTooHighRaiseNothing) {
+  const probe::NodeRates slow = with_three_partners(100'000, 138'000, 250'000);
+  EXPECT_NEAR(slow.out[0].kbps, 100'000, 5);
+  EXPECT_NEAR(slow.in[0].kbps, 100'000, 5);
+}
+
 TEST(NodeRates, ANodeAtWhichNothingArrivedHasNone) {
   const probe::Observed round{{{{0, 1}, {1, 0}}}, {unsteady(0), unsteady(5'000)}};
   const probe::NodeRates rates = probe::estimate_node_rates(2, {round, round, round});

@@ -17,7 +17,6 @@
 #include "tools/doctor/loop.h"
 #include "tools/doctor/nccl_variables.h"
 #include "tools/env/nccl_environment.h"
-#include "tools/locate.h"
 #include "topology/fabric/fabric_file.h"
 
 namespace riffle::tools {
@@ -134,8 +133,7 @@ Result<Diagnosis> diagnose(const DoctorQuestion& question) {
     code = parsed.value();
   }
   if (code != 0) found.nccl = release_name(code);
-  const PluginPlace beside = plugin_place();
-  found.plugin = check_loading(code, beside, variables, &verdicts);
+  found.plugin = check_loading(code, question.beside, variables, &verdicts);
   const bool is_left_to_nccl = check_rdma(verdicts);
   check_machine(verdicts);
   const std::vector<std::string> addresses = check_interfaces(config(), variables, &verdicts);
@@ -146,7 +144,7 @@ Result<Diagnosis> diagnose(const DoctorQuestion& question) {
     if (question.has_loop) check_loop(found.plugin, &verdicts);
     if (!addresses.empty() && !is_left_to_nccl) check_devices(found.plugin, verdicts);
   }
-  check_nccl_variables(code, beside, variables, &verdicts);
+  check_nccl_variables(code, question.beside, variables, &verdicts);
   const NodeAliases self = names_of_this_node(addresses);
   check_fabric(self, verdicts);
   check_knobs(config(), self, variables, &verdicts);

@@ -4,11 +4,13 @@
 #include <string>
 
 #include "tools/doctor/verdicts.h"
+#include "tools/env/nccl_environment.h"
 #include "topology/base/status.h"
 
 namespace riffle::tools {
 
 struct DoctorQuestion {
+  PluginPlace beside;     // the shared object that lies beside this command
   std::string release;    // of NCCL; empty: that of libnccl.so.2, if there is one
   bool has_loop = false;  // also a whole all-reduce over loopback (loop.h)
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 namespace riffle::probe {
 namespace {
@@ -41,35 +42,53 @@ struct Seen {
   }
 };
 
-void collect(const Observed& o, Seen* out, Seen* in) {
-  struct Sum {
-    double alone = 0, all = 0, unsteady = 0;
-    int flows = 0, unsteady_flows = 0;
+// All flows of a node in one direction in a round.
+struct Sum {
+  double alone = 0, all = 0, unsteady = 0;
+  double partners = 0;  // what they could have done beside their flows with others
+  int flows = 0, unsteady_flows = 0;
 
-    void add(const Sample& s) {
-      alone = static_cast<double>(s.kbps);
-      all += static_cast<double>(s.together_kbps);
-      if (!s.is_steady) unsteady += static_cast<double>(s.together_kbps);
-      unsteady_flows += !s.is_steady;
-      ++flows;
-    }
-    bool is_steady() const {
-      if (flows == 1) return unsteady_flows == 0;
-      return 2 * unsteady < all || (flows >= kFan && flows <= kMostFan);
-    }
-    void put_into(Seen* seen, std::size_t node) const {
-      const double rate = flows == 1 ? alone : all;
-      if (rate > 0) (is_steady() ? seen->steady : seen->unsteady)[node].push_back(rate);
-    }
-  };
-  std::vector<Sum> sent(out->steady.size()), received(sent);
-  for (std::size_t f = 0; f < o.round.flows.size(); ++f) {
-    sent[static_cast<std::size_t>(o.round.flows[f].from)].add(o.samples[f]);
-    received[static_cast<std::size_t>(o.round.flows[f].to)].add(o.samples[f]);
+  void add(const Sample& s) {
+    alone = static_cast<double>(s.kbps);
+    all += static_cast<double>(s.together_kbps);
+    if (!s.is_steady) unsteady += static_cast<double>(s.together_kbps);
+    unsteady_flows += !s.is_steady;
+    ++flows;
   }
-  for (std::size_t n = 0; n < sent.size(); ++n) {
-    sent[n].put_into(out, n);
-    received[n].put_into(in, n);
+  double rate() const { return flows == 1 ? alone : all; }
+  bool is_steady() const {
+    if (flows == 1) return unsteady_flows == 0;
+    return 2 * unsteady < all || (flows >= kFan && flows <= kMostFan);
+  }
+};
+
+struct Sums {
+  std::vector<Sum> out, in;  // per node
+
+  Sums(const Observed& o, std::size_t nodes) : out(nodes), in(nodes) {
+    for (std::size_t f = 0; f < o.round.flows.size(); ++f) {
+      out[static_cast<std::size_t>(o.round.flows[f].from)].add(o.samples[f]);
+      in[static_cast<std::size_t>(o.round.flows[f].to)].add(o.samples[f]);
+    }
+  }
+  void find_partners(const Observed& o, const NodeRates& rates) {
+    for (std::size_t f = 0; f < o.round.flows.size(); ++f) {
+      const auto from = static_cast<std::size_t>(o.round.flows[f].from);
+      const auto to = static_cast<std::size_t>(o.round.flows[f].to);
+      const auto own = static_cast<double>(o.samples[f].together_kbps);
+      out[from].partners += std::max(own, rates.in[to].kbps - (in[to].all - own));
+      in[to].partners += std::max(own, rates.out[from].kbps - (out[from].all - own));
+    }
+  }
+};
+
+void collect(const Observed& o, Seen* out, Seen* in) {
+  const Sums sums(o, out->steady.size());
+  for (std::size_t n = 0; n < sums.out.size(); ++n) {
+    for (const auto& [sum, seen] : {std::pair{&sums.out[n], out}, std::pair{&sums.in[n], in}}) {
+      if (sum->rate() <= 0) continue;
+      (sum->is_steady() ? seen->steady : seen->unsteady)[n].push_back(sum->rate());
+    }
   }
 }
 
@@ -82,6 +101,39 @@ NodeRates of_rounds(int nodes, const std::vector<Observed>& all) {
     rates.in.push_back(in.rate(n, out));
   }
   return rates;
+}
+
+double middle_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[values.size() / 2];
+}
+
+// Partners that are slower than a node hide what it can do, however often they are met: of a fast
+// node among slower ones the few rounds tell in which several of them meet it at once. Bursts make
+// some of these sums too high: most of what nothing hides has to say so, in both directions.
+void raise_hidden(const std::vector<Observed>& all, NodeRates* rates) {
+  Values sent(rates->out.size()), received(sent);
+  const auto put = [](const Sum& sum, const Rate& known, std::vector<double>* values) {
+    const bool is_new = sum.partners >= kClearly * sum.rate() || sum.rate() > kNear * known.kbps;
+    if (sum.rate() > 0 && is_new && (sum.is_steady() || sum.flows >= kFan))
+      values->push_back(sum.rate());
+  };
+  for (const Observed& o : all) {
+    Sums sums(o, sent.size());
+    sums.find_partners(o, *rates);
+    for (std::size_t n = 0; n < sent.size(); ++n) {
+      put(sums.out[n], rates->out[n], &sent[n]);
+      put(sums.in[n], rates->in[n], &received[n]);
+    }
+  }
+  for (std::size_t n = 0; n < sent.size(); ++n) {
+    const double up = middle_of(sent[n]), down = middle_of(received[n]);
+    Rate &out = rates->out[n], &in = rates->in[n];
+    if (up > kNear * down || down > kNear * up) continue;
+    if (up <= kNear * out.kbps || down <= kNear * in.kbps) continue;
+    out.kbps = up;
+    in.kbps = down;
+  }
 }
 
 // What flows did that share their ends with none of another rack.
@@ -133,11 +185,13 @@ NodeRates estimate_node_rates(int nodes, const std::vector<Observed>& all,
                               const std::vector<int>& rack_of) {
   NodeRates rates = of_rounds(nodes, all);
   if (rack_of.empty()) return rates;
-  const NodeRates inside = of_rounds(nodes, within(all, rack_of));
+  const std::vector<Observed> flows_inside = within(all, rack_of);
+  const NodeRates inside = of_rounds(nodes, flows_inside);
   for (std::size_t n = 0; n < rates.out.size(); ++n) {
     if (inside.out[n].kbps > rates.out[n].kbps) rates.out[n] = inside.out[n];
     if (inside.in[n].kbps > rates.in[n].kbps) rates.in[n] = inside.in[n];
   }
+  raise_hidden(flows_inside, &rates);
   return rates;
 }
 
