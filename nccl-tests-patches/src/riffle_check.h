@@ -69,7 +69,8 @@ class Window {
   int calls_ = 0;
 };
 
-// Of the elements from `first` on for which `in` says what went in, how many did not come out whole.
+// Of the elements from `first` on for which `in` says what went in, how many did not come out
+// whole.
 inline std::size_t wrong_sparse(const Window& window, std::size_t first, const Inputs& in,
                                 int ranks, Spacing type) {
   std::size_t wrong = 0;
@@ -81,8 +82,8 @@ inline std::size_t wrong_sparse(const Window& window, std::size_t first, const I
   return wrong;
 }
 
-// All ranks' windows together. `before`: what the calls since the mode began, but before the window,
-// add to a rank's state at most, per element (Inputs::most).
+// All ranks' windows together. `before`: what the calls since the mode began, but before the
+// window, add to a rank's state at most, per element (Inputs::most).
 inline std::size_t wrong_relaxed(const std::vector<double>& sums,
                                  const std::vector<double>& weights, int calls, const Inputs& in,
                                  const std::vector<double>& before, int ranks, Spacing type) {

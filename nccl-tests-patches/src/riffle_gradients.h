@@ -60,10 +60,9 @@ class Gradients {
 
   // The sum of four uniform numbers: mean 0, variance 1, out of 64 random bits.
   static float bell(std::uint64_t bits) {
-    const std::int32_t sum =
-        static_cast<std::int32_t>((bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) +
-                                  (bits >> 48)) -
-        131070;
+    const std::int32_t sum = static_cast<std::int32_t>((bits & 0xffff) + (bits >> 16 & 0xffff) +
+                                                       (bits >> 32 & 0xffff) + (bits >> 48)) -
+                             131070;
     return static_cast<float>(sum) * (1.7320508F / 65536.0F);
   }
 

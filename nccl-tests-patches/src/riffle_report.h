@@ -29,8 +29,8 @@ testResult_t completeColl(struct threadArgs* args);
 template <typename T>
 void Allreduce(struct threadArgs* args, T* value, int average);
 
-#define RIFFLE_USAGE                                                                         \
-  "[-y heavy] gradient-like data (all_reduce_perf; -b = -e, -m 1, sums of floats) \n\t"      \
+#define RIFFLE_USAGE                                                                               \
+  "[-y heavy] gradient-like data (all_reduce_perf; -b = -e, -m 1, sums of floats) \n\t"            \
   "[-c sparse/relaxed] -y heavy, and the checks for RIFFLE_SPARSE and RIFFLE_SYNC, with the data " \
   "of several steps \n\t"
 
@@ -89,7 +89,8 @@ inline Numbers numbers_of(ncclDataType_t type) {
   return {false, {}, nullptr};
 }
 
-inline testResult_t to_device(void* device, const std::vector<float>& numbers, ncclDataType_t type) {
+inline testResult_t to_device(void* device, const std::vector<float>& numbers,
+                              ncclDataType_t type) {
   if (type == ncclFloat) {
     CUDACHECK(cudaMemcpy(device, numbers.data(), numbers.size() * 4, cudaMemcpyHostToDevice));
     return testSuccess;
@@ -109,8 +110,8 @@ inline testResult_t to_device(void* device, const std::vector<float>& numbers, n
 }
 
 // `digest`: of the bytes as they are; may be null.
-inline testResult_t from_device(std::vector<float>* numbers, const void* device, ncclDataType_t type,
-                                long long* digest) {
+inline testResult_t from_device(std::vector<float>* numbers, const void* device,
+                                ncclDataType_t type, long long* digest) {
   std::vector<char> bytes(numbers->size() * wordSize(type));
   CUDACHECK(cudaMemcpy(bytes.data(), device, bytes.size(), cudaMemcpyDeviceToHost));
   if (digest != nullptr) *digest = digest_of(bytes.data(), bytes.size());
@@ -157,8 +158,9 @@ inline bool options_fit(size_t least_bytes, size_t most_bytes, int aggregated, i
   const std::string residual = setting("RIFFLE_SPARSE_RESIDUAL");
   const std::string rule = setting("RIFFLE_SHADOW_RULE");
   if (least_bytes != most_bytes) {
-    wrong = "needs one size per run (-b = -e): with several, the buffers move from call to call, and "
-            "only their first place holds the data";
+    wrong =
+        "needs one size per run (-b = -e): with several, the buffers move from call to call, and "
+        "only their first place holds the data";
   } else if (aggregated != 1 || graphs != 0) {
     wrong = "needs -m 1 and -G 0: every call gets its own data";
   } else if (op != ncclSum) {
@@ -166,9 +168,11 @@ inline bool options_fit(size_t least_bytes, size_t most_bytes, int aggregated, i
   } else if (type < 0 || !numbers_of(test_types[type]).is_known) {
     wrong = "is for -d float, half and bfloat16, the only types that Riffle ever changes";
   } else if (state().check == Check::kSparse && (residual == "local" || residual == "ef21")) {
-    wrong = "is not for RIFFLE_SPARSE_RESIDUAL=local and ef21: their results do not add up to the "
-            "gradients";
-  } else if (state().check == Check::kRelaxed && !rule.empty() && rule != "delta" && rule != "fir") {
+    wrong =
+        "is not for RIFFLE_SPARSE_RESIDUAL=local and ef21: their results do not add up to the "
+        "gradients";
+  } else if (state().check == Check::kRelaxed && !rule.empty() && rule != "delta" &&
+             rule != "fir") {
     wrong = "is not for this RIFFLE_SHADOW_RULE: only delta and fir keep the mean";
   } else if (state().check == Check::kRelaxed && !setting("RIFFLE_MOMENTUM").empty()) {
     wrong = "is not for RIFFLE_MOMENTUM: what it keeps depends on earlier steps";
@@ -287,7 +291,7 @@ inline void printed_time(double seconds, int in_place) {
 
 inline bool has_check() { return state().check != Check::kUsual; }
 
-constexpr int kCheckedSteps = 4;         // of a window, each with other data
+constexpr int kCheckedSteps = 4;          // of a window, each with other data
 constexpr uint64_t kFirstStep = 1 << 20;  // far from nccl-tests' own numbers
 
 // Sums of `numbers` over all ranks, on each of them, without a call of NCCL's: that would be one
@@ -474,9 +478,9 @@ class WindowCheck {
       sum_over_ranks(args_, &sums);
       sum_over_ranks(args_, &weights);
       if (rank_of(args_, 0) != 0) continue;
-      std::vector<double> before = inputs_of(state().gradients, kTimedStep, 1, ranks_of(args_), at,
-                                             length, kind_.rounding)
-                                       .most;
+      std::vector<double> before =
+          inputs_of(state().gradients, kTimedStep, 1, ranks_of(args_), at, length, kind_.rounding)
+              .most;
       for (double& number : before) number *= calls_before_;
       wrong += wrong_relaxed(sums, weights, windows_[0].calls(), inputs_at(at), before,
                              ranks_of(args_), kind_.spacing);
@@ -489,16 +493,17 @@ class WindowCheck {
     const char* place = in_place_ ? "in place" : "out of place";
     const int calls = windows_[0].calls();
     if (state().check == Check::kSparse) {
-      snprintf(text, sizeof text,
-               "check sparse, %s: %.3g %% of the elements came with their own step, the rest within "
-               "%d calls more%s; ranks differed in %d of %d calls",
-               place, 100 * delivered, calls - kCheckedSteps,
-               is_drained_ ? "" : ", after which there was still some (NCCL_TESTS_DRAIN)",
-               calls_that_differ_, calls);
+      snprintf(
+          text, sizeof text,
+          "check sparse, %s: %.3g %% of the elements came with their own step, the rest within "
+          "%d calls more%s; ranks differed in %d of %d calls",
+          place, 100 * delivered, calls - kCheckedSteps,
+          is_drained_ ? "" : ", after which there was still some (NCCL_TESTS_DRAIN)",
+          calls_that_differ_, calls);
     } else {
-      snprintf(text, sizeof text,
-               "check relaxed, %s: ranks differed in %d of %d calls%s%s", place, calls_that_differ_,
-               calls, calls_that_differ_ == 0 ? ": no relaxed mode was in force" : "",
+      snprintf(text, sizeof text, "check relaxed, %s: ranks differed in %d of %d calls%s%s", place,
+               calls_that_differ_, calls,
+               calls_that_differ_ == 0 ? ": no relaxed mode was in force" : "",
                is_drained_ ? "" : "; corrections had not ended (NCCL_TESTS_DRAIN)");
     }
     state().findings.push_back(text);
@@ -547,8 +552,8 @@ inline PlanInForce plan_in_force() {
 // A line below nccl-tests' own head of the table; `width` is that of its columns.
 inline void titles(int width) {
   if (!is_main_thread) return;
-  printf("#%*s  %9s  %7s  %7s  %7s  %7s  %s\n", width - 1, "", "bound", "x bound", "in pl.", "spread",
-         "in pl.", "plan");
+  printf("#%*s  %9s  %7s  %7s  %7s  %7s  %s\n", width - 1, "", "bound", "x bound", "in pl.",
+         "spread", "in pl.", "plan");
   printf("#%*s  %9s  %7s  %7s  %7s  %7s\n", width - 1, "", "(us)", "", "", "(us)", "(us)");
 }
 

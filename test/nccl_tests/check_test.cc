@@ -1,5 +1,5 @@
-// nccl-tests-patches/src/riffle_check.h and riffle_gradients.h: the checks pass what the modes make,
-// and see one wrong element.
+// nccl-tests-patches/src/riffle_check.h and riffle_gradients.h: the checks pass what the modes
+// make, and see one wrong element.
 #include "nccl-tests-patches/src/riffle_check.h"
 
 #include <gtest/gtest.h>
@@ -100,9 +100,11 @@ struct SparseRun {
 
   void call(const Vectors& data, Window* into) {
     Vectors results = job.all_reduce(data);
-    nonzero = kElements - static_cast<std::size_t>(std::count(results[0].begin(), results[0].end(), 0));
+    nonzero =
+        kElements - static_cast<std::size_t>(std::count(results[0].begin(), results[0].end(), 0));
     for (const auto& result : results) {
-      EXPECT_EQ(digest_of(result.data(), 4 * kElements), digest_of(results[0].data(), 4 * kElements));
+      EXPECT_EQ(digest_of(result.data(), 4 * kElements),
+                digest_of(results[0].data(), 4 * kElements));
     }
     if (into != nullptr) into->add(results[0].data());
   }
@@ -193,9 +195,9 @@ struct RelaxedRun {
     DsSync job(kRanks);
     for (int step = 0; step < kBefore; ++step) job.all_reduce(data_of(gradients, 99, kRanks));
     for (int step = 0; step < kSteps + kDrain; ++step) {
-      const Vectors results =
-          job.all_reduce(step < kSteps ? data_of(gradients, 1000 + static_cast<unsigned>(step), kRanks)
-                                       : zeros(kRanks));
+      const Vectors results = job.all_reduce(
+          step < kSteps ? data_of(gradients, 1000 + static_cast<unsigned>(step), kRanks)
+                        : zeros(kRanks));
       differs = differs || results[0] != results[1];
       for (int r = 0; r < kRanks; ++r) windows[r].add(results[r].data());
     }
