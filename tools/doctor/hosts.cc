@@ -1,6 +1,6 @@
 #include "tools/doctor/hosts.h"
 
-#include <stdlib.h>
+#include <cstdlib>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 #include "tools/doctor/loop.h"
 
-#include <stdlib.h>
 #include <unistd.h>
+#include <cstdlib>
 
 #include <chrono>
 #include <string_view>
