@@ -337,7 +337,7 @@ SessionHooks Communicator::session_hooks(const SyncSettings& sync, const Session
   hooks.planned = [this](const Verdict& verdict) {
     knows_lengths_ = verdict.knows_lengths;
     remember_network(verdict.network);
-    if (recording_) recording_->planned(verdict, rank_ == 0 ? &decision_->basis().fabric : nullptr);
+    if (recording_) recording_->planned(verdict, rank_ == 0 ? &decision_->basis() : nullptr);
     if (rank_ == 0) log_info("plan for {} nodes: {}", size_, verdict.reason);
   };
   hooks.connected = [this](Status outcome, const std::string& fallback_reason) {
@@ -383,8 +383,7 @@ ReplanHooks Communicator::replan_hooks(const SyncSettings& sync, const SessionOp
 
 void Communicator::finish_connect(Status outcome, const std::string& fallback_reason) {
   if (recording_ && fallback_reason.empty()) recording_->connected(outcome, mesh_.get());
-  if (recording_ && !fallback_reason.empty())
-    recording_->failed("all-reduces stay with NCCL: " + fallback_reason);
+  if (recording_ && !fallback_reason.empty()) recording_->failed(kFallback + fallback_reason);
   if (!fallback_reason.empty() && rank_ == 0) {
     log_info("all-reduces of {} nodes stay with NCCL: {}", size_, fallback_reason);
   }

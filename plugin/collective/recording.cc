@@ -8,6 +8,21 @@
 #include "topology/plan/group_plan.h"
 
 namespace riffle {
+namespace {
+
+const char* trigger_name(ReplanEvent::Trigger trigger) {
+  switch (trigger) {
+    case ReplanEvent::Trigger::kRates:
+      return "rates";
+    case ReplanEvent::Trigger::kTrial:
+      return "trial";
+    case ReplanEvent::Trigger::kReturn:
+      return "return";
+  }
+  return "unknown";
+}
+
+}  // namespace
 
 std::unique_ptr<Recording> Recording::begin(const RecordOptions& options, Reactor* reactor,
                                             std::uint64_t comm_id, int rank, int size,
@@ -23,10 +38,16 @@ Recording::Recording(Reactor* reactor, std::unique_ptr<CommRecord> record, std::
 
 Recording::~Recording() = default;
 
-void Recording::planned(const Verdict& verdict, const Fabric* fabric) {
+void Recording::planned(const Verdict& verdict, const PlanBasis* basis) {
   record_->connected(verdict.hosts);
-  PlanRecord plan{
-      .cause = "connect", .reason = verdict.reason, .digest = verdict.digest, .fabric = fabric};
+  PlanRecord plan{.cause = "connect", .reason = verdict.reason, .digest = verdict.digest};
+  if (basis != nullptr) {
+    is_nominal_ = basis->is_nominal;
+    plan.fabric = &basis->fabric;
+    plan.is_nominal = is_nominal_;
+    plan.predicted_us = basis->predicted_us;
+    plan.predicted_bytes = basis->planned_bytes;
+  }
   const auto plans = decode_plan_set(verdict.plans.data(), verdict.plans.size());
   if (plans) plan.name = plans->name;
   record_->planned(plan);
@@ -52,7 +73,11 @@ void Recording::on_replan(const ReplanEvent& event) {
                     .reason = event.reason,
                     .name = event.plan,
                     .digest = event.digest,
-                    .fabric = &event.fabric});
+                    .fabric = &event.fabric,
+                    .is_nominal = is_nominal_,
+                    .trigger = trigger_name(event.trigger),
+                    .predicted_us = is_nominal_ ? 0 : event.time_us,
+                    .predicted_bytes = event.planned_bytes});
 }
 
 void Recording::end() {

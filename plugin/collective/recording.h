@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "plugin/collective/adapt/replan_event.h"
+#include "plugin/collective/base/plan_basis.h"
 #include "plugin/collective/base/shadow_settings.h"
 #include "plugin/collective/connect/messages.h"
 #include "plugin/telemetry/comm_record.h"
@@ -36,8 +37,8 @@ class Recording final : public ReplanObserver {
   // What samples ask for the totals of relaxed modes, until end().
   void watch(std::function<RelaxedTotals()> relaxed) { relaxed_ = std::move(relaxed); }
 
-  // `fabric`: what node 0 planned for, null on the others.
-  void planned(const Verdict& verdict, const Fabric* fabric);
+  // `basis`: what node 0 planned on, null on the others.
+  void planned(const Verdict& verdict, const PlanBasis* basis);
   // Connect is over; if it went well the links are sampled from now on. The mesh must live until
   // end().
   void connected(const Status& outcome, TransportMesh* mesh);
@@ -57,6 +58,7 @@ class Recording final : public ReplanObserver {
   Reactor* const reactor_;
   const std::unique_ptr<CommRecord> record_;
   const std::string shadow_rule_;  // in words
+  bool is_nominal_ = true;         // PlanBasis
   std::function<RelaxedTotals()> relaxed_;
   TransportMesh* mesh_ = nullptr;
   std::uint64_t timer_ = 0;

@@ -72,4 +72,9 @@ Result<std::string> file_of_process(const std::string& knob, const std::string& 
   return path;
 }
 
+std::string slurm_job_id() {
+  const std::string id = number_of({"SLURM_JOB_ID"});
+  return id == "0" ? "" : id;
+}
+
 }  // namespace riffle

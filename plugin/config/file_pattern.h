@@ -15,4 +15,7 @@ namespace riffle {
 Result<std::string> file_of_process(const std::string& knob, const std::string& pattern,
                                     const std::string& suffix);
 
+// Digits; empty outside of Slurm.
+std::string slurm_job_id();
+
 }  // namespace riffle

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "plugin/config/file_pattern.h"
 #include "plugin/telemetry/json_line.h"
 #include "plugin/version.h"
 #include "topology/base/printed.h"
@@ -36,17 +37,17 @@ std::string seconds_text(double seconds) { return printed("%.3f", seconds); }
 std::string process_line() {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-  return JsonLine()
-      .add("type", "process")
-      .raw("t", seconds_text(unix_seconds()))
-      .add("riffle", kVersion)
-      .add("host", host.data())
-      .add("pid", std::int64_t{getpid()})
-      .take();
+  JsonLine line;
+  line.add("type", "process").raw("t", seconds_text(unix_seconds())).add("riffle", kVersion);
+  line.add("host", host.data()).add("pid", std::int64_t{getpid()});
+  const std::string job = slurm_job_id();
+  if (!job.empty()) line.add("slurm_job_id", job);
+  return line.take();
 }
 
-void add_fabric(JsonLine& line, const Fabric& fabric) {
+void add_fabric(JsonLine& line, const Fabric& fabric, bool is_nominal) {
   line.open("fabric", '{').add("latency_us", fabric.latency_us);
+  if (is_nominal) line.add("nominal", true);
   if (fabric.rack_latency_us) line.add("rack_latency_us", *fabric.rack_latency_us);
   line.open("racks", '[');
   for (const RackLink& rack : fabric.racks) {
@@ -127,11 +128,14 @@ void CommRecord::connected(const std::vector<std::string>& hosts) {
 void CommRecord::planned(const PlanRecord& plan) {
   Line line(*this, "plan");
   line.add("from_chunk", plan.from_chunk).add("cause", plan.cause).add("name", plan.name);
-  line.add("digest", hex(plan.digest)).add("reason", plan.reason);
+  line.add("digest", hex(plan.digest)).add("reason", plan.reason).add("trigger", plan.trigger);
+  if (plan.predicted_us > 0) {
+    line.add("predicted_us", plan.predicted_us).add("predicted_bytes", plan.predicted_bytes);
+  }
   if (plan.fabric != nullptr) {
     // The bound is proportional to the size: readers without a planner need one number.
     line.add("bound_us_per_mib", bound_us(*plan.fabric, 1 << 20));
-    add_fabric(line, *plan.fabric);
+    add_fabric(line, *plan.fabric, plan.is_nominal);
   }
   recorder_->write_standing(key_ + " plan", line.take());
 }

@@ -23,6 +23,9 @@
 
 namespace riffle {
 
+// What a failed() begins with where nothing is wrong but all-reduces fall back to NCCL.
+inline constexpr char kFallback[] = "all-reduces stay with NCCL: ";
+
 // One peer's link as the sample shows it; totals since connect.
 struct LinkSample {
   int peer = 0;
@@ -39,7 +42,11 @@ struct PlanRecord {
   std::string reason;  // the planner's sentence
   std::string name;    // of the plan
   std::uint64_t digest = 0;
-  const Fabric* fabric = nullptr;  // what it was planned for, where that is known
+  const Fabric* fabric = nullptr;   // what it was planned for, where that is known
+  bool is_nominal = false;          // ... in rates that were neither measured nor given
+  std::string trigger = "connect";  // or kRates, kTrial, kReturn of ReplanEvent, in words
+  double predicted_us = 0;  // of predicted_bytes; 0: rates are nominal, or another node knows
+  std::uint64_t predicted_bytes = 0;
 };
 
 struct ModeRecord {

@@ -19,6 +19,13 @@ struct ReplanEvent {
     kGivenUp,     // a change was wanted, but a node could not take it: `cause` says which and why
   };
 
+  // What a kPlanChange or kGivenUp came from.
+  enum class Trigger {
+    kRates,   // the network has changed
+    kTrial,   // the model of the network is in doubt: plans are tried on all-reduces
+    kReturn,  // all-reduces took longer since the last change, which is taken back
+  };
+
   Kind kind = Kind::kReport;
   std::uint64_t interval = 0;     // counts from 1
   std::uint64_t collectives = 0;  // counted on node 0 when the replanning interval ended
@@ -26,12 +33,14 @@ struct ReplanEvent {
   std::vector<probe::PassiveReport> reports;  // kReport: by rank, what each node measured
   Fabric fabric;                              // what is believed of the network now
   // kPlanChange, kGivenUp.
+  Trigger trigger = Trigger::kRates;
   std::string cause;          // "node 3 (h3) now sends 98 Mbit/s, was 400"
   std::string plan;           // name of the new plan
   std::string reason;         // the planner's sentence
   std::uint64_t digest = 0;   // of the new plan
-  double time_us = 0;         // predicted for 32 MiB with the new plan
+  double time_us = 0;         // predicted for planned_bytes with the new plan
   double former_time_us = 0;  // ... and with the plan that it replaces, on the same rates
+  std::uint64_t planned_bytes = 0;
   std::uint64_t generation = 0;
   std::uint64_t first_seq = 0;  // chunk (kMode: call) from which on all nodes use it
   std::string mode;             // kMode: "exact", "ds_sync", ...

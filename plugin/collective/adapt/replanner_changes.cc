@@ -40,11 +40,15 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
   e.cause = is_trial         ? "the model of the network is in doubt, so plans are tried"
             : is_going_back_ ? "all-reduces take longer since the last change"
                              : probe::describe_change(hysteresis_->planned(), to.fabric);
+  e.trigger = is_trial         ? ReplanEvent::Trigger::kTrial
+              : is_going_back_ ? ReplanEvent::Trigger::kReturn
+                               : ReplanEvent::Trigger::kRates;
   e.plan = to.choice.plans.name;
   e.reason = to.choice.reason;
   e.digest = digest(to.choice.plans);
   e.fabric = to.fabric;
   e.time_us = to.choice.time_us;
+  e.planned_bytes = options_.planned_bytes;
   e.former_time_us = to.former_us;
   const Fabric planned = hysteresis_->planned();
   // Also where it was given up: no plan is tried twice for the same rates. Nor is one that did not

@@ -12,6 +12,9 @@ struct PlanBasis {
   Fabric fabric;
   bool is_nominal = true;  // the rates were neither measured nor given: only their ratios mean much
   std::int64_t small_message_ns = kMessageNs;  // PlanOptions
+  // For planned_bytes, by the plan that was chosen; 0 where rates are nominal.
+  double predicted_us = 0;
+  std::uint64_t planned_bytes = 0;
 };
 
 }  // namespace riffle

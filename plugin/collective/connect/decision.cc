@@ -187,6 +187,10 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
     return verdict;
   }
   verdict.reason = choice->reason;
+  if (basis != nullptr && !basis->is_nominal) {
+    basis->predicted_us = choice->time_us;
+    basis->planned_bytes = kPlannedBytes;
+  }
   if (sync.all_levels && !choice->plans.name.starts_with("grid")) {
     log_warn(
         "RIFFLE_MOSHPIT_LEVELS=all: {} nodes fill no grid; sums are exact by the best "

@@ -183,6 +183,7 @@ TEST(CommCounters, TimeCountsOnceHoweverManyRun) {
 
 TEST(CommRecord, LinesSayWhatHappened) {
   const Folder folder;
+  setenv("SLURM_JOB_ID", "4711", 1);
   const Fabric fabric{{{"h0", 1000, 2000, 0}, {"h1", 1000, 1000, 1}}, {{"r0", 5, 6}, {"r1", 0, 0}}};
   {
     CommRecord record(*Recorder::open(folder.file("r"), 1 << 20), 0xabc, 1, 2);
@@ -192,17 +193,25 @@ TEST(CommRecord, LinesSayWhatHappened) {
                     .reason = "because",
                     .name = "direct",
                     .digest = 1,
-                    .fabric = &fabric});
+                    .fabric = &fabric,
+                    .predicted_us = 1500,
+                    .predicted_bytes = 4096});
     record.counters().began(0);
     record.counters().ended(3'000'000, 0, 4096);
     record.counters().last_was(0);
     record.sample(4'000'000, {{.peer = 0, .bytes_out = 10, .bytes_in = 20, .busy_us = 30}});
     record.failed("over");
   }
+  unsetenv("SLURM_JOB_ID");
   const auto lines = lines_of(folder.file("r"));
   ASSERT_EQ(lines.size(), 5u);
   EXPECT_EQ(lines[0]["type"], "process");
+  EXPECT_EQ(lines[0]["slurm_job_id"], "4711");
   EXPECT_EQ(lines[1]["hosts"], json::parse(R"(["h0", "h1"])"));
+  EXPECT_EQ(lines[2]["trigger"], "connect");
+  EXPECT_EQ(lines[2]["predicted_us"], 1500);
+  EXPECT_EQ(lines[2]["predicted_bytes"], 4096);
+  EXPECT_FALSE(lines[2]["fabric"].contains("nominal"));
   EXPECT_EQ(lines[2]["fabric"]["nodes"][0]["in_kbps"], 2000);
   EXPECT_EQ(lines[2]["fabric"]["racks"][0]["down_kbps"], 6);
   EXPECT_NEAR(lines[2]["bound_us_per_mib"].get<double>() / bound_us(fabric, 1 << 20), 1, 1e-5);

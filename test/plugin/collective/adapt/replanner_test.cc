@@ -193,6 +193,8 @@ TEST(Intervals, ThePlanFollowsANeighbourThatComesAndGoes) {
   ASSERT_EQ(changes.size(), 1u);
   EXPECT_EQ(changes[0].cause, "node 3 now sends and receives 100 Mbit/s, was 400");
   EXPECT_LT(changes[0].time_us, 0.7 * changes[0].former_time_us);
+  EXPECT_EQ(changes[0].trigger, ReplanEvent::Trigger::kRates);
+  EXPECT_EQ(changes[0].planned_bytes, ReplanOptions().planned_bytes);
 
   cluster.contended = false;
   ASSERT_EQ(cluster.run(20), "");
