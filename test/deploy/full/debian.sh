@@ -17,7 +17,7 @@ chroot=$work/chroot
 fresh_debian "$chroot" bash-completion fish zsh man-db
 cp "$out"/*.deb "$chroot/"
 say "installing"
-inside "$chroot" apt-get install -qq -y --no-install-recommends /riffle_*.deb /riffle-bench_*.deb >/dev/null
+inside "$chroot" bash -euc 'apt-get -qq update; apt-get install -qq -y --no-install-recommends /*.deb >/dev/null; rm /*.deb'
 
 say "using it"
 inside "$chroot" bash -euo pipefail -s "$version" "$export_variables" "$doctor" <<'INSIDE'
@@ -64,7 +64,7 @@ INSIDE
 
 say "purging"
 inside "$chroot" apt-get purge -qq -y riffle riffle-bench >/dev/null
-left=$(cd "$chroot" && find . -xdev -iname '*riffle*' ! -path './riffle*.deb' ! -path './var/cache/*' ! -path './proc/*' ! -path './sys/*')
+left=$(cd "$chroot" && find . -xdev -iname '*riffle*' ! -path './var/cache/*' ! -path './proc/*' ! -path './sys/*')
 [[ -z $left ]] || fail "purge leaves $left"
 rm -rf --one-file-system "$chroot"
 echo "Debian packages: built, installed, used, purged"
