@@ -19,10 +19,11 @@ RECIPES = [file for file in sorted(DEPLOY.rglob("*"))
 # What product code includes that is no part of the project, of the system or of C++, by the name of its
 # section in the notices. None: only headers that leave no code behind, loaded at run time or not at all.
 LIBRARIES = {"sodium": "libsodium", "spdlog": "spdlog", "fmt": "fmt", "toml++": "toml++", "CLI": "CLI11",
-             "nlohmann": "nlohmann-json", "hwloc": "hwloc", "pmix": None}
+             "nlohmann": "nlohmann-json", "hwloc": "hwloc", "boost": "Boost",
+             "pmix": None}
 SYSTEM = {"arpa", "asm", "linux", "net", "netinet", "netpacket", "sys"}
 SYSTEM_HEADERS = set("""arm_acle.h arm_neon.h cpuid.h dirent.h dlfcn.h fcntl.h ifaddrs.h immintrin.h link.h netdb.h
-    nmmintrin.h poll.h pthread.h pwd.h sched.h signal.h string.h strings.h time.h unistd.h xmmintrin.h""".split())
+    nmmintrin.h poll.h pthread.h pwd.h sched.h signal.h string.h strings.h termios.h time.h unistd.h xmmintrin.h""".split())
 
 
 def shell_of(file):

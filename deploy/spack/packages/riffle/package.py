@@ -27,6 +27,7 @@ class Riffle(CMakePackage):
     depends_on("pkgconfig", type="build")
     depends_on("libsodium")
     depends_on("hwloc@2:")
+    depends_on("boost@1.70:", type="build")
     depends_on("cli11", type="build")
     depends_on("fmt", type="build")
     depends_on("nlohmann-json", type="build")
