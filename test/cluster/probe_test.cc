@@ -216,7 +216,8 @@ TEST_F(ProbeTest, FewerThanTwoIsAnErrorThatNamesThem) {
 
 TEST_F(ProbeTest, WrongUsageNamesWhatIsAccepted) {
   for (const auto& [arguments, named] :
-       {std::pair{"node0", "2 to 1024 hosts, not 1"}, std::pair{"a b a", "host a is named twice"},
+       {std::pair{"node0", "2 to 1024 hosts are accepted, not 1"},
+        std::pair{"a b a", "host a is named twice"},
         std::pair{"a -oProxyCommand=x", "not expected: -oProxyCommand=x"},
         std::pair{"a 'b;c'", "'b;c' is no host"}, std::pair{"--timeout 0 a b", "--timeout"},
         std::pair{"", "needs hosts"}}) {
