@@ -1,5 +1,5 @@
-// What the record of a job says (plugin/telemetry/comm_record.h), as plain data; record_lines.h reads
-// it from files.
+// What the record of a job says (plugin/telemetry/comm_record.h), as plain data; record_lines.h
+// reads it from files.
 #pragma once
 
 #include <cstdint>
