@@ -5,6 +5,7 @@
 
 #include "tools/command.h"
 #include "tools/explain/explanation.h"
+#include "tools/explain/record_lines.h"
 #include "tools/terminal.h"
 
 namespace riffle::tools {
@@ -22,7 +23,7 @@ int run(const ExplainArguments& options) {
   const std::vector<Explanation> all = explain(job.value());
   if (all.empty()) {
     std::printf("no communicator connected: all-reduces took NCCL's own way\n");
-    for (const std::string& why : job->failures) std::printf("  %s\n", why.c_str());
+    for (const NoConnect& f : job->failures) std::printf("  %s\n", f.why.c_str());
     for (const std::string& note : job->notes) std::printf("note: %s\n", note.c_str());
     return kFailed;
   }

@@ -146,7 +146,8 @@ Explanation explanation() {
   Explanation e;
   e.headline = "sending of node h0 limits";
   e.hosts = {"h0", kLongName, "h2"};
-  e.resources = {{"sending of node h0", 400, 390, 0.97}, {"receiving of node h2", 0, 90, 0.1}};
+  e.resources = {{ResourceKind::kSending, 0, "sending of node h0", 400, 390, 0.97},
+                 {ResourceKind::kReceiving, 2, "receiving of node h2", 0, 90, 0.1}};
   e.active_s = 8.5;
   e.bound_s = 8;
   e.x_bound = 1.0625;

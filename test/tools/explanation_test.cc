@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plugin/telemetry/comm_record.h"
+#include "tools/explain/record_lines.h"
 
 namespace riffle::tools::explanation_test {
 namespace {

@@ -12,34 +12,6 @@ namespace {
 
 constexpr double kLeastWindow = 0.1;  // of all bytes: less says nothing about the last plan
 
-std::uint64_t minus(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; }
-
-// What happened after `base`.
-Sample since(const Sample& base, Sample sample) {
-  sample.active_us = minus(sample.active_us, base.active_us);
-  sample.last_self = minus(sample.last_self, base.last_self);
-  sample.others = minus(sample.others, base.others);
-  for (auto& [peer, link] : sample.links) {
-    const auto before = base.links.find(peer);
-    if (before == base.links.end()) continue;
-    link.out = minus(link.out, before->second.out);
-    link.in = minus(link.in, before->second.in);
-    link.busy_us = minus(link.busy_us, before->second.busy_us);
-    link.last = minus(link.last, before->second.last);
-  }
-  for (auto& [up_to, totals] : sample.sizes) {
-    const auto before = base.sizes.find(up_to);
-    if (before != base.sizes.end()) totals.bytes = minus(totals.bytes, before->second.bytes);
-  }
-  return sample;
-}
-
-std::uint64_t bytes_of(const Sample& sample) {
-  std::uint64_t bytes = 0;
-  for (const auto& [up_to, totals] : sample.sizes) bytes += totals.bytes;
-  return bytes;
-}
-
 // When the plan in force began; 0 if it was the first.
 double last_change(const CommRecords& comm) {
   double t = 0;
@@ -183,14 +155,9 @@ class Analysis {
   // Plans, times and waits come from the communicator with the most collective time.
   void take_main_view() {
     if (main_ == nullptr) return;
-    for (const auto& [rank, node] : main_->nodes) {
-      const bool has_fabric = std::any_of(node.plans.begin(), node.plans.end(),
-                                          [](const PlanEvent& p) { return p.fabric.has_value(); });
-      if (e_.plans.empty() || has_fabric) e_.plans = node.plans;
-      if (has_fabric) break;
-    }
+    e_.plans = plans_of(*main_);
     for (const PlanEvent& plan : e_.plans) {
-      if (plan.fabric) fabric_ = plan.fabric;
+      if (plan.fabric && !plan.is_nominal) fabric_ = plan.fabric;
     }
     for (const auto& [rank, sample] : main_totals_) take_waits(rank, sample);
     for (const auto& [rank, node] : main_->nodes) {
@@ -278,7 +245,7 @@ std::vector<Explanation> explain(const JobRecord& job) {
   });
   if (!all.empty()) {
     all.front().notes = job.notes;
-    for (const std::string& why : job.failures) all.front().failures.push_back(why);
+    for (const NoConnect& f : job.failures) all.front().failures.push_back(f.why);
   }
   return all;
 }

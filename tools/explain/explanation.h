@@ -22,7 +22,13 @@ namespace riffle::tools {
 
 inline constexpr int kMaxDrawnNodes = 128;
 
+// In the order in which one of several that are in use alike is named: a full uplink makes other
+// racks' downlinks full too, a slow sender its receivers.
+enum class ResourceKind { kUplink, kDownlink, kSending, kReceiving };
+
 struct Resource {
+  ResourceKind kind = ResourceKind::kSending;
+  int index = 0;            // of the rack or node
   std::string name;         // "sending of node node3", "uplink of rack left"
   double rate_mbps = 0;     // 0: not known
   double carried_mbps = 0;  // while collectives ran

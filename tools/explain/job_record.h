@@ -1,7 +1,5 @@
-// The record of a job as its processes wrote it (plugin/telemetry/comm_record.h), read back.
-//
-// Files of a running job are read as far as they go; a line that is cut off or not understood is
-// left out and noted. Nothing in a file is trusted.
+// What the record of a job says (plugin/telemetry/comm_record.h), as plain data; record_lines.h reads
+// it from files.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "topology/base/status.h"
 #include "topology/fabric/fabric.h"
 
 namespace riffle::tools {
@@ -51,11 +48,19 @@ struct Sample {
   std::optional<RelaxedUse> relaxed;
 };
 
+// What happened after `base`; longest times and relaxed calls stay those since connect.
+Sample since(const Sample& base, Sample sample);
+std::uint64_t bytes_of(const Sample& sample);  // all-reduced
+
 struct PlanEvent {
   double t = 0;
   std::uint64_t from_chunk = 0;
   std::string cause, reason, name, digest;
   std::optional<Fabric> fabric;  // valid
+  bool is_nominal = false;       // its rates were neither measured nor given
+  std::string trigger;           // "connect", "rates", "trial", "return"
+  double predicted_us = 0;       // of predicted_bytes; 0: not known
+  std::uint64_t predicted_bytes = 0;
 };
 
 struct ModeEvent {
@@ -83,19 +88,26 @@ struct NodeRecord {
 };
 
 struct CommRecords {
+  std::string slurm_job_id;         // empty: none
   std::vector<std::string> hosts;   // by rank
   std::map<int, NodeRecord> nodes;  // by rank: those whose record was given
   int size() const { return static_cast<int>(hosts.size()); }
 };
 
-struct JobRecord {
-  std::map<std::string, CommRecords> comms;  // by key; only those that connected
-  std::vector<std::string> failures;         // of communicators that never connected
-  std::vector<std::string> notes;            // what could not be read
+// By time, of the node that tells most of them: the one that knows the fabric, else the lowest that
+// has any.
+const std::vector<PlanEvent>& plans_of(const CommRecords& comm);
+
+// Of a communicator that never connected, as one of its nodes tells it.
+struct NoConnect {
+  double t = 0;
+  std::string comm, slurm_job_id, why;
 };
 
-// Files, and folders whose files ending in .jsonl or .jsonl.1 count. An error if there is no line
-// of a record anywhere.
-Result<JobRecord> read_records(const std::vector<std::string>& paths);
+struct JobRecord {
+  std::map<std::string, CommRecords> comms;  // by key; only those that connected
+  std::vector<NoConnect> failures;           // by time
+  std::vector<std::string> notes;            // what could not be read
+};
 
 }  // namespace riffle::tools

@@ -65,36 +65,46 @@ class Finder {
     ++side.links;
   }
 
-  Resource resource(std::string name, std::uint64_t bytes, std::int64_t kbps,
+  Resource resource(ResourceKind kind, std::size_t index, std::uint64_t bytes, std::int64_t kbps,
                     double busy = 0) const {
     const double carried = 8 * static_cast<double>(bytes) / active_us_;
     const double rate = static_cast<double>(kbps) / 1000;
-    return {std::move(name), rate, carried,
+    return {kind,
+            static_cast<int>(index),
+            name_of(kind, index),
+            rate,
+            carried,
             rate > 0 ? std::min(1.0, kWirePerPayload * carried / rate) : busy};
   }
 
-  // A full uplink makes other racks' downlinks full too, a slow sender its receivers: of links that
-  // are in use alike the first of this order is named.
+  std::string name_of(ResourceKind kind, std::size_t index) const {
+    switch (kind) {
+      case ResourceKind::kUplink:
+        return "uplink of rack " + fabric_->racks[index].name;
+      case ResourceKind::kDownlink:
+        return "downlink of rack " + fabric_->racks[index].name;
+      case ResourceKind::kSending:
+        return "sending of node " + hosts_[index];
+      case ResourceKind::kReceiving:
+        return "receiving of node " + hosts_[index];
+    }
+    return "";
+  }
+
   static void prefer_uplinks(std::vector<Resource>& all) {
-    const auto kind = [](const Resource& r) {
-      const char* const kinds[] = {"uplink", "downlink", "sending", "receiving"};
-      int k = 0;
-      while (k < 3 && !r.name.starts_with(kinds[k])) ++k;
-      return k;
-    };
     auto end = all.begin();
     while (end != all.end() && end->share >= kAlike * all.front().share) ++end;
     std::stable_sort(all.begin(), end,
-                     [&](const Resource& a, const Resource& b) { return kind(a) < kind(b); });
+                     [](const Resource& a, const Resource& b) { return a.kind < b.kind; });
   }
 
   void add_nodes(std::vector<Resource>& all) const {
     for (std::size_t n = 0; n < hosts_.size(); ++n) {
       const NodeLink* node = fabric_ ? &fabric_->nodes[n] : nullptr;
-      all.push_back(resource("sending of node " + hosts_[n], out_[n].bytes,
-                             node ? node->out_kbps : 0, out_[n].mean_busy(active_us_)));
-      all.push_back(resource("receiving of node " + hosts_[n], in_[n].bytes,
-                             node ? node->in_kbps : 0, in_[n].mean_busy(active_us_)));
+      all.push_back(resource(ResourceKind::kSending, n, out_[n].bytes, node ? node->out_kbps : 0,
+                             out_[n].mean_busy(active_us_)));
+      all.push_back(resource(ResourceKind::kReceiving, n, in_[n].bytes, node ? node->in_kbps : 0,
+                             in_[n].mean_busy(active_us_)));
     }
   }
 
@@ -110,10 +120,10 @@ class Finder {
     for (std::size_t r = 0; r < up.size(); ++r) {
       const RackLink& rack = fabric_->racks[r];
       if (rack.up_kbps > 0) {
-        all.push_back(resource("uplink of rack " + rack.name, up[r], rack.up_kbps));
+        all.push_back(resource(ResourceKind::kUplink, r, up[r], rack.up_kbps));
       }
       if (rack.down_kbps > 0) {
-        all.push_back(resource("downlink of rack " + rack.name, down[r], rack.down_kbps));
+        all.push_back(resource(ResourceKind::kDownlink, r, down[r], rack.down_kbps));
       }
     }
   }
