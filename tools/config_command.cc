@@ -58,7 +58,8 @@ void print_json(const std::vector<KnobInfo>& all) {
                      {"source", k.source},
                      {"equal_on_all_nodes", k.in_digest}});
   }
-  std::printf("%s\n", array.dump(2).c_str());
+  const nlohmann::json out = {{"schema", "riffle-config-1"}, {"settings", std::move(array)}};
+  std::printf("%s\n", out.dump(2).c_str());
 }
 
 Result<KnobInfo> find(const std::vector<KnobInfo>& all, const std::string& name) {

@@ -30,7 +30,7 @@ def library(peer, total):
 
 def moment(index):
     flow = 3 <= index < 9
-    return {"end_s": index, "time_us": 2.8e6 if flow else 1.3e6,
+    return {"end_us": 1e6 * index, "time_us": 2.8e6 if flow else 1.3e6,
             "bound_us": 2.7e6 if flow else 1.2e6, "neighbour": flow, "wrong": 0,
             "changes": ["a log line of sixty words for 33554432 bytes"] if index in (5, 11) else []}
 

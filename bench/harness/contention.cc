@@ -101,14 +101,15 @@ std::string to_json(const std::vector<Series>& all) {
   for (const Series& series : all) {
     nlohmann::json moments = nlohmann::json::array();
     for (const Moment& m : series.moments) {
-      moments.push_back({{"end_s", m.end_s},
+      moments.push_back({{"end_us", 1e6 * m.end_s},
                          {"time_us", m.time_us},
                          {"bound_us", m.bound_us},
                          {"neighbour", m.neighbour},
                          {"wrong", m.wrong},
                          {"changes", m.changes}});
     }
-    list.push_back({{"peer", series.peer}, {"series", moments}});
+    list.push_back(
+        {{"schema", "riffle-bench-series-1"}, {"peer", series.peer}, {"series", moments}});
   }
   return list.dump(1) + "\n";
 }

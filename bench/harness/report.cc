@@ -57,7 +57,8 @@ std::string table_line(const Row& row) {
 std::string to_json(const std::vector<Row>& rows) {
   nlohmann::json array = nlohmann::json::array();
   for (const Row& row : rows) {
-    nlohmann::json item = {{"profile", row.profile},
+    nlohmann::json item = {{"schema", "riffle-bench-1"},
+                           {"profile", row.profile},
                            {"peer", row.peer},
                            {"variant", row.variant},
                            {"bytes", row.question.bytes},

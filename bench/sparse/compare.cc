@@ -329,7 +329,8 @@ std::string sparse_line(const SparseRow& row) {
 }
 
 nlohmann::json to_json(const SparseRow& row) {
-  nlohmann::json item = {{"profile", row.profile},
+  nlohmann::json item = {{"schema", "riffle-bench-sparse-1"},
+                         {"profile", row.profile},
                          {"scheme", row.scheme},
                          {"ranks", row.ranks},
                          {"teams", row.teams},

@@ -35,7 +35,7 @@ def entry(knob):
 
 def main(riffle, *options):
     knobs = json.loads(subprocess.run([riffle, "config", "--json"], capture_output=True, text=True,
-                                      check=True).stdout)
+                                      check=True).stdout)["settings"]
     wanted = HEAD + "\n".join(map(entry, knobs)) + "\n"
     if "--write" in options:
         PAGE.write_text(wanted)

@@ -87,7 +87,7 @@ TEST(OrderView, JsonHasASchemaAndEverything) {
   const auto text = written(viewed(fabric, {.group = 2, .slots = 8}), "json");
   ASSERT_TRUE(text);
   const auto json = nlohmann::json::parse(*text);
-  EXPECT_EQ(json["schema"], "riffle-order/1");
+  EXPECT_EQ(json["schema"], "riffle-order-1");
   ASSERT_EQ(json["rings"].size(), 2u);
   EXPECT_EQ(json["rings"][0]["members"], 4);
   EXPECT_EQ(json["rings"][1]["members"], 2);

@@ -171,10 +171,11 @@ nlohmann::json json_of(const Explanation& e) {
               {"hosts", e.hosts},
               {"communicators", e.communicators},
               {"recorded_nodes", e.recorded_nodes},
-              {"wall_s", e.wall_s},
-              {"active_s", e.active_s},
+              {"wall_us", 1e6 * e.wall_s},
+              {"active_us", 1e6 * e.active_s},
               {"bytes", e.bytes},
-              {"bound_s", nullptr},
+              {"bound_us", nullptr},
+              {"x_bound", nullptr},
               {"since_last_plan", e.since_last_plan},
               {"resources", json::array()},
               {"waits", json::array()},
@@ -188,7 +189,8 @@ nlohmann::json json_of(const Explanation& e) {
               {"link_busy", e.link_busy},
               {"failures", e.failures},
               {"notes", e.notes}};
-  if (e.bound_s) out["bound_s"] = *e.bound_s;
+  if (e.bound_s) out["bound_us"] = 1e6 * *e.bound_s;
+  if (e.x_bound) out["x_bound"] = *e.x_bound;
   for (const Resource& r : e.resources) {
     out["resources"].push_back({{"name", r.name},
                                 {"rate_mbps", r.rate_mbps},
@@ -199,7 +201,7 @@ nlohmann::json json_of(const Explanation& e) {
     out["waits"].push_back({{"node", w.node}, {"by", w.by}, {"share", w.share}});
   }
   for (const auto& [up_to, t] : e.sizes) {
-    out["sizes"].push_back({{"up_to", up_to},
+    out["sizes"].push_back({{"up_to_bytes", up_to},
                             {"count", t.count},
                             {"bytes", t.bytes},
                             {"total_us", t.total_us},
@@ -208,7 +210,7 @@ nlohmann::json json_of(const Explanation& e) {
                             {"p99_us", t.quantile_us(0.99)}});
   }
   for (const PlanEvent& p : e.plans) {
-    out["plans"].push_back({{"t", p.t},
+    out["plans"].push_back({{"at_us", 1e6 * p.t},
                             {"from_chunk", p.from_chunk},
                             {"cause", p.cause},
                             {"name", p.name},
@@ -216,7 +218,7 @@ nlohmann::json json_of(const Explanation& e) {
                             {"reason", p.reason}});
   }
   for (const auto& [communicator, m] : e.modes) {
-    out["modes"].push_back({{"t", m.t},
+    out["modes"].push_back({{"at_us", 1e6 * m.t},
                             {"communicator", communicator},
                             {"from_call", m.from_call},
                             {"mode", m.mode},
@@ -226,11 +228,11 @@ nlohmann::json json_of(const Explanation& e) {
   for (const Loss& loss : e.losses) {
     json lost = json::array();
     for (const auto& [rank, why] : loss.event.lost) lost.push_back({{"rank", rank}, {"why", why}});
-    out["losses"].push_back({{"t", loss.event.t},
+    out["losses"].push_back({{"at_us", 1e6 * loss.event.t},
                              {"communicator", loss.communicator},
                              {"lost", std::move(lost)},
                              {"left", loss.event.left},
-                             {"recovery_ms", loss.slowest_ms}});
+                             {"recovery_us", 1e3 * loss.slowest_ms}});
   }
   if (e.relaxed) {
     const RelaxedUse& r = *e.relaxed;
@@ -253,7 +255,7 @@ nlohmann::json json_of(const Explanation& e) {
                       {"brought", r.brought}};
   }
   for (const TimePoint& p : e.timeline) {
-    out["timeline"].push_back({{"t", p.t}, {"mbps", p.mbps}, {"active", p.active}});
+    out["timeline"].push_back({{"at_us", 1e6 * p.t}, {"mbps", p.mbps}, {"active", p.active}});
   }
   return out;
 }
@@ -277,9 +279,9 @@ std::string to_text(const Explanation& e, const Colours& colours) {
 }
 
 std::string to_json(const std::vector<Explanation>& all) {
-  nlohmann::json array = nlohmann::json::array();
-  for (const Explanation& e : all) array.push_back(json_of(e));
-  return array.dump(2) + "\n";
+  nlohmann::json out = {{"schema", "riffle-explain-1"}, {"explanations", nlohmann::json::array()}};
+  for (const Explanation& e : all) out["explanations"].push_back(json_of(e));
+  return out.dump(2) + "\n";
 }
 
 }  // namespace riffle::tools

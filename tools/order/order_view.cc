@@ -99,7 +99,7 @@ std::string to_mpijob(const OrderView& view) {
 }
 
 std::string to_json(const OrderView& view) {
-  json out = {{"schema", "riffle-order/1"},
+  json out = {{"schema", "riffle-order-1"},
               {"headline", view.headline()},
               {"bytes", view.options.bytes},
               {"group", view.options.group},

@@ -150,7 +150,8 @@ std::string to_text(const PlanView& view, const Colours& colours) {
 std::string to_json(const PlanView& view) {
   using nlohmann::json;
   const PlanChoice& choice = *view.choice;
-  json out = {{"headline", view.headline()},
+  json out = {{"schema", "riffle-plan-1"},
+              {"headline", view.headline()},
               {"bytes", view.bytes},
               {"chosen", choice.plans.name},
               {"limit", choice.candidates.front().limit},

@@ -216,7 +216,8 @@ std::string to_text(const PolicyView& view, const Colours& colours) {
 std::string to_json(const PolicyView& view) {
   using nlohmann::json;
   const ScheduleTable& table = view.choice->table;
-  json out = {{"headline", view.headline()},
+  json out = {{"schema", "riffle-plan-policy-1"},
+              {"headline", view.headline()},
               {"policy", name_of(view.question.mode)},
               {"bytes", view.question.options.bytes},
               {"nodes", view.fabric->size()},

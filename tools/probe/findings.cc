@@ -132,7 +132,10 @@ std::vector<Slow> slow_pairs(const ProbeFindings& f) {
   return found;
 }
 
-// Per round its flows: from, to, kbit/s, 1 if steady, round trip in microseconds, kbit/s together
+double to_mbps(std::int64_t kbps) { return static_cast<double>(kbps) / 1000; }
+std::int64_t to_kbps(double mbps) { return std::llround(1000 * mbps); }
+
+// Per round its flows: from, to, Mbit/s, 1 if steady, round trip in microseconds, Mbit/s together
 // with the others.
 json to_rows(const std::vector<probe::Observed>& all) {
   json rounds = json::array();
@@ -140,8 +143,8 @@ json to_rows(const std::vector<probe::Observed>& all) {
     json flows = json::array();
     for (std::size_t i = 0; i < o.samples.size(); ++i) {
       const probe::Sample& s = o.samples[i];
-      flows.push_back({o.round.flows[i].from, o.round.flows[i].to, s.kbps, s.is_steady ? 1 : 0,
-                       s.rtt_us, s.together_kbps});
+      flows.push_back({o.round.flows[i].from, o.round.flows[i].to, to_mbps(s.kbps),
+                       s.is_steady ? 1 : 0, s.rtt_us, to_mbps(s.together_kbps)});
     }
     rounds.push_back(std::move(flows));
   }
@@ -154,7 +157,7 @@ std::vector<probe::Observed> from_rows(const json& rounds) {
     probe::Observed& o = all.emplace_back();
     for (const json& f : flows) {
       o.round.flows.push_back({f.at(0), f.at(1)});
-      o.samples.push_back({f.at(2), f.at(5), f.at(3) == 1, f.at(4)});
+      o.samples.push_back({to_kbps(f.at(2)), to_kbps(f.at(5)), f.at(3) == 1, f.at(4)});
     }
   }
   return all;
@@ -182,11 +185,19 @@ std::vector<std::string> ProbeFindings::slow() const {
 }
 
 std::string to_json(const ProbeFindings& f) {
-  json out = {
-      {"nodes", json::array()},     {"racks", json::array()},  {"pair_mbps", f.pair_mbps},
-      {"latency_us", f.latency_us}, {"seconds", f.seconds},    {"bytes", f.bytes},
-      {"rounds", f.rounds},         {"slow", f.slow()},        {"toml", f.toml},
-      {"trouble", f.trouble},       {"absent", json::array()}, {"measured", to_rows(f.measured)}};
+  json out = {{"schema", "riffle-probe-1"},
+              {"nodes", json::array()},
+              {"racks", json::array()},
+              {"pair_mbps", f.pair_mbps},
+              {"latency_us", f.latency_us},
+              {"duration_us", std::llround(1e6 * f.seconds)},
+              {"bytes", f.bytes},
+              {"rounds", f.rounds},
+              {"slow", f.slow()},
+              {"toml", f.toml},
+              {"trouble", f.trouble},
+              {"absent", json::array()},
+              {"measured", to_rows(f.measured)}};
   for (const auto& [name, why] : f.absent) out["absent"].push_back({{"name", name}, {"why", why}});
   for (const auto& n : f.nodes) {
     out["nodes"].push_back({{"name", n.name},
@@ -218,7 +229,7 @@ Result<ProbeFindings> findings_from_json(const std::string& text) {
     }
     f.pair_mbps = in.at("pair_mbps").get<std::vector<std::vector<double>>>();
     f.latency_us = in.at("latency_us");
-    f.seconds = in.at("seconds");
+    f.seconds = in.at("duration_us").get<double>() / 1e6;
     f.bytes = in.at("bytes");
     f.rounds = in.at("rounds");
     f.toml = in.at("toml");

@@ -9,20 +9,23 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+double mbps(std::int64_t kbps) { return static_cast<double>(kbps) / 1000; }
+
 Json json_of(const Fabric& fabric, const std::string& name) {
   Json out = {{"source", name}, {"latency_us", fabric.latency_us}};
   if (fabric.rack_latency_us) out["rack_latency_us"] = *fabric.rack_latency_us;
   out["racks"] = Json::array();
   for (const RackLink& rack : fabric.racks) {
-    out["racks"].push_back(
-        {{"name", rack.name}, {"up_kbps", rack.up_kbps}, {"down_kbps", rack.down_kbps}});
+    out["racks"].push_back({{"name", rack.name},
+                            {"up_mbps", mbps(rack.up_kbps)},
+                            {"down_mbps", mbps(rack.down_kbps)}});
   }
   out["nodes"] = Json::array();
   for (const NodeLink& node : fabric.nodes) {
     out["nodes"].push_back({{"name", node.name},
                             {"rack", node.rack},
-                            {"out_kbps", node.out_kbps},
-                            {"in_kbps", node.in_kbps}});
+                            {"out_mbps", mbps(node.out_kbps)},
+                            {"in_mbps", mbps(node.in_kbps)}});
   }
   return out;
 }
@@ -30,7 +33,9 @@ Json json_of(const Fabric& fabric, const std::string& name) {
 }  // namespace
 
 std::string to_json(const View& view) {
-  Json out = {{"name", view.name}, {"machine", Json::parse(riffle::to_json(view.machine))}};
+  Json out = {{"schema", "riffle-topo-1"},
+              {"name", view.name},
+              {"machine", Json::parse(riffle::to_json(view.machine))}};
   out["devices"] = Json::array();
   for (const Device& device : view.devices) {
     Json interfaces = Json::array();
