@@ -20,11 +20,13 @@ void add_draw(CLI::App& app, int& exit_code);
 void add_env(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 void add_man(CLI::App& app, int& exit_code);
+void add_metrics(CLI::App& app, int& exit_code);
 void add_order(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 void add_probe(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
 void add_sim(CLI::App& app, int& exit_code);
+void add_top(CLI::App& app, int& exit_code);
 void add_topo(CLI::App& app, int& exit_code);
 
 // Prints the message and returns the exit code that fits its kind.

@@ -59,6 +59,8 @@ int main(int argc, char** argv) {
 #endif
   add_plan(app, exit_code);
   add_explain(app, exit_code);
+  add_top(app, exit_code);
+  add_metrics(app, exit_code);
   add_order(app, exit_code);
   add_probe(app, exit_code);
   add_sim(app, exit_code);

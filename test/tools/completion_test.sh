@@ -19,13 +19,14 @@ expect "$(offers riffle pl)" plan
 expect "$(offers riffle plan --)" --fabric
 expect "$(offers riffle plan --bytes 1M --sv)" --svg
 expect "$(offers riffle explain --)" --html
+expect "$(offers riffle metrics --)" --listen
 expect "$(offers riffle probe --)" --ssh
 expect "$(offers riffle env --format l)" lua
 case " $(offers riffle probe --) " in *" --peer "*) echo "--peer is nobody's business"; exit 1 ;; esac
 [[ -z $(offers riffle plan --fabric '') ]]  # a file name: left to bash
 
 page=$("$riffle" man)
-for command in plan explain order probe config doctor env run cluster completion; do
+for command in plan explain top metrics order probe config doctor env run cluster completion; do
   grep -q "riffle $command" <<<"$page" || { echo "riffle(1) lacks $command"; exit 1; }
 done
 settings=$("$riffle" man riffle.conf.5)
@@ -37,7 +38,7 @@ done
   { echo "a line that roff would swallow"; exit 1; }
 # Colour and help: no escape codes into a pipe; every command has an example.
 ! "$riffle" plan --profile straggler8 | grep -q $'\033'
-for command in plan explain order probe config doctor env run cluster completion man; do
+for command in plan explain top metrics order probe config doctor env run cluster completion man; do
   "$riffle" "$command" --help | grep -q Example || { echo "$command --help has no example"; exit 1; }
 done
 # Exit codes: usage.
