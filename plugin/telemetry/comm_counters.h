@@ -28,7 +28,9 @@ class CommCounters {
   explicit CommCounters(int nodes) : late_(static_cast<std::size_t>(nodes), 0) {}
 
   void began(std::uint64_t now_ns) {
-    if (running_++ == 0) active_since_ns_ = now_ns;
+    if (running_++ > 0) return;
+    active_since_ns_ = now_ns;
+    ++bursts_;
   }
   // An all-reduce of `bytes` bytes is over.
   void ended(std::uint64_t now_ns, std::uint64_t began_ns, std::uint64_t bytes);
@@ -41,13 +43,15 @@ class CommCounters {
 
   const std::array<SizeClass, kSizeClasses>& classes() const { return classes_; }
   std::uint64_t others() const { return others_; }
+  // How often anything ran after nothing had.
+  std::uint64_t bursts() const { return bursts_; }
   const std::vector<std::uint64_t>& late() const { return late_; }
   std::uint64_t active_us(std::uint64_t now_ns) const;
 
  private:
   std::array<SizeClass, kSizeClasses> classes_{};
   std::vector<std::uint64_t> late_;  // by node
-  std::uint64_t others_ = 0;
+  std::uint64_t others_ = 0, bursts_ = 0;
   int running_ = 0;
   std::uint64_t active_since_ns_ = 0, active_ns_ = 0;
 };

@@ -164,7 +164,7 @@ void CommRecord::survived(const LossRecord& loss) {
 void CommRecord::sample(std::uint64_t now_ns, const std::vector<LinkSample>& links,
                         const RelaxedTotals* relaxed) {
   Line line(*this, "sample");
-  line.add("active_us", counters_.active_us(now_ns));
+  line.add("active_us", counters_.active_us(now_ns)).add("bursts", counters_.bursts());
   add_sizes(line, counters_);
   line.open("links", '[');
   for (const LinkSample& link : links) {

@@ -237,7 +237,7 @@ TEST(LiveView, NamesWhatLimitsAndWhoIsWaitedFor) {
   EXPECT_NEAR(*view.x_predicted, 0.9 / (2.7 / 4 * 1514 / 1448), 0.001);
 }
 
-TEST(LiveView, PredictionsAreForLargeExactCalls) {
+TEST(LiveView, PredictionsAreForLargeExactSums) {
   MadeJob job("live-model");
   job.connect();
   job.step();
@@ -252,7 +252,7 @@ TEST(LiveView, PredictionsAreForLargeExactCalls) {
   EXPECT_FALSE(is_compared());
   comm.nodes[0].modes.push_back({.t = 2, .mode = "exact"});
   ASSERT_TRUE(is_compared());
-  comm.nodes[1].samples.back().sizes[MadeJob::kCallBytes].count = 50;  // small ones
+  comm.nodes[1].samples.back().bursts = 1000;  // small ones
   EXPECT_FALSE(is_compared());
 }
 

@@ -55,7 +55,7 @@ class MadeRecord:
             links = [{"peer": peer, "out": n * LINK_BYTES, "in": n * LINK_BYTES, "retransmits": n, "rtt_us": 100,
                       "busy_us": n * (850_000 if SLOW in (peer, rank) else 100_000), "last": n * (8 if peer == SLOW else 1)}
                      for peer in range(len(HOSTS)) if peer != rank]
-            self.line(rank, "sample", active_us=900_000 * n, links=links, last_self=0, others=0,
+            self.line(rank, "sample", active_us=900_000 * n, bursts=n, links=links, last_self=0, others=0,
                       sizes=[{"up_to": CALL_BYTES, "count": n, "bytes": n * CALL_BYTES, "total_us": 900_000 * n,
                               "max_us": 900_000, "times": [[786_432, n]]}])
 

@@ -83,7 +83,7 @@ class Top(unittest.TestCase):
         page = self.page()
         lines = page.splitlines()
         self.assertIn("sending of node node1 limits: 100 Mbit/s", lines[0])
-        self.assertIn("job 4711, 3 nodes, communicator 00000000000000aa; 10 all-reduces of 80 MiB, 90 % of 10 s", lines[1])
+        self.assertIn("job 4711, 3 nodes, communicator 00000000000000aa; 10 all-reduce calls, 80 MiB, 90 % of 10 s", lines[1])
         self.assertRegex(lines[1], r"; 1\.\d\d x the bound, 1\.72 x what the plan was predicted to take")
         self.assertRegex(page, r"plan grid since \d+ s, because node 1 \(node1\) now sends 100 Mbit/s, was 400\n"
                                r"  grid is the fastest known\n")
@@ -112,7 +112,7 @@ class Top(unittest.TestCase):
         self.record.run(5)
         with self.record.file(0).open("a", encoding="utf-8") as out:
             out.write('no record\n{"type":"sample","comm":"00')
-        self.assertIn("4 all-reduces", self.page())
+        self.assertIn("4 all-reduce calls", self.page())
 
     def test_nothing_yet(self):
         empty = tempfile.mkdtemp(dir=self.folder)
@@ -134,13 +134,13 @@ class Top(unittest.TestCase):
     def test_a_terminal_follows_the_record(self):
         self.record.run(2)
         terminal = Terminal(RIFFLE, "top", str(self.record.folder), "--every", "0.1", env={"NO_COLOR": "1"})
-        self.assertIn(BEGIN, terminal.read_until("1 all-reduce of 8 MiB"))
+        self.assertIn(BEGIN, terminal.read_until("1 all-reduce call, 8 MiB"))
         self.record.step()
-        terminal.read_until("2 all-reduces of 16 MiB")
+        terminal.read_until("2 all-reduce calls, 16 MiB")
         # A record may be rotated, come anew, and go.
         self.record.file(1).rename(str(self.record.file(1)) + ".1")
         self.record.step()
-        terminal.read_until("3 all-reduces of 24 MiB")
+        terminal.read_until("3 all-reduce calls, 24 MiB")
         shutil.rmtree(self.record.folder)
         terminal.read_until("there is no such file or folder")
         made_record.MadeRecord(self.record.folder, slurm_job_id="4712")

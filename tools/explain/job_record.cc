@@ -49,6 +49,7 @@ double SizeTotals::quantile_us(double q) const {
 
 Sample since(const Sample& base, Sample sample) {
   sample.active_us = minus(sample.active_us, base.active_us);
+  sample.bursts = minus(sample.bursts, base.bursts);
   sample.last_self = minus(sample.last_self, base.last_self);
   sample.others = minus(sample.others, base.others);
   for (auto& [peer, link] : sample.links) {

@@ -41,6 +41,7 @@ struct RelaxedUse {
 struct Sample {
   double t = 0;  // Unix time, s
   std::uint64_t active_us = 0;
+  std::uint64_t bursts = 0;                   // from idle to idle; 0: an earlier version wrote it
   std::map<std::uint64_t, SizeTotals> sizes;  // by the class's upper end in bytes
   std::map<int, LinkTotals> links;            // by peer
   std::uint64_t last_self = 0;

@@ -60,6 +60,7 @@ Sample sample_of(const json& line, int size) {
   Sample sample;
   sample.t = line.at("t");
   sample.active_us = line.at("active_us");
+  sample.bursts = line.value("bursts", std::uint64_t{0});
   sample.last_self = line.at("last_self");
   sample.others = line.at("others");
   if (line.contains("relaxed")) {

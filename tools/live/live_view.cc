@@ -9,8 +9,10 @@
 namespace riffle::tools {
 namespace {
 
-// Plans are predicted for large sums; calls of less than this part of that are ruled by latency.
-constexpr double kComparable = 1.0 / 8;
+// Plans are predicted for large sums; what is over sooner is mostly latency (as for the plugin's
+// own Replanner). NCCL cuts a large all-reduce into calls, so what counts is what runs from idle to
+// idle.
+constexpr double kLeastBurstUs = 20'000;
 
 double newest_sample_t(const CommRecords& comm) {
   double t = 0;
@@ -39,12 +41,6 @@ void cut_down(NodeRecord& node, double window_s) {
   node.samples = {since(base, node.samples.back())};
 }
 
-std::uint64_t calls_of(const Sample& sample) {
-  std::uint64_t calls = 0;
-  for (const auto& [up_to, totals] : sample.sizes) calls += totals.count;
-  return calls;
-}
-
 // By the node that was quickest: the others began earlier and waited for it.
 std::optional<double> over_prediction(const CommRecords& recent, const PlanEvent& plan) {
   if (plan.predicted_us <= 0 || plan.predicted_bytes == 0) return std::nullopt;
@@ -56,8 +52,8 @@ std::optional<double> over_prediction(const CommRecords& recent, const PlanEvent
     const Sample& s = node.samples.back();
     const auto bytes = static_cast<double>(bytes_of(s));
     if (s.others > 0 || bytes == 0) return std::nullopt;
-    if (bytes < kComparable * planned_bytes * static_cast<double>(calls_of(s))) return std::nullopt;
     const double predicted_us = kWirePerPayload * plan.predicted_us * bytes / planned_bytes;
+    if (predicted_us < kLeastBurstUs * static_cast<double>(s.bursts)) return std::nullopt;
     const double ratio = static_cast<double>(s.active_us) / predicted_us;
     least = least ? std::min(*least, ratio) : ratio;
   }

@@ -40,7 +40,7 @@ std::string window_text(const LiveView& view, double now_t) {
   std::uint64_t calls = 0;
   for (const auto& [up_to, totals] : e.sizes) calls += totals.count;
   std::string text =
-      printed("%s of %s, ", counted(calls, "all-reduce").c_str(), bytes_text(e.bytes).c_str());
+      printed("%s, %s, ", counted(calls, "all-reduce call").c_str(), bytes_text(e.bytes).c_str());
   text += printed("%.0f %% of %.0f s in collectives",
                   e.wall_s > 0 ? 100 * e.active_s / e.wall_s : 0.0, e.wall_s);
   if (e.x_bound) text += printed("; %.2f x the bound", *e.x_bound);

@@ -178,6 +178,9 @@ TEST(CommCounters, TimeCountsOnceHoweverManyRun) {
   counters.ended(6'000'000, 2'000'000, 1 << 20);
   EXPECT_EQ(counters.active_us(9'000'000), 5000u);
   EXPECT_EQ(counters.classes()[10].count, 1u);
+  EXPECT_EQ(counters.bursts(), 1u);
+  counters.began(9'000'000);
+  EXPECT_EQ(counters.bursts(), 2u);
   EXPECT_EQ(counters.classes()[20].max_us, 4000u);
 }
 
@@ -216,6 +219,7 @@ TEST(CommRecord, LinesSayWhatHappened) {
   EXPECT_EQ(lines[2]["fabric"]["racks"][0]["down_kbps"], 6);
   EXPECT_NEAR(lines[2]["bound_us_per_mib"].get<double>() / bound_us(fabric, 1 << 20), 1, 1e-5);
   EXPECT_EQ(lines[3]["active_us"], 3000);
+  EXPECT_EQ(lines[3]["bursts"], 1);
   EXPECT_EQ(lines[3]["sizes"][0]["times"], json::parse("[[2048, 1]]"));
   EXPECT_EQ(lines[3]["links"][0]["last"], 1);
   EXPECT_EQ(lines[4]["why"], "over");
