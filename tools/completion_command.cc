@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tools/command.h"
-#include "tools/completion/completion.h"
-#include "tools/manual.h"
+#include "tools/command_line/completion.h"
+#include "tools/command_line/manual.h"
 
 namespace riffle::tools {
 

@@ -7,7 +7,7 @@
 
 #include "plugin/version.h"
 #include "tools/command.h"
-#include "tools/help_text.h"
+#include "tools/command_line/help_text.h"
 #include "topology/base/nearest.h"
 
 namespace riffle::tools {

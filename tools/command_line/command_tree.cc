@@ -1,8 +1,8 @@
-#include "tools/command_tree.h"
+#include "tools/command_line/command_tree.h"
 
 #include <algorithm>
 
-#include "tools/help_text.h"
+#include "tools/command_line/help_text.h"
 
 namespace riffle::tools {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "tools/command_tree.h"
-#include "tools/completion/completion.h"
+#include "tools/command_line/command_tree.h"
+#include "tools/command_line/completion.h"
 #include "tools/env/quoting.h"
 
 namespace riffle::tools {

@@ -1,4 +1,4 @@
-#include "tools/help_text.h"
+#include "tools/command_line/help_text.h"
 
 #include <algorithm>
 

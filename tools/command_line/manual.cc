@@ -1,9 +1,9 @@
-#include "tools/manual.h"
+#include "tools/command_line/manual.h"
 
 #include "plugin/config/config.h"
 #include "plugin/version.h"
-#include "tools/command_tree.h"
-#include "tools/help_text.h"
+#include "tools/command_line/command_tree.h"
+#include "tools/command_line/help_text.h"
 
 namespace riffle::tools {
 namespace {

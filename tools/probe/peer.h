@@ -39,7 +39,7 @@ Result<PeerOrder> order_from_line(const std::string& line);
 std::string to_hex(const Handle& handle);
 Result<Handle> handle_from_hex(const std::string& text);
 
-// Writes the line with its prefix. False: nobody reads.
+// Writes the line with its prefix. False: the other end is closed.
 bool say(int out, const std::string& line);
 
 // Serves until `in` ends; the exit code of the process.
