@@ -27,6 +27,12 @@ probe::PassiveRate get_rate(ByteReader* reader) {
 
 }  // namespace
 
+std::uint64_t processor_percent(std::uint64_t wanted_ns, std::uint64_t busy_ns,
+                                std::uint64_t elapsed_ns) {
+  const std::uint64_t of_ns = busy_ns > 0 ? busy_ns : elapsed_ns;
+  return of_ns > 0 ? std::min<std::uint64_t>(100, wanted_ns * 100 / of_ns) : 0;
+}
+
 void put_rates(ByteWriter* w, const std::vector<NodeRates>& rates) {
   w->number(rates.size());
   for (const NodeRates& r : rates) {

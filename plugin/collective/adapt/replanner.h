@@ -200,6 +200,7 @@ class Replanner {
   bool can_predict_ = false;  // rates were measured or given
   bool trusts_model_ = true;
   int looks_at_pairs_ = 0, looks_at_ring_ = 0;  // so far
+  std::vector<Fabric> tried_racks_;             // for what the pairs showed
   // The generation alone in force when the last interval began, if only one was; and when it ended.
   std::optional<std::uint64_t> began_in_, ended_in_;
   PlanTrials trials_;

@@ -32,7 +32,8 @@ NodeRates Replanner::own_report(bool with_pairs) {
   if (hooks_.wanted_ns && elapsed_ns > 0) {
     const std::uint64_t wanted_ns = hooks_.wanted_ns();
     const std::uint64_t before_ns = std::exchange(wanted_ns_, wanted_ns);
-    own.processor = wanted_ns > before_ns ? (wanted_ns - before_ns) * 100 / elapsed_ns : 0;
+    const std::uint64_t more_ns = wanted_ns > before_ns ? wanted_ns - before_ns : 0;
+    own.processor = processor_percent(more_ns, own.busy.busy_ns, elapsed_ns);
   }
   // Every byte of a sum goes out twice and comes in twice, about.
   own.others = own.busy.bytes > 0 ? own.busy.others * 100 / (4 * own.busy.bytes) : 0;

@@ -89,7 +89,7 @@ void Replanner::begin_trials(const PlanTime& time, std::vector<Weighed> candidat
 }
 
 // Slow nodes explain what all-reduces take as well as an uplink that they share, but where all send
-// to all, the pairs tell. A few looks are enough: racks do not move.
+// to all, the pairs tell. A few looks are enough, and one trial of each guess: racks do not move.
 bool Replanner::looks_at_pairs() const {
   return looks_at_pairs_ < kLooksAtPairs && may_try() && !trials_.is_running() &&
          plans_->name == "direct";
@@ -100,10 +100,13 @@ void Replanner::look_at_pairs(const PlanTime& time) {
   plan_trials(time.us_per_byte, [this, time](std::vector<Weighed> candidates) {
     const double measured_us = for_bytes(time.us_per_byte, options_.planned_bytes);
     std::erase_if(candidates, [&](const Weighed& w) {
+      const auto is_same = [&w](const Fabric& tried) { return same_members(w.fabric, tried); };
       return w.gain() < kShownGain || std::abs(w.former_us / measured_us - 1) > kBelieved ||
-             same_members(w.fabric, rates_->base()) || has_lone_node(w.fabric);
+             is_same(rates_->base()) || has_lone_node(w.fabric) ||
+             std::any_of(tried_racks_.begin(), tried_racks_.end(), is_same);
     });
     if (candidates.empty() || measured_us == 0) return follow(believed());
+    for (const Weighed& w : candidates) tried_racks_.push_back(w.fabric);
     log_warn(
         "pairs of nodes show racks with which 32 MiB would take {} instead of {}: that is tried",
         in_seconds(candidates.front().choice.time_us), in_seconds(candidates.front().former_us));

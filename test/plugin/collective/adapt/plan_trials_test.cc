@@ -225,6 +225,13 @@ TEST(PlanTrials, TheQuickestNodeSaysWhatAPlanTakes) {
   EXPECT_EQ(time.processor, 70u);
 }
 
+TEST(PlanTrials, WhatAJobComputesMeanwhileDoesNotHideThatProcessorIsLacking) {
+  EXPECT_EQ(processor_percent(80, 100, 200), 80u);
+  EXPECT_EQ(processor_percent(80, 0, 200), 40u);      // no all-reduce ended
+  EXPECT_EQ(processor_percent(150, 100, 200), 100u);  // NET's work on the same thread
+  EXPECT_EQ(processor_percent(80, 0, 0), 0u);
+}
+
 TEST(CollectiveProgress, CallsThatWereQueuedAheadCountWhenTheyRun) {
   CollectiveProgress progress;
   EXPECT_EQ(progress.update(100, 1), 1u);  // a hundred queued, the first one runs
