@@ -25,7 +25,7 @@ def racks(rack_of, **uplinks):
 
 def entry(**more):
     return {"network": "n", "nodes": 4, "failed": "", "racks_right": False, "over_file": 1.0, "over_best": 1.0,
-            "x_live": 1.0, "probing_s": 1.0, "plan_changes": 0} | more
+            "x_live": 1.0, "probing_s": 1.0, "plan_changes": 0, "cpu_load": 0.2} | more
 
 
 class Eyes(unittest.TestCase):
@@ -52,6 +52,13 @@ class Eyes(unittest.TestCase):
             "4 network(s), 1 failed, 1 with a policer left out", "racks right: 25.0 %",
             "racks right or live/file at most 1.03: 50.0 %", "live/file at most 1.10: 50.0 %",
             "worst live/file: 1.200 (n)", "worst live/best of the forced plans: 1.100 (n)"])
+
+    def test_where_processors_set_the_pace_is_told_apart(self):
+        busy = entry(network="busy", over_file=1.4, over_best=1.3, cpu_load=0.9)
+        self.assertEqual(summary.lines([busy, entry(over_file=1.05)], 0)[-1],
+                         "processors of the machine at most 80 % busy: 1 network(s), "
+                         "within 1.10 100.0 %, worst 1.050 (n), over best 1.000 (n)")
+        self.assertIn("0 network(s), within 1.10 not measured,", summary.lines([busy], 0)[-1])
 
 
 if __name__ == "__main__":

@@ -27,6 +27,12 @@ def figures(words, least_holding):
         Figure(f"{words}: times as long as told by a file, worst", printed(r"worst live/file: ([0-9.]+)"), at_most(1.25)),
         Figure(f"{words}: time over the best of ring, tree and direct, worst",
                printed(r"worst live/best of the forced plans: ([0-9.]+)"), at_most(1.05)),
+        *(Figure(f"{words}, processors of this machine at most 80 % busy: {what}", printed(f"% busy: {pattern}"), limit, digits=digits)
+          for what, pattern, limit, digits in [
+              ("networks", "([0-9]+)", None, 0),
+              ("at most 1.10 times as long as told by a file, percent", ".*1.10 ([0-9.]+)", at_least(least_holding), 1),
+              ("times as long as told by a file, worst", ".*, worst ([0-9.]+)", at_most(1.25), 2),
+              ("time over the best of ring, tree and direct, worst", ".*over best ([0-9.]+)", at_most(1.05), 2)]),
         Figure(f"{words}: probing, up to 8 nodes, s, longest", printed(r"up to 8 nodes: ([0-9.]+)"), at_most(2)),
         Figure(f"{words}: probing, s, longest", printed(r"s, all: ([0-9.]+)"))]
 
