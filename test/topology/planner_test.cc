@@ -69,6 +69,12 @@ TEST(Planner, FewFlowsPerNodeWhereTimesAreAlike) {
   EXPECT_EQ(best(even_fabric(16, 400'000)).plans.name, "ring");
 }
 
+// A grid of weighted seats is within 3 % by the model, and takes 8 % longer on the emulator.
+TEST(Planner, UnevenNodesDoNotWaitForEachOtherAtEveryLevel) {
+  const PlanChoice c = best(nodes({200, 200, 200, 250, 100, 200, 200, 250, 200, 200, 200, 200}));
+  EXPECT_EQ(c.plans.name, "direct");
+}
+
 TEST(Planner, Straggler8OwnsNothing) {
   const PlanChoice c = best(nodes({400, 400, 400, 100, 400, 400, 400, 400}));
   EXPECT_NEAR(c.bound_us, kUs / 100, 1);

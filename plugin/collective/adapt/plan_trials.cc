@@ -98,7 +98,8 @@ std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, co
   const Fabric flat = without_racks(base);
   take(flat, current, bytes, options, "direct", &plans);
   std::vector<Weighed> simple;
-  for (const char* name : {"ring", "tree"}) take(live, current, bytes, options, name, &simple);
+  // Live rates hold links to be slow that only lose what many flows send at once.
+  for (const char* name : {"ring", "tree"}) take(base, current, bytes, options, name, &simple);
   std::erase_if(simple, [=](const Weighed& w) { return w.choice.time_us > measured_us; });
   std::move(simple.begin(), simple.end(), std::back_inserter(plans));
   take(live, current, bytes, options, "", &plans);
@@ -111,12 +112,14 @@ bool PlanTrials::is_due(const PlanTime& time, double expected_us_per_byte, doubl
   const bool is_known = time.us_per_byte > 0 && expected_us_per_byte > 0;
   const double ratio = is_known ? time.us_per_byte / expected_us_per_byte : 1;
   const bool has_processor = time.processor < kNoProcessor;
-  const bool is_slow = ratio > kWrong && has_processor;
+  // Rates that were raised for nothing promise more than connect did.
+  const bool is_as_at_first = is_known && time.us_per_byte <= kNeverRight * first_us_per_byte;
+  const bool is_slow = ratio > kWrong && has_processor && !is_as_at_first;
   const bool is_fast = both_ways && ratio < 1 / kWrong;
   wrong_intervals_ = is_slow || is_fast ? wrong_intervals_ + 1 : 0;
   lag_intervals_ = ratio > kLag && has_processor ? lag_intervals_ + 1 : 0;
   first_us_ = first_us_per_byte;
-  was_right_ = was_right_ || (is_known && time.us_per_byte <= kNeverRight * first_us_per_byte);
+  was_right_ = was_right_ || is_as_at_first;
   const bool has_time = was_right_ || is_plausible;
   const double slower = has_time ? kWrong : kNeverRight;
   const bool is_slower = is_known && has_processor && first_us_per_byte > 0 &&

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "plugin/collective/base/collective_count.h"
 
 namespace riffle::plan_trials_test {
@@ -55,6 +57,11 @@ TEST(PlanTrials, NeverDueWhereANodeLacksProcessorOrNothingWasMeasured) {
     EXPECT_FALSE(is_due(trials, PlanTime(), 1000, 1000));
     EXPECT_FALSE(is_due(trials, took(3000), 0, 0)) << "nothing was predicted";
   }
+}
+
+TEST(PlanTrials, NotDueWhereRatesWereRaisedForNothing) {
+  PlanTrials trials;
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(is_due(trials, took(1050), 800, 1000));
 }
 
 TEST(PlanTrials, AnExplanationIsDoubtedAfterSomeTime) {
@@ -182,6 +189,16 @@ Weighed of_kind(const Fabric& fabric, const char* name, std::uint64_t bytes) {
   Result<PlanChoice> choice = plan(fabric, bytes, options);
   EXPECT_TRUE(choice) << choice.status().message();
   return {fabric, std::move(*choice), 0};
+}
+
+// Behind short queues every link looks slow while many flows meet, and a ring as slow as the rest.
+TEST(PlanTrials, ARingIsTriedForWhatConnectKnew) {
+  const Fabric fabric = even_fabric(8, 400'000), live = even_fabric(8, 100'000);
+  const Weighed current = of_kind(fabric, "direct", 32 << 20);
+  const std::vector<Weighed> plans = plans_to_try({}, fabric, live, current.choice.plans,
+                                                  2 * current.choice.time_us, 32 << 20, {});
+  EXPECT_TRUE(std::any_of(plans.begin(), plans.end(),
+                          [](const Weighed& w) { return w.choice.plans.name == "ring"; }));
 }
 
 // One slow node: a direct plan should take half of a ring's time.
