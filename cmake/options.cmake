@@ -39,3 +39,9 @@ add_library(riffle_command_options INTERFACE)
 if(RIFFLE_QUICK_COMPILE)
   target_compile_options(riffle_command_options INTERFACE -Og)
 endif()
+
+# Tests may break any RIFFLE_CHECK and see what follows: a branch more at each, so not in what is installed.
+option(RIFFLE_FAULT_POINTS "Let tests break any RIFFLE_CHECK (topology/base/check.h)" OFF)
+if(RIFFLE_FAULT_POINTS)
+  target_compile_definitions(riffle_options INTERFACE RIFFLE_FAULT_POINTS)
+endif()
