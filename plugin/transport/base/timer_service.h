@@ -1,4 +1,5 @@
 // TimerService: calls at a given time. Real time is the reactor's; simulations have a virtual one.
+// Whose timers they are, and who hears of what they throw: owned_timers.h.
 #pragma once
 
 #include <cstdint>

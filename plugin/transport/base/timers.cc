@@ -4,8 +4,13 @@ namespace riffle {
 
 std::uint64_t Timers::add(std::uint64_t when_ns, std::function<void()> call) {
   const std::uint64_t id = next_id_++;
-  calls_.emplace(std::pair(when_ns, id), std::move(call));
   when_of_.emplace(id, when_ns);
+  try {
+    calls_.emplace(std::pair(when_ns, id), std::move(call));
+  } catch (...) {
+    when_of_.erase(id);
+    throw;
+  }
   return id;
 }
 

@@ -11,7 +11,8 @@
 // shut down) by a pthread_atfork handler and every call fails cleanly.
 //
 // An exception on the thread is caught around each handler, logged, and given to that handler's
-// on_failure(), never further.
+// on_failure(), never further: as a Status of code kInternal (base/caught.h). Timers have owners,
+// too (base/owned_timers.h); one set here directly is only logged when it throws.
 #pragma once
 
 #include <atomic>
@@ -51,7 +52,8 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
   // std::system_error when the system gives no thread or descriptor; the C border catches it.
   static std::shared_ptr<Reactor> acquire(const TransportOptions& options);
 
-  // Any thread. Cheap; several wakes before the handler runs count as one. No allocation.
+  // Any thread. Cheap; several wakes before the handler runs count as one. No allocation, but where
+  // more than some hundred handlers are woken at once; if that throws, the handler is not woken.
   virtual void wake(WakeHandler* handler) = 0;
   // Any thread that calls again soon, until what it waits for has happened: one turn of the work,
   // if there is any and no other thread does it. Meanwhile the thread yields, and comes back within
@@ -62,11 +64,11 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
   // what moves more than kPolledBytes. While there are any, poll() does nothing.
   static constexpr std::size_t kPolledBytes = 64 << 10;
   virtual void keep_thread(int more) = 0;
-  // Any thread: runs `f` on the reactor thread; run_and_wait returns after it ran (at once when
-  // called on the reactor thread). Set-up and teardown only: it allocates. In a forked child `f`
-  // does not run.
-  virtual void run(std::function<void()> f) = 0;
-  virtual void run_and_wait(std::function<void()> f) = 0;
+  // Any thread: runs `f` on the reactor thread and returns after it ran (at once when called on the
+  // reactor thread); what `f` throws reaches the caller. Set-up and teardown only: it allocates. In
+  // a forked child `f` does not run. What nothing waits for is left to a WakeHandler: it has an
+  // owner.
+  virtual void run_and_wait(const std::function<void()>& f) = 0;
 
   // Reactor thread only, as are the timers.
   virtual void add(int fd, std::uint32_t epoll_events, FdHandler* handler) = 0;

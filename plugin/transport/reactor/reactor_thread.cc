@@ -15,7 +15,7 @@
 #include <future>
 #include <system_error>
 
-#include "plugin/config/log.h"
+#include "plugin/transport/base/caught.h"
 #include "plugin/transport/device/placement.h"
 #include "plugin/transport/reactor/fork_registry.h"
 #include "topology/base/time.h"
@@ -28,25 +28,18 @@ constexpr std::size_t kExpectedHandlers = 256;  // room made at the start; more 
 constexpr int kLongestSleepMs = 60'000;
 constexpr std::uint64_t kWakeTag = ~std::uint64_t{0};
 
-// Runs `f`; an exception becomes a Status for `failed`.
+// Runs `f`; an exception becomes a Status for `failed`, and nothing is thrown further.
 template <class F, class Failed>
-void guarded(F&& f, Failed&& failed) {
-  try {
-    f();
-    return;
-  } catch (const std::exception& e) {
-    const Status why = internal_error(std::string("internal error: ") + e.what());
-    log_warn(why.message());
-    try {
-      failed(why);
-    } catch (const std::exception& again) {
-      log_warn("internal error while handling one: {}", again.what());
-    }
-  }
+void guarded(F&& f, Failed&& failed) noexcept {
+  catching(f, [&](const Status& why) {
+    log_caught("on the progress thread", why);
+    catching([&] { failed(why); },
+             [](const Status& again) { log_caught("while handling an error", again); });
+  });
 }
 
 template <class F>
-void guarded(F&& f) {
+void guarded(F&& f) noexcept {
   guarded(std::forward<F>(f), [](const Status&) {});
 }
 
@@ -155,7 +148,12 @@ void ReactorThread::wake(WakeHandler* handler) {
   if (handler->is_pending_.exchange(true, std::memory_order_acq_rel)) return;
   if (!is_of_this_process()) return;
   std::unique_lock lock(mutex_);
-  pending_.push_back(handler);
+  try {
+    pending_.push_back(handler);
+  } catch (...) {
+    handler->is_pending_.store(false, std::memory_order_release);
+    throw;
+  }
   // The polling caller does it in its next call, and the thread yields for that.
   if (sleep_ == Sleep::kAside && poller_ == std::this_thread::get_id()) return;
   wake_thread(lock);
@@ -171,25 +169,17 @@ void ReactorThread::forget(WakeHandler* handler) {
   handler->is_pending_.store(false, std::memory_order_release);
 }
 
-void ReactorThread::run(std::function<void()> f) {
+void ReactorThread::run_and_wait(const std::function<void()>& f) {
   if (!is_of_this_process()) return;
-  std::unique_lock lock(mutex_);
-  posted_.push_back(std::move(f));
-  wake_thread(lock);
-}
-
-void ReactorThread::run_and_wait(std::function<void()> f) {
-  if (!is_of_this_process()) return;
-  if (does_the_work()) {
-    guarded(f);
-    return;
+  if (does_the_work()) return f();
+  Posted call{&f, {}};
+  std::future<void> over = call.over.get_future();
+  {
+    std::unique_lock lock(mutex_);
+    posted_.push_back(&call);
+    wake_thread(lock);
   }
-  std::promise<void> ran;
-  run([&f, &ran] {
-    guarded(f);
-    ran.set_value();
-  });
-  ran.get_future().wait();
+  over.get();
 }
 
 void ReactorThread::add(int fd, std::uint32_t epoll_events, FdHandler* handler) {
@@ -201,8 +191,9 @@ void ReactorThread::add(int fd, std::uint32_t epoll_events, FdHandler* handler) 
   epoll_event event{};
   event.events = epoll_events;
   event.data.u64 = std::uint64_t{r.age} << 32 | static_cast<std::uint32_t>(fd);
-  const int failed = ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
-  RIFFLE_CHECK(failed == 0, "epoll_ctl ADD: " + errno_text(errno));
+  const bool is_added = ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+  if (!is_added) r.handler = nullptr;
+  RIFFLE_CHECK(is_added, "epoll_ctl ADD: " + errno_text(errno));
 }
 
 void ReactorThread::modify(int fd, std::uint32_t epoll_events, FdHandler* handler) {
@@ -339,12 +330,21 @@ void ReactorThread::run_woken() {
 }
 
 void ReactorThread::run_posted() {
-  std::vector<std::function<void()>> calls;
+  std::vector<Posted*> calls;
   {
     const std::lock_guard lock(mutex_);
     calls.swap(posted_);
   }
-  for (const auto& call : calls) guarded(call);
+  for (Posted* const call : calls) {
+    std::promise<void> over =
+        std::move(call->over);  // the call is gone once its thread hears of it
+    try {
+      (*call->f)();
+      over.set_value();
+    } catch (...) {
+      over.set_exception(std::current_exception());
+    }
+  }
 }
 
 void ReactorThread::run_timers() {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -28,8 +29,7 @@ class ReactorThread final : public Reactor {
   void wake(WakeHandler* handler) override;
   void poll() override;
   void keep_thread(int more) override;
-  void run(std::function<void()> f) override;
-  void run_and_wait(std::function<void()> f) override;
+  void run_and_wait(const std::function<void()>& f) override;
   void add(int fd, std::uint32_t epoll_events, FdHandler* handler) override;
   void modify(int fd, std::uint32_t epoll_events, FdHandler* handler) override;
   void remove(int fd) override;
@@ -48,6 +48,12 @@ class ReactorThread final : public Reactor {
   struct Registration {
     FdHandler* handler = nullptr;
     std::uint32_t age = 0;
+  };
+
+  // A call of run_and_wait(), on the stack of the thread that waits for it.
+  struct Posted {
+    const std::function<void()>* f;
+    std::promise<void> over;
   };
 
   enum class Sleep { kAwake, kInEpoll, kAside };
@@ -81,12 +87,12 @@ class ReactorThread final : public Reactor {
 
   std::mutex mutex_;
   std::condition_variable called_back_;
-  std::vector<WakeHandler*> pending_;          // guarded by mutex_
-  std::vector<std::function<void()>> posted_;  // guarded by mutex_
-  Sleep sleep_ = Sleep::kAwake;                // the thread's; guarded by mutex_
-  std::thread::id poller_;                     // the last one; guarded by mutex_
-  bool must_stop_ = false;                     // guarded by mutex_
-  bool deletes_itself_ = false;                // guarded by mutex_
+  std::vector<WakeHandler*> pending_;  // guarded by mutex_
+  std::vector<Posted*> posted_;        // guarded by mutex_
+  Sleep sleep_ = Sleep::kAwake;        // the thread's; guarded by mutex_
+  std::thread::id poller_;             // the last one; guarded by mutex_
+  bool must_stop_ = false;             // guarded by mutex_
+  bool deletes_itself_ = false;        // guarded by mutex_
   std::thread thread_;
 };
 

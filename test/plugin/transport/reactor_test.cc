@@ -7,6 +7,7 @@
 
 #include <stdexcept>
 
+#include "plugin/transport/base/owned_timers.h"
 #include "test/plugin/transport/transport_harness.h"
 
 namespace riffle::reactor_test {
@@ -116,9 +117,35 @@ TEST(Reactor, AnExceptionReachesItsHandlerAndNobodyElse) {
   });
   EXPECT_TRUE(eventually([&] { return good.wakes.load() == 1; }));
   reactor->run_and_wait([&] { EXPECT_NE(bad.failure.find("from a test"), std::string::npos); });
-  reactor->run_and_wait([] { throw std::runtime_error("also from a test"); });
-  reactor->run([] { throw std::runtime_error("and again"); });
+  EXPECT_THROW(reactor->run_and_wait([] { throw std::runtime_error("also from a test"); }),
+               std::runtime_error);
+  reactor->run_and_wait(
+      [&] { reactor->call_at(Reactor::now_ns(), [] { throw std::runtime_error("and again"); }); });
   reactor->run_and_wait([] {});  // it lives
+}
+
+TEST(OwnedTimers, WhatTheyThrowReachesTheOwnerAndTheyEndWithIt) {
+  const auto reactor = Reactor::acquire(TransportOptions());
+  std::string failure;
+  std::atomic<bool> has_failed{false};
+  int others = 0;
+  std::unique_ptr<OwnedTimers> owner;
+  reactor->run_and_wait([&] {
+    owner = std::make_unique<OwnedTimers>(reactor.get(), [&](const Status& why) {
+      failure = why.message();
+      owner.reset();  // which ends the others
+      has_failed = true;
+    });
+    owner->cancel(owner->call_at(Reactor::now_ns(), [&] { ++others; }));
+    owner->call_at(Reactor::now_ns(), [] { throw std::bad_alloc(); });
+    owner->call_at(Reactor::now_ns() + 1'000'000, [&] { ++others; });
+  });
+  EXPECT_TRUE(eventually([&] { return has_failed.load(); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  reactor->run_and_wait([&] {
+    EXPECT_EQ(failure, "out of memory");
+    EXPECT_EQ(others, 0);
+  });
 }
 
 TEST(Reactor, NoSignalIsHandledOnItsThread) {
@@ -256,12 +283,14 @@ TEST(Reactor, AThousandLivesLeaveNothingBehind) {
   for (int i = 0; i < 1000; ++i) {
     auto reactor = Reactor::acquire(TransportOptions());
     if (i % 2 == 0) {
-      reactor->run([] {});
+      if (i % 8 == 0) reactor->run_and_wait([] {});
       if (i % 4 == 0) reactor->poll();
       continue;
     }
     // The last holder may be the thread itself: it ends once its turn is over.
-    reactor->run([holder = reactor] { std::this_thread::yield(); });
+    reactor->run_and_wait([&] {
+      reactor->call_at(0, [holder = reactor] { std::this_thread::yield(); });
+    });
   }
   EXPECT_TRUE(eventually([&] { return reactor_threads() == 0 && open_descriptors() == before; }));
 }
