@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "plugin/transport/base/caught.h"
 #include "plugin/transport/base/random.h"
 #include "plugin/transport/base/wire.h"
 #include "plugin/transport/factory.h"
@@ -121,11 +122,18 @@ Connecting::~Connecting() {
 }
 
 void Connecting::linked(const Result<std::shared_ptr<Link>>& link) {
+  failure_ = link.status();
   if (link) {
-    connection_ = std::make_unique<SendConnection>(*reactor_, (*link)->streams(), piece_bytes_);
-    connection_->attach(*link);
-  } else {
-    failure_ = link.status();
+    catching(
+        [&] {
+          connection_ =
+              std::make_unique<SendConnection>(*reactor_, (*link)->streams(), piece_bytes_);
+          connection_->attach(*link);
+        },
+        [this](const Status& why) {
+          connection_.reset();
+          failure_ = why;
+        });
   }
   pending_.reset();
   is_over_.store(true, std::memory_order_release);

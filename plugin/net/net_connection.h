@@ -53,6 +53,7 @@ class Connection : protected FrameSink, private Reactor::WakeHandler {
   void lost(int /*peer*/, const Status& why) override {
     fail(Status(why.code(), "lost " + peer_ + ": " + why.message()));
   }
+  void failed(const Status& why) override { fail(why); }
   void departed(int peer) override;
   void sent(int /*peer*/, std::uint64_t) override {}
   Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override;

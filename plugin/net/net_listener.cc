@@ -1,5 +1,6 @@
 #include "plugin/net/net_listener.h"
 
+#include "plugin/transport/base/caught.h"
 #include "plugin/transport/factory.h"
 #include "plugin/transport/reactor/fork_registry.h"
 #include "topology/base/time.h"
@@ -29,14 +30,17 @@ Result<Listener*> Listener::open(const TransportOptions& options, int device, st
 }
 
 void Listener::linked(const Result<std::shared_ptr<Link>>& link) {
+  failure_ = link.status();
   if (link) {
-    auto connection = std::make_unique<RecvConnection>(*reactor_);
-    connection->attach(*link);
-    ready_.store(connection.release(), std::memory_order_release);
-  } else {
-    failure_ = link.status();
-    has_failed_.store(true, std::memory_order_release);
+    catching(
+        [&] {
+          auto connection = std::make_unique<RecvConnection>(*reactor_);
+          connection->attach(*link);
+          ready_.store(connection.release(), std::memory_order_release);
+        },
+        [this](const Status& why) { failure_ = why; });
   }
+  if (!failure_) has_failed_.store(true, std::memory_order_release);
   pending_.reset();
 }
 

@@ -35,6 +35,10 @@ class FrameSink {
   // The peer is gone without a goodbye, or broke the protocol. Called once per peer. `why` may tell
   // its address; the owner knows its name.
   virtual void lost(int peer, const Status& why) = 0;
+  // This side's own work threw (caught.h), and nothing that it was doing is certain any more.
+  // Nothing more arrives from that peer; what the owner has to say of it still leaves. May come
+  // again.
+  virtual void failed(const Status& /*why*/) {}
 };
 
 }  // namespace riffle

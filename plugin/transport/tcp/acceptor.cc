@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "plugin/config/log.h"
 
@@ -17,27 +18,39 @@ constexpr std::uint64_t kRetryNs = 100'000'000;  // after the system ran out of 
 class Acceptor::Door final : public Reactor::FdHandler {
  public:
   Door(Acceptor& acceptor, Fd socket) : acceptor_(acceptor), socket_(std::move(socket)) {}
+  ~Door() override { close(); }
+  void open() {
+    if (is_open_) return;
+    acceptor_.reactor_.add(socket_.get(), EPOLLIN, this);
+    is_open_ = true;
+  }
+  void close() {
+    if (std::exchange(is_open_, false)) acceptor_.reactor_.remove(socket_.get());
+  }
+  // (What it did not get round to when it threw is still there in the next turn.)
   void on_ready(std::uint32_t) override { acceptor_.accept_waiting(socket_.get()); }
-  int fd() const { return socket_.get(); }
 
  private:
   Acceptor& acceptor_;
   Fd socket_;
+  bool is_open_ = false;
 };
 
 class Acceptor::Visitor final : public Reactor::FdHandler {
  public:
   Visitor(Acceptor& acceptor, Fd socket)
-      : acceptor_(acceptor), socket_(std::move(socket)), challenge_(make_challenge()) {
+      : acceptor_(acceptor),
+        socket_(std::move(socket)),
+        challenge_(make_challenge()),
+        timers_(&acceptor.reactor_, [this](const Status& why) { refuse(why.message()); }) {
     name_ = to_text(remote_address_of(socket_.get()));
-    acceptor_.reactor_.add(socket_.get(), EPOLLIN, this);
-    timer_ = acceptor_.reactor_.call_at(Reactor::now_ns() + kHandshakeTimeoutNs, [this] {
+    timers_.call_at(Reactor::now_ns() + kHandshakeTimeoutNs, [this] {
       refuse("it did not introduce itself within 5 s (" + std::to_string(have_) + " of " +
              std::to_string(kHelloBytes) + " bytes came)");
     });
+    acceptor_.reactor_.add(socket_.get(), EPOLLIN, this);
   }
   ~Visitor() override {
-    acceptor_.reactor_.cancel(timer_);
     if (socket_.is_open()) acceptor_.reactor_.remove(socket_.get());
   }
 
@@ -90,31 +103,27 @@ class Acceptor::Visitor final : public Reactor::FdHandler {
   const ChallengeBytes challenge_;
   HelloBytes hello_{};
   std::size_t have_ = 0;
-  std::uint64_t timer_ = 0;
+  OwnedTimers timers_;
 };
 
 Acceptor::Acceptor(Reactor& reactor, std::vector<Fd> sockets, const HandleContent& content,
                    Owner* owner)
-    : reactor_(reactor), content_(content), owner_(owner) {
+    : reactor_(reactor),
+      content_(content),
+      owner_(owner),
+      timers_(&reactor, [owner](const Status& why) { owner->failed(why); }) {
   for (Fd& socket : sockets) doors_.push_back(std::make_unique<Door>(*this, std::move(socket)));
   open_doors();
 }
 
-Acceptor::~Acceptor() {
-  reactor_.cancel(reopen_timer_);
-  close_doors();
-}
+Acceptor::~Acceptor() = default;
 
 void Acceptor::open_doors() {
-  if (doors_open_) return;
-  doors_open_ = true;
-  for (const auto& door : doors_) reactor_.add(door->fd(), EPOLLIN, door.get());
+  for (const auto& door : doors_) door->open();
 }
 
 void Acceptor::close_doors() {
-  if (!doors_open_) return;
-  doors_open_ = false;
-  for (const auto& door : doors_) reactor_.remove(door->fd());
+  for (const auto& door : doors_) door->close();
 }
 
 void Acceptor::accept_waiting(int listener) {
@@ -126,7 +135,7 @@ void Acceptor::accept_waiting(int listener) {
     if (error != 0) {
       log_warn("cannot accept a connection: {}; trying again", errno_text(error));
       close_doors();
-      reopen_timer_ = reactor_.call_at(Reactor::now_ns() + kRetryNs, [this] { open_doors(); });
+      timers_.call_at(Reactor::now_ns() + kRetryNs, [this] { open_doors(); });
       return;
     }
     visitors_.push_back(std::make_unique<Visitor>(*this, std::move(socket)));

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "plugin/transport/base/owned_timers.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/reactor/socket.h"
 #include "plugin/transport/tcp/handshake.h"
@@ -27,6 +28,8 @@ class Acceptor {
     virtual Status admit(const Hello& hello) = 0;
     // The stream is welcome and stands. The owner may destroy the acceptor here.
     virtual void joined(Fd socket, const Hello& hello) = 0;
+    // The acceptor's own work threw (base/caught.h): it may accept nothing more.
+    virtual void failed(const Status& /*why*/) {}
   };
 
   Acceptor(Reactor& reactor, std::vector<Fd> sockets, const HandleContent& content, Owner* owner);
@@ -46,8 +49,7 @@ class Acceptor {
   Owner* const owner_;
   std::vector<std::unique_ptr<Door>> doors_;
   std::vector<std::unique_ptr<Visitor>> visitors_;
-  bool doors_open_ = false;
-  std::uint64_t reopen_timer_ = 0;
+  OwnedTimers timers_;
 };
 
 }  // namespace riffle

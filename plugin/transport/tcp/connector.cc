@@ -23,22 +23,20 @@ Connector::Connector(Reactor& reactor, ConnectorOptions options,
     : reactor_(reactor),
       options_(std::move(options)),
       routes_(routes(options_.to.endpoints, options_.own, options_.hello.stream)),
-      done_(std::move(done)) {
+      done_(std::move(done)),
+      timers_(&reactor, [this](const Status& why) { on_failure(why); }) {
   set_timer(Reactor::now_ns());
 }
 
-Connector::~Connector() {
-  reactor_.cancel(timer_);
-  drop_socket();
-}
+Connector::~Connector() { drop_socket(); }
 
 std::string Connector::target() const {
   return to_text(route(attempts_ > 0 ? attempts_ - 1 : 0).to);
 }
 
 void Connector::set_timer(std::uint64_t when_ns) {
-  reactor_.cancel(timer_);
-  timer_ = reactor_.call_at(std::min(when_ns, options_.deadline_ns), [this] { on_timer(); });
+  timers_.cancel(timer_);
+  timer_ = timers_.call_at(std::min(when_ns, options_.deadline_ns), [this] { on_timer(); });
 }
 
 void Connector::on_timer() {
@@ -76,7 +74,9 @@ void Connector::try_again(const std::string& why) {
   set_timer(Reactor::now_ns() + pause_ns_);
 }
 
-void Connector::on_failure(const Status& why) { finish(why); }
+void Connector::on_failure(const Status& why) {
+  if (done_) finish(why);
+}
 
 void Connector::on_ready(std::uint32_t) {
   switch (step_) {
@@ -138,7 +138,7 @@ void Connector::read_welcome() {
 }
 
 void Connector::finish(Result<Fd> result) {
-  reactor_.cancel(timer_);
+  timers_.clear();
   drop_socket();
   const auto done = std::move(done_);
   done(std::move(result));  // may destroy this

@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "plugin/transport/base/owned_timers.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/reactor/socket.h"
 #include "plugin/transport/tcp/handshake.h"
@@ -59,6 +60,7 @@ class Connector final : public Reactor::FdHandler {
   std::size_t attempts_ = 0;
   int refusals_ = 0;
   std::uint64_t pause_ns_ = 0;
+  OwnedTimers timers_;
   std::uint64_t timer_ = 0;
   std::string last_error_ = "no attempt was made";
 };

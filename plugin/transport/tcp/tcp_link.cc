@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plugin/config/log.h"
+#include "plugin/transport/base/caught.h"
 
 namespace riffle {
 namespace {
@@ -32,7 +33,10 @@ std::shared_ptr<TcpLink> TcpLink::create(Reactor& reactor, std::vector<Fd> socke
 }
 
 TcpLink::TcpLink(Reactor& reactor, TcpLinkOptions options, FrameSink* sink)
-    : reactor_(reactor.shared_from_this()), options_(std::move(options)), sink_(sink) {}
+    : reactor_(reactor.shared_from_this()),
+      timers_(&reactor, [this](const Status& why) { on_failure(why); }),
+      options_(std::move(options)),
+      sink_(sink) {}
 
 TcpLink::~TcpLink() {
   shut_down();
@@ -53,16 +57,22 @@ void TcpLink::send(const FrameHeader& header, std::span<const std::byte> payload
 
 void TcpLink::close() {
   if (state_ != State::kUp) return;
+  const std::shared_ptr<TcpLink> self = shared_from_this();
   state_ = State::kClosing;
   sink_ = nullptr;
-  keep_alive_ = shared_from_this();
+  for (const auto& stream : streams_) stream->start_discarding();
+  catching([this] { drain(); },
+           [this](const Status& why) {
+             log_caught("closing a connection", why);
+             shut_down();
+           });
+}
+
+// Begins at once, not in the next turn: the process may be about to end.
+void TcpLink::drain() {
   queue_.copy_payloads();
-  for (const auto& stream : streams_) {
-    stream->copy_payloads();
-    stream->start_discarding();
-  }
-  // At once, not in the next turn: the process may be about to end.
-  const std::shared_ptr<TcpLink> self = keep_alive_;
+  for (const auto& stream : streams_) stream->copy_payloads();
+  keep_alive_ = shared_from_this();
   write_all();
   settle();
   if (state_ == State::kClosing) drain_on();
@@ -70,7 +80,7 @@ void TcpLink::close() {
 
 void TcpLink::drain_on() {
   drained_to_ = bytes_sent();
-  drain_timer_ = reactor_->call_at(Reactor::now_ns() + options_.drain_ns, [this] {
+  timers_.call_at(Reactor::now_ns() + options_.drain_ns, [this] {
     const std::shared_ptr<TcpLink> self = shared_from_this();
     const std::size_t left = undelivered_bytes();
     if (left > 0 && bytes_sent() > drained_to_) return drain_on();
@@ -98,8 +108,7 @@ void TcpLink::abort() {
 void TcpLink::shut_down() {
   state_ = State::kDown;
   for (const auto& stream : streams_) stream->close();
-  reactor_->cancel(tick_timer_);
-  reactor_->cancel(drain_timer_);
+  timers_.clear();
   const std::shared_ptr<TcpLink> last = std::move(keep_alive_);  // may be the last one
 }
 
@@ -136,9 +145,14 @@ void TcpLink::on_wake() {
   settle();
 }
 
+// What came may be half taken, so nothing more is read; what the owner has to say leaves.
 void TcpLink::on_failure(const Status& why) {
   const std::shared_ptr<TcpLink> self = shared_from_this();
-  fail(why);
+  if (!is_up()) return;
+  FrameSink* const sink = std::exchange(sink_, nullptr);
+  if (sink == nullptr) return shut_down();
+  for (const auto& stream : streams_) stream->start_discarding();
+  sink->failed(why);
 }
 
 void TcpLink::serve(Stream& stream) {
@@ -251,7 +265,7 @@ std::uint64_t TcpLink::tick_period_ns() const {
 
 void TcpLink::schedule_tick() {
   tick_due_ns_ = Reactor::now_ns() + tick_period_ns();
-  tick_timer_ = reactor_->call_at(tick_due_ns_, [this] { tick(); });
+  timers_.call_at(tick_due_ns_, [this] { tick(); });
 }
 
 void TcpLink::forgive_own_absence(std::uint64_t now_ns) {

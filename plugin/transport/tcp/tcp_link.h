@@ -20,6 +20,7 @@
 #include "plugin/transport/base/frame_sink.h"
 #include "plugin/transport/base/link.h"
 #include "plugin/transport/base/link_activity.h"
+#include "plugin/transport/base/owned_timers.h"
 #include "plugin/transport/device/nic_traffic.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/tcp/stream.h"
@@ -95,6 +96,7 @@ class TcpLink final : public Link,
   void broke(const Stream& stream, const Status& why);
   void write_all();
   void settle();
+  void drain();
   void drain_on();
   std::uint64_t bytes_sent() const;
   std::uint64_t bytes_received() const;
@@ -108,6 +110,7 @@ class TcpLink final : public Link,
   void shut_down();
 
   const std::shared_ptr<Reactor> reactor_;
+  OwnedTimers timers_;
   const TcpLinkOptions options_;
   FrameSink* sink_;
   State state_ = State::kUp;
@@ -116,9 +119,7 @@ class TcpLink final : public Link,
   std::size_t first_stream_ = 0;  // whose turn it is to take a frame first
   TxQueue queue_;
   std::size_t goodbyes_heard_ = 0;
-  std::uint64_t tick_timer_ = 0;
   std::uint64_t tick_due_ns_ = 0;
-  std::uint64_t drain_timer_ = 0;
   std::uint64_t drained_to_ = 0;  // bytes_sent() when the drain timer was set
   RateHints hints_, hints_of_peer_;
   std::uint64_t busy_ns_ = 0;

@@ -1,7 +1,9 @@
 #include "plugin/transport/tcp/tcp_mesh.h"
 
 #include "plugin/config/log.h"
+#include "plugin/transport/base/caught.h"
 #include "plugin/transport/base/mesh.h"
+#include "plugin/transport/base/owned_timers.h"
 #include "plugin/transport/base/random.h"
 #include "plugin/transport/base/transport_mesh.h"
 #include "plugin/transport/tcp/acceptor.h"
@@ -25,7 +27,8 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
         own_(listener.device().addresses),
         communicator_(handles_.front().communicator),
         nics_(NicTraffic::of(own_)),
-        sink_(sink) {
+        sink_(sink),
+        timers_(reactor_.get(), [this](const Status& why) { failed(why); }) {
     for (std::size_t r = 0; r < handles_.size(); ++r) {
       peers_.push_back(std::make_unique<Peer>(*this, static_cast<int>(r)));
     }
@@ -125,7 +128,7 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
       if (mesh_.rank_ > rank_) {
         connect(deadline);
       } else {
-        timer_ = mesh_.reactor_->call_at(deadline, [this] {
+        timer_ = mesh_.timers_.call_at(deadline, [this] {
           lost(timeout_error("did not connect to this node within RIFFLE_CONNECT_TIMEOUT"));
         });
         mesh_.reactor_->wake(&mesh_);  // its streams may be here already
@@ -134,7 +137,6 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
     void start_if_complete() {
       if (state_ != State::kOpening || !streams_.is_complete()) return;
       stop_opening();
-      state_ = State::kUp;
       session_ = streams_.session();
       std::vector<Fd> sockets = streams_.take();
       first_ = asked_ = sockets.size();
@@ -148,6 +150,7 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
                            .payload_crc = mesh_.transport_.payload_crc,
                            .traffic = {mesh_.nics_, &mesh_.nics_->of_mesh(mesh_.communicator_)}},
                           mesh_.sink_);
+      state_ = State::kUp;
       use(static_cast<int>(weight_));
       mesh_.sink_->opened(rank_);
     }
@@ -187,10 +190,7 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
                                                          .deadline_ns = deadline_ns,
                                                          .congestion = mesh_.transport_.congestion},
                                         [this, own](Result<Fd> socket) {
-                                          if (!socket) {
-                                            return unreachable(socket.status());
-                                          }
-                                          joined(std::move(*socket), own);
+                                          mesh_.guarded([&] { connected(std::move(socket), own); });
                                         }));
       }
     }
@@ -203,12 +203,16 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
                              .own = mesh_.own_,
                              .deadline_ns = mesh_.now_ns() + mesh_.options_.connect_timeout_ns,
                              .congestion = mesh_.transport_.congestion},
-            [this](Result<Fd> socket) {
-              if (socket) return link_->add(std::move(*socket), true);
-              log_info("going on without one more connection to {}: {}", name_,
-                       socket.status().message());
-            }));
+            [this](Result<Fd> socket) { mesh_.guarded([&] { added(std::move(socket)); }); }));
       }
+    }
+    void connected(Result<Fd> socket, const Hello& own) {
+      if (!socket) return unreachable(socket.status());
+      joined(std::move(*socket), own);
+    }
+    void added(Result<Fd> socket) {
+      if (socket) return link_->add(std::move(*socket), true);
+      log_info("going on without one more connection to {}: {}", name_, socket.status().message());
     }
     Hello hello(std::size_t stream, std::size_t streams, std::uint64_t session) const {
       return {.communicator = mesh_.communicator_,
@@ -222,7 +226,7 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
     }
     void stop_opening() {
       connectors_.clear();
-      mesh_.reactor_->cancel(timer_);
+      mesh_.timers_.cancel(timer_);
     }
     void end() {
       stop_opening();
@@ -258,10 +262,19 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
     return at(static_cast<int>(hello.rank)).admit(hello);
   }
   void joined(Fd socket, const Hello& hello) override {
-    at(static_cast<int>(hello.rank)).joined(std::move(socket), hello);
+    guarded([&] { at(static_cast<int>(hello.rank)).joined(std::move(socket), hello); });
   }
   void on_wake() override {
     for (const auto& peer : peers_) peer->start_if_complete();
+  }
+  void on_failure(const Status& why) override { failed(why); }
+  void failed(const Status& why) override {
+    if (sink_ != nullptr) sink_->failed(why);
+  }
+  // For calls from below, where an exception would be one of the peer's connection alone.
+  template <class F>
+  void guarded(F&& f) {
+    catching(f, [this](const Status& why) { failed(why); });
   }
 
   const std::shared_ptr<Reactor> reactor_;
@@ -274,6 +287,7 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
   const std::uint64_t communicator_;
   const std::shared_ptr<NicTraffic> nics_;
   FrameSink* sink_;
+  OwnedTimers timers_;
   std::unique_ptr<Acceptor> acceptor_;
   std::vector<std::unique_ptr<Peer>> peers_;
 };

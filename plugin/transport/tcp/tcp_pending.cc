@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "plugin/transport/base/caught.h"
 #include "plugin/transport/base/random.h"
 #include "plugin/transport/tcp/tcp_link.h"
 
@@ -47,9 +48,15 @@ TcpConnecting::TcpConnecting(Reactor& reactor, const TransportOptions& transport
 
 void TcpConnecting::joined(const Hello& hello, Result<Fd> socket) {
   if (!socket) return finish(socket.status());
-  streams_.add(std::move(*socket), hello);
-  if (!streams_.is_complete()) return;
-  finish(make_link(reactor_, transport_, &streams_, hello.communicator, peer_, nics_));
+  Result<std::shared_ptr<Link>> link = std::shared_ptr<Link>();
+  catching(
+      [&] {
+        streams_.add(std::move(*socket), hello);
+        if (!streams_.is_complete()) return;
+        link = make_link(reactor_, transport_, &streams_, hello.communicator, peer_, nics_);
+      },
+      [&](const Status& why) { link = why; });
+  if (!link || *link != nullptr) finish(std::move(link));
 }
 
 void TcpConnecting::finish(Result<std::shared_ptr<Link>> result) {
@@ -72,13 +79,22 @@ TcpAccepting::TcpAccepting(Reactor& reactor, const TransportOptions& transport,
 }
 
 void TcpAccepting::joined(Fd socket, const Hello& hello) {
-  const std::string peer = role_ + " " + to_text(remote_address_of(socket.get()));
-  streams_.add(std::move(socket), hello);
-  if (!streams_.is_complete()) return;
+  Result<std::shared_ptr<Link>> link = std::shared_ptr<Link>();
+  catching(
+      [&] {
+        const std::string peer = role_ + " " + to_text(remote_address_of(socket.get()));
+        streams_.add(std::move(socket), hello);
+        if (!streams_.is_complete()) return;
+        link = make_link(reactor_, transport_, &streams_, communicator_, peer, nics_);
+      },
+      [&](const Status& why) { link = why; });
+  if (!link || *link != nullptr) finish(std::move(link));
+}
+
+void TcpAccepting::finish(Result<std::shared_ptr<Link>> result) {
   acceptor_.reset();
   const auto linked = std::move(linked_);
-  linked(
-      make_link(reactor_, transport_, &streams_, communicator_, peer, nics_));  // may destroy this
+  linked(std::move(result));  // may destroy this
 }
 
 }  // namespace riffle

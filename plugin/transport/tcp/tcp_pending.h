@@ -42,6 +42,8 @@ class TcpAccepting final : public PendingLink, Acceptor::Owner {
  private:
   Status admit(const Hello& hello) override { return check_streams(hello); }
   void joined(Fd socket, const Hello& hello) override;
+  void failed(const Status& why) override { finish(why); }
+  void finish(Result<std::shared_ptr<Link>> result);
 
   Reactor& reactor_;
   const TransportOptions transport_;
