@@ -17,6 +17,7 @@
 #include "plugin/config/fault_log.h"
 #include "plugin/config/log.h"
 #include "plugin/identity/identity.h"
+#include "plugin/transport/base/caught.h"
 #include "plugin/transport/base/transport_mesh.h"
 #include "topology/base/check.h"
 #include "topology/base/time.h"
@@ -66,6 +67,7 @@ Communicator::Communicator(std::shared_ptr<const Transport> transport, int rank,
       size_(size),
       options_(std::move(options)),
       reactor_(Reactor::acquire(transport_->options())),
+      timers_(reactor_.get(), [this](const Status& why) { on_failure(why); }),
       outcome_(std::make_shared<Outcome>()) {
   for (Request& r : requests_) r.owner = this;
 }
@@ -84,8 +86,10 @@ Result<std::unique_ptr<Communicator>> Communicator::connect(
     if (!kept) return kept.status();
     c->kept_ = std::move(*kept);
   }
-  c->reactor_->run_and_wait(
-      [&] { c->start(std::move(handles), std::move(report), std::move(listener)); });
+  c->reactor_->run_and_wait([&] {
+    catching([&] { c->start(std::move(handles), std::move(report), std::move(listener)); },
+             [&](const Status& why) { c->on_failure(why); });
+  });
   // The reactor always reports an outcome; the margin is for a machine that was suspended.
   std::unique_lock lock(c->outcome_->mutex);
   const bool known =
@@ -124,12 +128,12 @@ Communicator::~Communicator() {
 
 void Communicator::fence(const void* base, std::size_t size) {
   reactor_->run_and_wait([&] {
-    // What was under way when it failed may still wait to be sent, though its requests are over.
-    if (has_failed_) {
+    const auto let_go = [this] {
       if (relaxed_) relaxed_->fence();
       if (mesh_) mesh_->abort();
-      return;
-    }
+    };
+    // What was under way when it failed may still wait to be sent, though its requests are over.
+    if (has_failed_) return let_go();
     const auto* begin = static_cast<const std::byte*>(base);
     for (Request& r : requests_) {
       if (r.operation.state.load(std::memory_order_acquire) != Operation::State::kRunning) continue;
@@ -138,11 +142,9 @@ void Communicator::fence(const void* base, std::size_t size) {
         continue;
       }
       // NCCL takes memory away under a running operation: it aborts. From now on it is not touched.
-      if (relaxed_) relaxed_->fence();
-      session_->abort("it aborted while a collective was running",
-                      "memory was deregistered while a collective was using it (NCCL aborts)");
-      if (mesh_) mesh_->abort();
-      return;
+      abort("it aborted while a collective was running",
+            "memory was deregistered while a collective was using it (NCCL aborts)");
+      return let_go();
     }
   });
 }
@@ -253,6 +255,7 @@ Result<bool> Communicator::test(Request* request, int* bytes) {
     state = o.state.load(std::memory_order_acquire);
   }
   if (state == Operation::State::kRunning) return false;
+  if (state == Operation::State::kFailed && Reactor::now_ns() < error_due_ns_) return false;
   free_request(request);
   if (state == Operation::State::kFailed) {
     const std::lock_guard lock(error_mutex_);
@@ -269,7 +272,7 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
                          std::unique_ptr<TransportListener> listener) {
   const std::uint64_t number = handles.front().communicator;
   const SyncSettings sync = sync_among(options_.connect.sync, size_, rank_ == 0);
-  recording_ = Recording::begin(options_.record, reactor_.get(), number, rank_, size_,
+  recording_ = Recording::begin(options_.record, &timers_, number, rank_, size_,
                                 options_.connect.sync.shadow);
   SessionOptions options = session_options(sync);
   if (sync.mode != SyncMode::kExact) {
@@ -288,10 +291,11 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
           .work = relaxed_->sparse_work()};
     }
   }
-  background_ = std::make_unique<BackgroundThread>(reactor_);
+  background_ =
+      std::make_unique<BackgroundThread>(reactor_, [this](const Status& why) { on_failure(why); });
   decision_ = std::make_unique<NetworkDecision>(options_.connect, listener->device());
   options.background = background_.get();
-  session_ = std::make_unique<Session>(rank_, size_, options, reactor_.get(),
+  session_ = std::make_unique<Session>(rank_, size_, options, &timers_,
                                        session_hooks(sync, options, report, number));
 
   mesh_ = transport_->make_mesh(*reactor_, std::move(listener), std::move(handles), rank_,
@@ -340,10 +344,11 @@ SessionHooks Communicator::session_hooks(const SyncSettings& sync, const Session
     if (recording_) recording_->planned(verdict, rank_ == 0 ? &decision_->basis() : nullptr);
     if (rank_ == 0) log_info("plan for {} nodes: {}", size_, verdict.reason);
   };
-  hooks.connected = [this](Status outcome, const std::string& fallback_reason) {
-    finish_connect(std::move(outcome), fallback_reason);
+  hooks.connected = [this](const Status& outcome, const std::string& fallback_reason) {
+    finish_connect(outcome, fallback_reason);
   };
   hooks.failed = [this](const std::string& why) { failed(why); };
+  hooks.broke = [this](const Status& why) { on_failure(why); };
   hooks.went_on = [this](const LossRecord& loss, const std::string& what) {
     if (recording_) recording_->survived(loss);
     log_warn("rank {} of {}: {}", rank_, size_, what);
@@ -381,26 +386,60 @@ ReplanHooks Communicator::replan_hooks(const SyncSettings& sync, const SessionOp
   return hooks;
 }
 
-void Communicator::finish_connect(Status outcome, const std::string& fallback_reason) {
+void Communicator::finish_connect(const Status& outcome, const std::string& fallback_reason) {
   if (recording_ && fallback_reason.empty()) recording_->connected(outcome, mesh_.get());
   if (recording_ && !fallback_reason.empty()) recording_->failed(kFallback + fallback_reason);
   if (!fallback_reason.empty() && rank_ == 0) {
     log_info("all-reduces of {} nodes stay with NCCL: {}", size_, fallback_reason);
   }
+  tell_outcome(outcome, !fallback_reason.empty());
+}
+
+void Communicator::tell_outcome(const Status& outcome, bool falls_back) {
   const std::lock_guard lock(outcome_->mutex);
-  outcome_->is_known = true;
-  outcome_->status = std::move(outcome);
-  outcome_->falls_back = !fallback_reason.empty();
+  if (std::exchange(outcome_->is_known, true)) return;
+  outcome_->status = outcome;
+  outcome_->falls_back = falls_back;
   outcome_->changed.notify_all();
+}
+
+// Ends everything, whatever of the telling goes wrong: peers that heard nothing see broken links.
+void Communicator::abort(const std::string& fault, const std::string& why) {
+  catching([&] { session_->abort(fault, why); },
+           [&](const Status&) {
+             catching([&] { failed(why); }, [](const Status&) {});
+             if (mesh_) mesh_->abort();
+             session_->fail_operations();
+           });
+}
+
+// The state that an exception leaves behind is not known, but for this: what is in the ring, and
+// the operation that was being handed on. Both end as failed.
+void Communicator::on_failure(const Status& why) {
+  if (error_due_ns_ == 0) error_due_ns_ = Reactor::now_ns() + Session::kTellNs;
+  if (session_) {
+    std::string fault = why.message();
+    catching([&] { fault = session_->own_name() + ": " + fault; }, [](const Status&) {});
+    abort(fault, fault);
+  }
+  if (Operation* const o = std::exchange(in_hand_, nullptr)) {
+    auto running = Operation::State::kRunning;
+    o->state.compare_exchange_strong(running, Operation::State::kFailed, std::memory_order_release);
+  }
+  if (posted_head_ != posted_tail_) reactor_->wake(this);
+  // A connect in doubt is not over yet, as others may have succeeded; but it throws only once.
+  const bool is_in_doubt = session_ && session_->is_connecting() && !is_broken_;
+  is_broken_ = true;
+  if (!is_in_doubt) tell_outcome(why, false);
 }
 
 void Communicator::failed(const std::string& why) {
   has_failed_ = true;
-  if (recording_) recording_->failed(why);
   {
     const std::lock_guard lock(error_mutex_);
     error_ = why;
   }
+  if (recording_) recording_->failed(why);
   log_fault("rank " + std::to_string(rank_) + " of " + std::to_string(size_) + ": " + why,
             why.starts_with("excluded"));
 }
@@ -423,20 +462,20 @@ bool Communicator::defer_close() {
 void Communicator::end_deferred() {
   if (background_->is_busy()) {
     constexpr std::uint64_t kLookAgainNs = kSecond / 100;
-    reactor_->call_at(Reactor::now_ns() + kLookAgainNs, [this] { end_deferred(); });
+    timers_.call_at(Reactor::now_ns() + kLookAgainNs, [this] { end_deferred(); });
     return;
   }
   delete this;
 }
 
+// All of it happens, whatever throws: nothing of a communicator outlives it on the reactor.
 void Communicator::stop() {
   reactor_->forget(this);
-  if (recording_ && !is_close_deferred_) recording_->end();
-  if (relaxed_ && rank_ == 0) {
-    const std::string work = describe(*relaxed_->sparse_work());
-    if (!work.empty()) log_info("sparse work: {}", work);
-  }
-  const bool clean = session_ && session_->end();
+  const auto warn = [](const Status& why) { log_caught("closing", why); };
+  bool clean = false;
+  catching([this] { end_record(); }, warn);
+  catching([&] { clean = session_ && session_->end(); }, warn);
+  timers_.clear();
   if (background_) background_->stop();
   if (!mesh_) return;
   if (clean) {
@@ -447,13 +486,23 @@ void Communicator::stop() {
   mesh_.reset();
 }
 
+void Communicator::end_record() {
+  if (recording_ && !is_close_deferred_) recording_->end();
+  if (!relaxed_ || rank_ != 0) return;
+  const std::string work = describe(*relaxed_->sparse_work());
+  if (!work.empty()) log_info("sparse work: {}", work);
+}
+
+// An operation leaves the ring before it is handed on: were it to throw, it is not handed on again.
 void Communicator::on_wake() {
   std::uint64_t head = posted_head_.load(std::memory_order_relaxed);
-  for (; head != posted_tail_.load(std::memory_order_acquire); ++head) {
+  while (head != posted_tail_.load(std::memory_order_acquire)) {
+    in_hand_ = posted_[head % posted_.size()];
+    posted_head_.store(++head, std::memory_order_relaxed);
     ++operations_;
-    session_->submit(posted_[head % posted_.size()]);
+    session_->submit(in_hand_);
+    in_hand_ = nullptr;
   }
-  posted_head_.store(head, std::memory_order_relaxed);
 }
 
 }  // namespace riffle::coll

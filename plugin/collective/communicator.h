@@ -5,6 +5,9 @@
 // from its service thread; everything marked "reactor" on the reactor thread, which for small
 // requests is the one that posts and tests them (Reactor::poll). Operations cross by their atomic
 // state and a lock-free ring; nothing on that way waits or allocates.
+//
+// What is thrown on the reactor thread in its work, its mesh's, its timers' or its background's
+// ends it: on_failure() aborts the session with the cause, so that every node's job has an error.
 #pragma once
 
 #include <array>
@@ -25,6 +28,7 @@
 #include "plugin/collective/session.h"
 #include "plugin/identity/call_identity.h"
 #include "plugin/identity/known_lengths.h"
+#include "plugin/transport/base/owned_timers.h"
 #include "plugin/transport/base/transport.h"
 #include "plugin/transport/reactor/reactor.h"
 
@@ -75,6 +79,7 @@ class Communicator final : private Reactor::WakeHandler {
 
   // Reactor thread.
   void on_wake() override;
+  void on_failure(const Status& why) override;
   void post(Operation* operation);
   void start(std::vector<HandleContent> handles, NodeReport report,
              std::unique_ptr<TransportListener> listener);
@@ -83,10 +88,13 @@ class Communicator final : private Reactor::WakeHandler {
                              const NodeReport& report, std::uint64_t number);
   ReplanHooks replan_hooks(const SyncSettings& sync, const SessionOptions& options,
                            const NodeReport& report);
-  void finish_connect(Status outcome, const std::string& fallback_reason);
+  void finish_connect(const Status& outcome, const std::string& fallback_reason);
+  void tell_outcome(const Status& outcome, bool falls_back);
   void failed(const std::string& why);
+  void abort(const std::string& fault, const std::string& why);
   bool defer_close();
   void end_deferred();
+  void end_record();
   void stop();
 
   const std::shared_ptr<const Transport> transport_;
@@ -95,6 +103,7 @@ class Communicator final : private Reactor::WakeHandler {
   std::shared_ptr<Reactor> reactor_;
 
   // Reactor thread only.
+  OwnedTimers timers_;
   std::shared_ptr<Recording> recording_;  // null: nothing is recorded
   // Null: all-reduces are always exact. Made by start(); then as its header says.
   std::unique_ptr<RelaxedCalls> relaxed_;
@@ -104,7 +113,9 @@ class Communicator final : private Reactor::WakeHandler {
   CollectiveProgress progress_;
   bool is_close_deferred_ = false;  // it has no other holder, and ends itself
   bool has_failed_ = false;
-  bool knows_lengths_ = false;  // of the verdict; connect() reads it when the outcome is known
+  bool is_broken_ = false;        // something was thrown
+  Operation* in_hand_ = nullptr;  // on its way from the ring to the session
+  bool knows_lengths_ = false;    // of the verdict; connect() reads it when the outcome is known
   std::unique_ptr<Session> session_;
   std::unique_ptr<TransportMesh> mesh_;
 
@@ -123,6 +134,8 @@ class Communicator final : private Reactor::WakeHandler {
   std::unique_ptr<KeptInputs> kept_;  // null unless RIFFLE_ON_LOSS=continue; NCCL's progress thread
   bool said_too_large_ = false;
 
+  // When requests may tell of their failure: what the others hear leaves before this process ends.
+  std::atomic<std::uint64_t> error_due_ns_{0};
   std::mutex error_mutex_;
   std::string error_;
 };

@@ -24,17 +24,18 @@ const char* trigger_name(ReplanEvent::Trigger trigger) {
 
 }  // namespace
 
-std::unique_ptr<Recording> Recording::begin(const RecordOptions& options, Reactor* reactor,
+std::unique_ptr<Recording> Recording::begin(const RecordOptions& options, TimerService* timers,
                                             std::uint64_t comm_id, int rank, int size,
                                             const ShadowSettings& shadow) {
   auto record = CommRecord::begin(options, comm_id, rank, size);
   if (!record) return nullptr;
   return std::unique_ptr<Recording>(
-      new Recording(reactor, std::move(record), describe(shadow, size)));
+      new Recording(timers, std::move(record), describe(shadow, size)));
 }
 
-Recording::Recording(Reactor* reactor, std::unique_ptr<CommRecord> record, std::string shadow_rule)
-    : reactor_(reactor), record_(std::move(record)), shadow_rule_(std::move(shadow_rule)) {}
+Recording::Recording(TimerService* timers, std::unique_ptr<CommRecord> record,
+                     std::string shadow_rule)
+    : timers_(timers), record_(std::move(record)), shadow_rule_(std::move(shadow_rule)) {}
 
 Recording::~Recording() = default;
 
@@ -81,7 +82,7 @@ void Recording::on_replan(const ReplanEvent& event) {
 }
 
 void Recording::end() {
-  if (has_timer_) reactor_->cancel(timer_);
+  if (has_timer_) timers_->cancel(timer_);
   has_timer_ = false;
   if (mesh_ != nullptr) sample();
   mesh_ = nullptr;
@@ -89,7 +90,7 @@ void Recording::end() {
 
 void Recording::schedule() {
   has_timer_ = true;
-  timer_ = reactor_->call_at(Reactor::now_ns() + record_->sample_interval_ns(), [this] {
+  timer_ = timers_->call_at(Reactor::now_ns() + record_->sample_interval_ns(), [this] {
     has_timer_ = false;
     sample();
     schedule();

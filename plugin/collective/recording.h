@@ -24,7 +24,7 @@ namespace riffle {
 class Recording final : public ReplanObserver {
  public:
   // Null where nothing is recorded. `comm_id` is the same on all nodes.
-  static std::unique_ptr<Recording> begin(const RecordOptions& options, Reactor* reactor,
+  static std::unique_ptr<Recording> begin(const RecordOptions& options, TimerService* timers,
                                           std::uint64_t comm_id, int rank, int size,
                                           const ShadowSettings& shadow);
   ~Recording() override;
@@ -51,11 +51,11 @@ class Recording final : public ReplanObserver {
   void flush() { record_->flush(); }
 
  private:
-  Recording(Reactor* reactor, std::unique_ptr<CommRecord> record, std::string shadow_rule);
+  Recording(TimerService* timers, std::unique_ptr<CommRecord> record, std::string shadow_rule);
   void sample();
   void schedule();
 
-  Reactor* const reactor_;
+  TimerService* const timers_;
   const std::unique_ptr<CommRecord> record_;
   const std::string shadow_rule_;  // in words
   bool is_nominal_ = true;         // PlanBasis

@@ -16,8 +16,6 @@ constexpr std::uint64_t kGraceNs = kSecond / 2;
 constexpr std::uint64_t kRollCallNs = 5 * kSecond;
 // A link that did not open in time knows better why (its address, the last error).
 constexpr std::uint64_t kAfterLinksNs = kSecond / 20;
-// Time for the news of a fault to leave before we fail and the job, perhaps, ends.
-constexpr std::uint64_t kTellNs = kSecond / 200;
 
 }  // namespace
 
@@ -193,8 +191,21 @@ void Session::finish_connect(Status outcome, const std::string& fallback_reason)
 void Session::submit(Operation* operation) { members_->submit(operation); }
 
 void Session::abort(const std::string& fault, const std::string& why) {
-  members_->leave(fault);
+  if (!bootstrap_ || has_failed()) return;
+  if (is_connecting()) {
+    // Those that are connected already hear of it, too.
+    tell_all(fault);
+    after_connect_.push_back([this, fault, why] { abort(fault, why); });
+    return bootstrap_->fail(why);
+  }
+  if (is_connected_) members_->leave(fault);
   fail(why);
+}
+
+void Session::fail_operations() {
+  // Calls that wait for an agreement would wait for ever.
+  if (hooks_.replan.participant != nullptr) hooks_.replan.participant->drop();
+  if (members_) members_->fail();
 }
 
 bool Session::retire(std::function<void()> over) {
@@ -211,22 +222,24 @@ void Session::end_if_not_needed() {
 
 // In a turn of its own: the caller may not be destroyed meanwhile.
 void Session::no_longer_needed() {
-  if (std::exchange(is_useless_, true)) return;
+  if (is_useless_) return;
   call_over_at(mesh_->now_ns());
+  is_useless_ = true;
 }
 
 void Session::call_over_at(std::uint64_t when_ns) {
-  if (over_timer_) timers_->cancel(*over_timer_);
-  over_timer_ = timers_->call_at(when_ns, [this] {
+  const std::uint64_t timer = timers_->call_at(when_ns, [this] {
     over_timer_.reset();
     const std::function<void()> over = std::exchange(over_, {});
     over();
   });
+  if (over_timer_) timers_->cancel(*over_timer_);
+  over_timer_ = timer;
 }
 
 bool Session::end() {
   cancel_timers();
-  if (mesh_ == nullptr) return false;
+  if (!bootstrap_) return false;
   prober_->stop();
   // A failed connect drains too: its last messages say why.
   const bool has_no_part = !is_connected_ && bootstrap_->is_over();
@@ -331,9 +344,13 @@ void Session::fail(const std::string& why) {
   if (has_failed()) return;
   // What follows from a fault before its time is up is not the cause.
   hooks_.failed(cause_.empty() ? why : cause_);
-  // Calls that wait for an agreement would wait for ever.
-  if (hooks_.replan.participant != nullptr) hooks_.replan.participant->drop();
-  members_->fail();
+  fail_operations();
+}
+
+void Session::failed(const Status& why) {
+  if (hooks_.broke) return hooks_.broke(why);
+  const std::string fault = own_name() + ": " + why.message();
+  abort(fault, fault);
 }
 
 void Session::tell_all(const std::string& why) {

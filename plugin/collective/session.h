@@ -13,6 +13,9 @@
 // deferred until they are over, for the peer timeout at the most; from then on nothing that goes
 // wrong is reported here.
 //
+// Own failure: what this node's own work throws (bad_alloc, a broken invariant) reaches its owner,
+// from the mesh by SessionHooks::broke, and the owner calls abort().
+//
 // Threads: one, the mesh's owner.
 #pragma once
 
@@ -64,12 +67,18 @@ struct SessionHooks {
   std::function<void(Status, const std::string& fallback_reason)> connected;
   // At most once, before the operations fail: what went wrong, human-readable.
   std::function<void(const std::string& why)> failed;
+  // This node's own work threw within the mesh; the owner is to call abort(). Null: the session
+  // does.
+  std::function<void(const Status& why)> broke;
   // Nodes were lost and the others go on; which, why and how many, human-readable.
   std::function<void(const LossRecord& loss, const std::string& what)> went_on;
 };
 
 class Session final : private FrameSink {
  public:
+  // Time for the news of a fault to leave before this node fails and the job, perhaps, ends.
+  static constexpr std::uint64_t kTellNs = 5'000'000;
+
   Session(int rank, int size, SessionOptions options, TimerService* timers, SessionHooks hooks);
   ~Session() override;
   Session(const Session&) = delete;
@@ -82,8 +91,15 @@ class Session final : private FrameSink {
   // Queues an operation (engine.h, or sparse_runner.h where it says so). After a failure it fails
   // at once.
   void submit(Operation* operation);
-  // Ends everything now: the peers hear `fault`, our own operations fail because of `why`.
+  // Ends everything now: the peers hear `fault`, our own operations fail because of `why`, or
+  // connect does.
   void abort(const std::string& fault, const std::string& why);
+  // The last resort where that throws: operations fail, nothing is told.
+  void fail_operations();
+  // From start() until the outcome of connect is known.
+  bool is_connecting() const { return bootstrap_ && !bootstrap_->is_over(); }
+  // How others know this node.
+  std::string own_name() const { return name_of(rank_); }
   // The job has no more use for this communicator, and waits for none of the operations that are
   // under way. True: its close is deferred, and `over` is called, once, when it is time for end().
   // Within `over` the session may be destroyed. False: it is time now.
@@ -103,6 +119,7 @@ class Session final : private FrameSink {
   void sent(int peer, std::uint64_t cookie) override;
   void departed(int peer) override;
   void lost(int peer, const Status& why) override;
+  void failed(const Status& why) override;
 
   FrameHandler* handler_of(const FrameHeader& header) const;
   FrameHandler& handler_of(std::uint64_t cookie) const;

@@ -9,11 +9,12 @@
 #include <utility>
 
 #include "plugin/config/log.h"
+#include "plugin/transport/base/caught.h"
 
 namespace riffle {
 
-BackgroundThread::BackgroundThread(std::shared_ptr<Reactor> reactor)
-    : reactor_(std::move(reactor)), owner_pid_(getpid()) {}
+BackgroundThread::BackgroundThread(std::shared_ptr<Reactor> reactor, Failed failed)
+    : reactor_(std::move(reactor)), failed_(std::move(failed)), owner_pid_(getpid()) {}
 
 BackgroundThread::~BackgroundThread() {
   if (!thread_.joinable()) return;
@@ -30,11 +31,29 @@ BackgroundThread::~BackgroundThread() {
   thread_.join();
 }
 
-void BackgroundThread::stop() { *is_stopped_ = true; }
+void BackgroundThread::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopped_ = true;
+  }
+  reactor_->forget(this);
+}
 
 bool BackgroundThread::is_busy() {
   const std::lock_guard lock(mutex_);
   return is_working_ || !jobs_.empty();
+}
+
+// One after the other, so that one that throws takes no other with it.
+void BackgroundThread::on_wake() {
+  Jobs job;
+  {
+    const std::lock_guard lock(mutex_);
+    if (done_.empty()) return;
+    job.splice(job.end(), done_, done_.begin());
+    if (!done_.empty()) reactor_->wake(this);
+  }
+  job.front().then();
 }
 
 bool BackgroundThread::run(std::function<void()> work, std::function<void()> then) {
@@ -61,25 +80,23 @@ bool BackgroundThread::run(std::function<void()> work, std::function<void()> the
 }
 
 void BackgroundThread::loop() {
+  std::unique_lock lock(mutex_);
   while (true) {
-    Job job;
-    {
-      std::unique_lock lock(mutex_);
-      is_working_ = false;
-      changed_->wait(lock, [this] { return must_end_ || !jobs_.empty(); });
-      if (must_end_) return;
-      job = std::move(jobs_.front());
-      jobs_.pop_front();
-      is_working_ = true;
-    }
-    try {
-      job.work();
-    } catch (const std::exception& e) {
-      log_warn("planning failed, the plan stays as it is: {}", e.what());
-    }
-    reactor_->run([then = std::move(job.then), stopped = is_stopped_] {
-      if (!*stopped) then();
+    changed_->wait(lock, [this] { return must_end_ || !jobs_.empty(); });
+    if (must_end_) return;
+    Jobs job;
+    job.splice(job.end(), jobs_, jobs_.begin());
+    is_working_ = true;
+    lock.unlock();
+    catching(job.front().work, [](const Status& why) {
+      log_caught("planning failed, the plan stays as it is", why);
     });
+    lock.lock();
+    is_working_ = false;
+    if (is_stopped_) continue;
+    done_.splice(done_.end(), job);
+    catching([this] { reactor_->wake(this); },
+             [](const Status& why) { log_caught("a plan is late", why); });
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "plugin/transport/base/mesh.h"
 #include "topology/base/check.h"
+#include "topology/base/scope_flag.h"
 
 namespace riffle {
 
@@ -167,7 +168,7 @@ void Engine::submit(Operation* operation) {
 
 void Engine::start_chunks() {
   if (starting_) return;  // called from a frame that was fed to a starting chunk
-  starting_ = true;
+  const ScopeFlag starting(starting_);
   while (queued_ > 0 && !failed_) {
     Chunk& chunk = chunks_[next_seq_ % chunks_.size()];
     if (chunk.active) break;
@@ -184,7 +185,6 @@ void Engine::start_chunks() {
     }
     finish_if_done(chunk);
   }
-  starting_ = false;
   if (!failed_) retire();
 }
 

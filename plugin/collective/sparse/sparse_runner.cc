@@ -9,6 +9,7 @@
 #include "plugin/kernels/float_environment.h"
 #include "plugin/transport/base/mesh.h"
 #include "topology/base/check.h"
+#include "topology/base/scope_flag.h"
 
 namespace riffle {
 namespace {
@@ -69,7 +70,7 @@ void SparseRunner::submit(SparseSegment* segment, Operation* operation) {
 
 void SparseRunner::start_segments() {
   if (is_starting_) return;  // called by a segment that was over at once: this node is alone
-  is_starting_ = true;
+  const ScopeFlag starting(is_starting_);
   const DefaultFloatEnvironment environment;
   while (!queue_.empty() && started_ < oldest_ + kWindow && !failed_) {
     Slot& slot = slot_of(started_);
@@ -81,7 +82,6 @@ void SparseRunner::start_segments() {
     ++started_;
     start(slot);
   }
-  is_starting_ = false;
 }
 
 void SparseRunner::open(Slot& slot, std::uint64_t seq) {
