@@ -29,10 +29,17 @@ void FixedMembers::start(const PlanSet& plans) {
   work_.start(plans, mesh_->rank() == 0 && replans_ ? hooks_.basis() : PlanBasis());
 }
 
+// A node that left: a call within groups perhaps does not need it; and it may have done its part of
+// a reduce-scatter.
+bool FixedMembers::can_do_without(const Operation& operation) const {
+  return operation.step != Operation::kExact || operation.collective == Collective::kReduceScatter;
+}
+
 void FixedMembers::submit(Operation* operation) {
-  // A call of no elements needs no other node, and one within groups perhaps not the one that left.
+  // (A call of no elements needs no other node.)
   if (!left_.empty() && operation->count > 0) {
-    if (operation->step == Operation::kExact) {
+    if (work_.is_idle()) stop_watching();  // what was watched has ended
+    if (!can_do_without(*operation)) {
       hooks_.fail(left_ + " closed its communicator; a further collective cannot end");
     } else if (!timer_ && !has_failed()) {
       watch_departed();

@@ -2,7 +2,9 @@
 // over all of them can end, so a loss is an error of all nodes.
 //
 // A peer that closes its communicator has sent all that it ever will: what runs then has the peer
-// timeout to end by itself, and a further collective over all nodes fails at once.
+// timeout to end by itself, and a further collective over all nodes fails at once. Not so a
+// reduce-scatter: a node that owns nothing of one is through with it when its part has left, which
+// may be before the others have called it; and what it sent is here, or comes before its goodbye.
 //
 // Threads: the mesh's owner.
 #pragma once
@@ -44,6 +46,7 @@ class FixedMembers final : public Members {
   const Membership& membership() const override { return membership_; }
 
  private:
+  bool can_do_without(const Operation& operation) const;
   void watch_departed();
   void stop_watching();
 

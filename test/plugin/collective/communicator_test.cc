@@ -200,6 +200,39 @@ TEST_F(CommunicatorTest, ACallAfterAPeerLeftFailsAndSaysWho) {
   EXPECT_NE(error.find("node 1"), std::string::npos) << error;
 }
 
+// A part of a reduce-scatter in which it owns nothing is over for a node when it has sent what it
+// has.
+TEST_F(CommunicatorTest, ANodeThatOwnsNothingOfAReduceScatterMayLeaveBeforeTheOthersCallIt) {
+  constexpr std::size_t kBlock = 40'000;  // floats of each node
+  Cluster cluster(3);
+  std::vector<float> window(2 * kBlock), results[2];
+  for (std::size_t i = 0; i < window.size(); ++i) window[i] = static_cast<float>(i % 89);
+  const auto post = [&](int node, float* recv) {
+    return coll::reduce_scatter(cluster.comms[node], window.data(), recv, kBlock * sizeof(float), 0,
+                                2 * kBlock * sizeof(float), DataType::kFloat32, ReduceOp::kSum);
+  };
+  Result<coll::Request*> of_none = post(2, nullptr);
+  ASSERT_TRUE(of_none && *of_none != nullptr);
+  ASSERT_EQ(wait(*of_none), "");
+  cluster.close(2);
+  std::this_thread::sleep_for(200ms);
+  std::vector<coll::Request*> requests;
+  for (int node = 0; node < 2; ++node) {
+    results[node].resize(kBlock);
+    Result<coll::Request*> request = post(node, results[node].data());
+    ASSERT_TRUE(request && *request != nullptr);
+    requests.push_back(*request);
+  }
+  for (coll::Request* request : requests) ASSERT_EQ(wait(request), "");
+  for (std::size_t i = 0; i < window.size(); ++i) {
+    ASSERT_EQ(results[i / kBlock][i % kBlock], 3 * window[i]) << i;
+  }
+  // A further one it has no part in, which is an error when the peer timeout is over.
+  Result<coll::Request*> further = post(0, results[0].data());
+  ASSERT_TRUE(further && *further != nullptr);
+  EXPECT_NE(wait(*further, 6s).find("node 2"), std::string::npos);
+}
+
 TEST_F(CommunicatorTest, NodesThatCallDifferentCollectivesAreToldApart) {
   Cluster cluster(2);
   std::vector<float> a(1000, 1), b(1000, 1);
