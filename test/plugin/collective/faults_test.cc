@@ -162,6 +162,28 @@ TEST_F(FaultsTest, StoppedInMidCollective) {
   expect_named(1);
 }
 
+// A debugger, or a virtual machine that moves to another host: it costs time and nothing else.
+TEST_F(FaultsTest, FrozenForLessThanTheTimeoutCostsTimeOnly) {
+  start([&](int r) {
+    if (coll::Communicator* c = connect(r)) work(r, c);
+  });
+  wait_for_rounds(3);
+  for (const int node : {1, 0, 3}) {
+    kill(pids_[static_cast<std::size_t>(node)], SIGSTOP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(kTimeoutS * 700));
+    const int before = shared_->rounds[node];
+    kill(pids_[static_cast<std::size_t>(node)], SIGCONT);
+    wait_for_rounds(before + 3);
+  }
+  // All of them, as when the job is suspended: longer than the timeout.
+  for (const pid_t p : pids_) kill(p, SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(kTimeoutS * 1300));
+  const int before = shared_->rounds[0];
+  for (const pid_t p : pids_) kill(p, SIGCONT);
+  wait_for_rounds(before + 3);
+  for (int r = 0; r < kNodes; ++r) EXPECT_EQ(shared_->errors[r], 0) << shared_->message[r];
+}
+
 TEST_F(FaultsTest, KilledWhileItsForkedChildLivesOn) {
   start([&](int r) {
     coll::Communicator* c = connect(r);
