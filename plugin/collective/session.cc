@@ -39,6 +39,7 @@ void Session::start(Mesh* mesh, NodeReport report) {
         received(peer, kind, message);
       });
   members_ = make_members();
+  stall_watch_.emplace(mesh_, timers_, options_.stall_ns, stall_hooks());
   ProbeTurns turns{hooks_.probe_turn, {}};
   if (hooks_.knows_network) {
     turns.is_needless = [this] { return hooks_.knows_network(reports_); };
@@ -135,6 +136,10 @@ void Session::received(int peer, std::uint32_t kind, const std::vector<std::uint
     }
     return;
   }
+  if (kind == kStallKind) {
+    if (const Status s = stall_watch_->heard(peer, message); !s) violated(peer, s);
+    return;
+  }
   if (kind != kFaultKind) return bootstrap_->received(peer, kind, message);
   const std::string fault(message.begin(), message.end());
   const std::string sentence = name_of(peer) + " reports: " + fault;
@@ -177,6 +182,7 @@ void Session::finish_connect(Status outcome, const std::string& fallback_reason)
   if (bootstrap_->failed_after_agreeing()) tell_all(outcome.message());
   prober_->stop();
   if (is_connected_) members_->start(std::exchange(plans_, {}));
+  if (is_connected_) stall_watch_->start();
   hooks_.connected(std::move(outcome), fallback_reason);
   const auto troubles = std::exchange(after_connect_, {});
   if (!is_connected_) return;
@@ -252,6 +258,7 @@ void Session::cancel_connect_timers() {
 
 void Session::cancel_timers() {
   cancel_connect_timers();
+  if (stall_watch_) stall_watch_->stop();
   if (fault_timer_) timers_->cancel(*fault_timer_);
   fault_timer_.reset();
   if (over_timer_) timers_->cancel(*over_timer_);
@@ -273,13 +280,17 @@ Result<std::byte*> Session::get_receive_buffer(int peer, const FrameHeader& head
 }
 
 void Session::arrived(int peer, const FrameHeader& header, std::byte* payload) {
-  handler_of(header)->arrived(peer, header, payload);
+  FrameHandler* const handler = handler_of(header);
+  if (handler == members_.get()) stall_watch_->moved();
+  handler->arrived(peer, header, payload);
   end_if_not_needed();
 }
 
 void Session::sent(int peer, std::uint64_t cookie) {
   if (cookie == kNoCookie) return;
-  handler_of(cookie).sent(peer, cookie);
+  FrameHandler& handler = handler_of(cookie);
+  if (&handler == members_.get()) stall_watch_->moved();
+  handler.sent(peer, cookie);
   end_if_not_needed();
 }
 
@@ -345,6 +356,29 @@ void Session::fail(const std::string& why) {
   // What follows from a fault before its time is up is not the cause.
   hooks_.failed(cause_.empty() ? why : cause_);
   fail_operations();
+}
+
+StallWatch::Hooks Session::stall_hooks() {
+  StallWatch::Hooks hooks;
+  hooks.waits_for = [this] { return members_->waits_for(); };
+  hooks.tell = [this](const std::vector<std::uint8_t>& message) {
+    for (const int node : membership().nodes) {
+      if (node == rank_ || departed_[node]) continue;
+      control_->send(node, FrameType::kControl, kStallKind, message);
+    }
+  };
+  hooks.stalled = [this](int node, const std::vector<int>& whom) { stalled(node, whom); };
+  return hooks;
+}
+
+void Session::stalled(int node, const std::vector<int>& whom) {
+  std::string names;
+  for (const int other : whom) names += (names.empty() ? "" : ", ") + name_of(other);
+  const std::string fault = "a collective has not moved for " +
+                            std::to_string(options_.stall_ns / kSecond) +
+                            " s (RIFFLE_STALL_S): " + name_of(node) + " waits for " +
+                            (names.empty() ? "the other nodes" : names);
+  spread(fault, fault);
 }
 
 void Session::failed(const Status& why) {

@@ -30,6 +30,7 @@
 #include "plugin/collective/connect/bootstrap.h"
 #include "plugin/collective/connect/prober.h"
 #include "plugin/collective/elastic/members.h"
+#include "plugin/collective/elastic/stall_watch.h"
 #include "plugin/collective/elastic/survivor_options.h"
 #include "plugin/collective/sparse/sparse_runner.h"
 #include "plugin/transport/base/timer_service.h"
@@ -44,6 +45,7 @@ struct SessionOptions {
   Background* background = nullptr;  // needed by replanning intervals; must outlive the session
   std::uint64_t connect_timeout_ns = 60'000'000'000;
   std::uint64_t peer_timeout_ns = 60'000'000'000;
+  std::uint64_t stall_ns = 0;  // RIFFLE_STALL_S (elastic/stall_watch.h); 0: never
 };
 
 struct SessionHooks {
@@ -133,6 +135,8 @@ class Session final : private FrameSink {
   void finish_connect(Status outcome, const std::string& fallback_reason);
   void fail(const std::string& why);
   void fail_soon(const std::string& why);
+  StallWatch::Hooks stall_hooks();
+  void stalled(int node, const std::vector<int>& whom);
   void tell_all(const std::string& why);
   void spread(const std::string& fault, const std::string& why);
   bool is_retired() const { return static_cast<bool>(over_); }
@@ -155,6 +159,7 @@ class Session final : private FrameSink {
   std::unique_ptr<Prober> prober_;
   std::vector<NodeReport> reports_;  // node 0, while it probes
   std::unique_ptr<Members> members_;
+  std::optional<StallWatch> stall_watch_;              // from start() on
   std::array<FrameHandler*, kFrameTypes> handlers_{};  // by frame type; null: refused
   struct Early {
     int peer;

@@ -70,6 +70,7 @@ SessionOptions session_options(const Config& c, const ConnectOptions& connect) {
   options.survivors.rescales = c.rescale;
   options.connect_timeout_ns = seconds(std::min(c.connect_timeout_s, c.peer_timeout_s));
   options.peer_timeout_ns = seconds(c.peer_timeout_s);
+  options.stall_ns = seconds(c.stall_s);
   return options;
 }
 

@@ -22,6 +22,8 @@ inline constexpr std::uint64_t kMaxMessageBytes = 256u << 20;
 inline constexpr std::uint64_t kMaxMessagesAhead = 64;
 // Kind of the message in a kFault frame: one sentence; other kinds belong to connect (bootstrap.h).
 inline constexpr std::uint32_t kFaultKind = 100;
+// What a node with a stalled collective waits for (elastic/stall_watch.h).
+inline constexpr std::uint32_t kStallKind = 101;
 
 // Part of a message. Frames of type kFault say the same.
 struct ControlFrame {

@@ -42,6 +42,9 @@ class FixedMembers final : public Members {
   bool retire() override;
   bool is_needed() const override { return !has_failed() && !work_.is_idle(); }
   bool end() override;
+  std::optional<std::vector<int>> waits_for() const override {
+    return work_.is_idle() ? std::nullopt : std::optional(work_.waits_for());
+  }
   bool has_failed() const override { return work_.has_failed(); }
   const Membership& membership() const override { return membership_; }
 

@@ -58,6 +58,10 @@ class MemberWork final : public FrameHandler {
   bool is_agreeing() const { return replanner_.is_agreeing(); }
 
   bool is_idle() const { return engine_.is_idle() && (!sparse_ || sparse_->is_idle()); }
+  // Where it is not idle.
+  std::vector<int> waits_for() const {
+    return engine_.is_idle() ? sparse_->waits_for() : engine_.waits_for();
+  }
   bool has_failed() const { return engine_.has_failed(); }
   // Every operation fails, nothing is replanned any more.
   void fail();

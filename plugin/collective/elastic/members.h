@@ -73,6 +73,8 @@ class Members : public FrameHandler {
   // open that concerns them.
   virtual bool end() = 0;
 
+  // The nodes that operations wait for, as far as it can tell; nothing: none is under way.
+  virtual std::optional<std::vector<int>> waits_for() const = 0;
   virtual bool has_failed() const = 0;
   // The nodes that work together.
   virtual const Membership& membership() const = 0;

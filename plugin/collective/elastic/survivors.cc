@@ -122,6 +122,15 @@ void Survivors::fail() {
   }
 }
 
+// (Regrouping has a deadline of its own. Operations may be over here and not everywhere.)
+std::optional<std::vector<int>> Survivors::waits_for() const {
+  if (is_idle() || is_frozen_) return std::nullopt;
+  if (term_->work.is_idle()) return std::vector<int>();
+  std::vector<int> nodes = term_->work.waits_for();
+  for (int& node : nodes) node = term_->node(node);
+  return nodes;
+}
+
 bool Survivors::retire() {
   if (has_failed_ || !is_started_ || regroup_.is_over() || is_idle()) return false;
   is_retired_ = true;

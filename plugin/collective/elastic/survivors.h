@@ -91,6 +91,7 @@ class Survivors final : public Members {
   }
   void received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) override;
 
+  std::optional<std::vector<int>> waits_for() const override;
   bool has_failed() const override { return has_failed_; }
   const Membership& membership() const override { return regroup_.membership(); }
 

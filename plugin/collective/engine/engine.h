@@ -99,6 +99,8 @@ class Engine final : private ExecutorContext {
   void fail();
   bool has_failed() const { return failed_; }
   bool is_idle() const { return running_ == 0 && queued_ == 0; }
+  // Where it is not idle: the nodes that the oldest work waits for (engine_waits.cc).
+  std::vector<int> waits_for() const;
   // Of exact all-reduces.
   const Busy& busy() const { return busy_.done(); }
 
@@ -122,6 +124,7 @@ class Engine final : private ExecutorContext {
   void reduced(Chunk& chunk, int group, Range range) override;
   void completed(Chunk& chunk, int group, Range range) override;
 
+  static std::vector<int> waits_of(const Chunk& chunk);
   Generation& generation_of(std::uint64_t seq) const;
   Result<Generation*> generation_of(const DataFrame& frame, std::uint32_t bytes) const;
   void retire();

@@ -37,6 +37,7 @@ class Flow {
   void push(const PartialFrame& frame);
   void add_credits(int n) { credits_ += n; }
   int credits() const { return credits_; }
+  bool lacks_credits() const { return credits_ == 0 && !pending_.empty(); }
   // The next frame that may leave now; false if none may.
   bool pop(PartialFrame* frame);
   void clear();

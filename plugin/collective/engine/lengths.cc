@@ -120,6 +120,14 @@ Status Lengths::arrived(int peer, const LengthFrame& frame, const Operation* run
   return Status::ok();
 }
 
+std::vector<int> Lengths::unanswered() const {
+  std::vector<int> peers;
+  for (int peer = 0; waits_for_ != kNone && peer < mesh_->size(); ++peer) {
+    if (peer != mesh_->rank() && !has_answered_[peer]) peers.push_back(peer);
+  }
+  return peers;
+}
+
 void Lengths::send(int peer, LengthFrame::Kind kind, std::uint64_t seq, std::uint64_t length) {
   LengthFrame frame;
   frame.chunk = seq;

@@ -54,6 +54,9 @@ class Lengths {
   // The operations have ended; nothing waits.
   void clear();
 
+  // Whose answer this node waits for.
+  std::vector<int> unanswered() const;
+
   std::uint64_t asked() const { return asked_; }  // calls that this node asked about
 
  private:

@@ -280,20 +280,26 @@ void SparseRunner::retire() {
   start_segments();
 }
 
+std::vector<int> SparseRunner::waits_for() const {
+  const Slot& slot = slots_[oldest_ % kSlots];
+  if (slot.phase != Phase::kRunning || slot.exchange().is_done()) return {};
+  return {slot.places->node_at[static_cast<std::size_t>(slot.exchange().from())]};
+}
+
 void SparseRunner::fail() {
   if (failed_) return;
   failed_ = true;
   if (options_.counters != nullptr) options_.counters->all_failed(now());
-  for (Slot& slot : slots_) {
-    if (SparseSegment* s = std::exchange(slot.segment, nullptr)) {
-      queue_.push_back({s, slot.operation});
-    }
-    slot.phase = Phase::kFree;
-  }
   // Inboxes and outboxes stay: the network may still use them.
-  for (const Queued& q : std::exchange(queue_, {})) {
+  for (Slot& slot : slots_) {
+    slot.phase = Phase::kFree;
+    if (std::exchange(slot.segment, nullptr) == nullptr) continue;
+    slot.operation->state.store(Operation::State::kFailed, std::memory_order_release);
+  }
+  for (const Queued& q : queue_) {
     q.operation->state.store(Operation::State::kFailed, std::memory_order_release);
   }
+  queue_.clear();
   oldest_ = started_ = submitted_;
 }
 

@@ -79,6 +79,8 @@ class SparseRunner {
   // Ends every segment as failed; no memory of theirs is touched any more.
   void fail();
   bool is_idle() const { return oldest_ == submitted_; }
+  // Where it is not idle: the nodes that the oldest segment waits for.
+  std::vector<int> waits_for() const;
 
  private:
   static constexpr std::uint64_t kSlots = 2 * kWindow;

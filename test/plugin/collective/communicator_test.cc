@@ -200,6 +200,33 @@ TEST_F(CommunicatorTest, ACallAfterAPeerLeftFailsAndSaysWho) {
   EXPECT_NE(error.find("node 1"), std::string::npos) << error;
 }
 
+// Heartbeats go on: without the knob the others would wait for ever.
+TEST_F(CommunicatorTest, ACallThatOneNodeDoesNotMakeIsAnErrorThatNamesItOnceItStalls) {
+  setenv("RIFFLE_STALL_S", "1", 1);
+  for (const char* plan : {"direct", "ring", "tree", "double-tree"}) {
+    setenv("RIFFLE_PLAN", plan, 1);
+    reload_config();
+    Cluster cluster(7);
+    for (const std::string& e : cluster.errors) ASSERT_EQ(e, "");
+    std::vector<std::vector<float>> data(7, std::vector<float>(100'000, 1));
+    std::vector<coll::Request*> requests;
+    for (const int node : {0, 1, 2, 3, 4, 6}) {
+      Result<coll::Request*> q =
+          coll::all_reduce(cluster.comms[node], data[node].data(), data[node].data(), 100'000,
+                           DataType::kFloat32, ReduceOp::kSum);
+      ASSERT_TRUE(q && *q != nullptr);
+      requests.push_back(*q);
+    }
+    for (coll::Request* q : requests) {
+      const std::string error = wait(q, 6s);
+      EXPECT_NE(error.find("RIFFLE_STALL_S"), std::string::npos) << plan << ": " << error;
+      EXPECT_NE(error.find("waits for node 5"), std::string::npos) << plan << ": " << error;
+    }
+  }
+  unsetenv("RIFFLE_STALL_S");
+  unsetenv("RIFFLE_PLAN");
+}
+
 // A part of a reduce-scatter in which it owns nothing is over for a node when it has sent what it
 // has.
 TEST_F(CommunicatorTest, ANodeThatOwnsNothingOfAReduceScatterMayLeaveBeforeTheOthersCallIt) {
