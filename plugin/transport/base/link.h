@@ -41,8 +41,8 @@ class Link {
                     std::uint64_t cookie, std::uint64_t priority) = 0;
   // Sends now what can be sent, for owners that allow callbacks within this call.
   virtual void flush() = 0;
-  // What was sent still goes out behind the scenes, but where there is no memory to keep it; the sink
-  // hears nothing more.
+  // What was sent still goes out behind the scenes, but where there is no memory to keep it; the
+  // sink hears nothing more.
   virtual void close() = 0;
   // Drops everything at once: no payload and no place is touched any more.
   virtual void abort() = 0;

@@ -288,9 +288,8 @@ TEST(Reactor, AThousandLivesLeaveNothingBehind) {
       continue;
     }
     // The last holder may be the thread itself: it ends once its turn is over.
-    reactor->run_and_wait([&] {
-      reactor->call_at(0, [holder = reactor] { std::this_thread::yield(); });
-    });
+    reactor->run_and_wait(
+        [&] { reactor->call_at(0, [holder = reactor] { std::this_thread::yield(); }); });
   }
   EXPECT_TRUE(eventually([&] { return reactor_threads() == 0 && open_descriptors() == before; }));
 }
