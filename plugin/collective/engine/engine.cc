@@ -60,6 +60,10 @@ Status Engine::install(const PlanSet& plans) {
   Result<std::unique_ptr<SlotMemory>> discard = SlotMemory::map(kMaxFramePayload);
   if (!discard) return discard.status();
   discard_ = std::move(*discard);
+  if (options_.trace.log != nullptr) {
+    trace_ =
+        std::make_unique<CallTrace>(mesh_, options_.trace, options_.nodes, options_.max_chunks);
+  }
   return Status::ok();
 }
 
@@ -162,6 +166,7 @@ void Engine::submit(Operation* operation) {
     operation->began_ns = mesh_->now_ns();
     options_.counters->began(operation->began_ns);
   }
+  if (trace_) trace_->posted(*operation);
   start_chunks();
 }
 
@@ -193,6 +198,8 @@ void Engine::start(Chunk& chunk, Operation* operation) {
   chunk.active = true;
   chunk.seq = next_seq_++;
   chunk.operation = operation;
+  chunk.is_traced = trace_ && operation->is_traced;
+  if (chunk.is_traced) trace_->chunk_began(chunk);
   chunk.generation = &generation_of(chunk.seq);
   ++chunk.generation->running;
   choose_program(chunk, *operation);
@@ -322,11 +329,13 @@ void Engine::feed_early(Chunk& chunk) {
 void Engine::finish_if_done(Chunk& chunk) {
   if (!chunk.active || chunk.not_final > 0 || chunk.sends > 0) return;
   chunk.active = false;
+  if (chunk.is_traced) trace_->chunk_over(chunk);
   --running_;
   --chunk.generation->running;
   Operation* operation = chunk.operation;
   if (--operation->running_chunks == 0 && operation->next_element == operation->count) {
     if (options_.counters != nullptr) count(*operation);
+    if (chunk.is_traced) trace_->over(*operation);
     if (is_exact_sum(*operation)) {
       busy_.ended(mesh_->now_ns(), mesh_->others_on_nics().sum(),
                   operation->length * size_of(operation->type));
