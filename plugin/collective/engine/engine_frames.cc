@@ -1,5 +1,5 @@
 // Engine: frames. What arrives is checked against the plan and given to the pattern of its
-// group; what a pattern wants sent leaves here; the walk between levels is here too.
+// group; what a pattern wants sent leaves here.
 #include <algorithm>
 #include <string>
 
@@ -308,49 +308,6 @@ void Engine::give_back(Generation& generation, int peer, int level, const void* 
   frame.level = static_cast<std::uint16_t>(level);
   frame.credits = static_cast<std::uint16_t>(credits);
   mesh_->send(peer, header_of(frame), {}, kNoCookie, kUrgent);
-}
-
-// ------------------------------------------------------------------------- the walk between levels
-
-void Engine::reduced(Chunk& chunk, int group, Range range) {
-  if (options_.counters != nullptr) {
-    const auto at = static_cast<std::size_t>(contributor_);
-    options_.counters->last_was(options_.nodes.empty() ? contributor_ : options_.nodes[at]);
-  }
-  const int fragment = chunk.own_shard(group).fragment_at(range.begin);
-  chunk.runs[group].not_final[fragment] = range.size();
-  std::uint64_t passed_on = 0;
-  for (const int child : chunk.program->groups[group].children) {
-    const GroupRun& run = chunk.runs[child];
-    const Range part = intersect(range, {run.cuts.front(), run.cuts.back()});
-    if (part.is_empty()) continue;
-    passed_on += part.size();
-    group_executor::own_ready(*this, chunk, child, part);
-  }
-  // What no later level takes is final here.
-  own_elements_final(chunk, group, fragment, range.size() - passed_on);
-}
-
-void Engine::completed(Chunk& chunk, int group, Range range) {
-  const int parent = chunk.program->groups[group].parent;
-  if (parent == kRoot) {
-    RIFFLE_CHECK(range.size() <= chunk.not_final, "more final sums than elements");
-    chunk.not_final -= range.size();
-    return;
-  }
-  own_elements_final(chunk, parent, chunk.own_shard(parent).fragment_at(range.begin), range.size());
-}
-
-void Engine::own_elements_final(Chunk& chunk, int group, int fragment, std::uint64_t elements) {
-  std::uint64_t& left = chunk.runs[group].not_final[fragment];
-  RIFFLE_CHECK(elements <= left, "more final sums than elements");
-  left -= elements;
-  if (elements == 0 || left > 0) return;
-  const Range range = chunk.own_shard(group).fragment(fragment);
-  if (chunk.gathers()) {
-    group_executor::gather(*this, chunk, group, range);
-  }
-  completed(chunk, group, range);
 }
 
 }  // namespace riffle
