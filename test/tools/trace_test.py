@@ -49,21 +49,21 @@ class Writes(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def line(self, rank, name=None, **fields):
-        with open(self.folder / (name or f"r{rank}.jsonl.trace"), "a", encoding="utf-8") as out:
+    def line(self, name, /, **fields):
+        with open(self.folder / f"{name}.trace", "a", encoding="utf-8") as out:
             out.write(json.dumps(fields) + "\n")
 
-    def job(self, ahead_ns=(0, 5_000_000_000), name=None):
+    def job(self, ahead_ns=(0, 5_000_000_000)):
         """Two nodes: an all-reduce of one chunk, half owned by each; clocks differ."""
         for rank, ahead in enumerate(ahead_ns):
-            start = 10_000_000_000 + ahead
+            name, start = f"r{rank}.jsonl", 10_000_000_000 + ahead
             comm = {"comm": "00000000000000ab", "rank": rank}
-            self.line(rank, name, type="process", t=1.5, riffle="0", host=f"h{rank}", pid=rank)
-            self.line(rank, name, type="trace", t=1.5, **comm, size=2, every=1, room_spans=9, time_of_day_offset_ns=7,
+            self.line(name, type="process", t=1.5, riffle="0", host=f"h{rank}", pid=rank)
+            self.line(name, type="trace", t=1.5, **comm, size=2, every=1, room_spans=9, time_of_day_offset_ns=7,
                       hosts=["h0", "h1"])
-            self.line(rank, name, type="event", **comm, at_ns=start, kind="plan", name="direct", why="the only one")
+            self.line(name, type="event", **comm, at_ns=start, kind="plan", name="direct", why="the only one")
             peer, own = 1 - rank, 500 * rank
-            self.line(rank, name, type="spans", **comm, at_ns=start, dropped=0, spans=[
+            self.line(name, type="spans", **comm, at_ns=start, dropped=0, spans=[
                 [2, 0, 0, 0, 0, 0, peer, 500 - own, 500, 1000, 2000],
                 [4, 0, 0, 0, 0, 0, peer, own, 500, 51_000, 2000],
                 [6, 0, 0, 0, 0, 0, peer, own, 500, 53_000, 500],
@@ -119,14 +119,14 @@ class Writes(unittest.TestCase):
         self.refuses("no trace of Riffle; run the job with RIFFLE_TRACE=1")
         self.job()
         self.refuses("there is no communicator cd; there are: 00000000000000ab", self.folder, "--comm", "cd")
-        self.line(0, type="spans", comm="00000000000000ab", rank=0, at_ns=0, dropped=0,
+        self.line("r0.jsonl", type="spans", comm="00000000000000ab", rank=0, at_ns=0, dropped=0,
                   spans=[[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1e300]])
         self.refuses("r0.jsonl.trace, line 5: its duration is 1e+300, accepted are 0 to")
 
     def test_mixed_jobs(self):
         self.job()
-        self.line(0, "other.trace", type="process", t=1, riffle="0", host="h9", pid=9)
-        self.line(0, "other.trace", type="trace", t=1, comm="00000000000000ff", rank=0, size=2, every=1, room_spans=9,
+        self.line("other", type="process", t=1, riffle="0", host="h9", pid=9)
+        self.line("other", type="trace", t=1, comm="00000000000000ff", rank=0, size=2, every=1, room_spans=9,
                   time_of_day_offset_ns=7, hosts=[])
         self.refuses("traces of several jobs are mixed")
         self.assertEqual(riffle("trace", self.folder, "--comm", "00000000000000ff").returncode, 0)
