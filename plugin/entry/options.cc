@@ -92,7 +92,8 @@ Options options_from(const Config& c) {
   collective.connect = connect_options(c, options.identity);
   collective.session = session_options(c, collective.connect);
   if (survives_losses(c)) collective.keep_bytes = static_cast<std::size_t>(c.keep_bytes);
-  collective.record = {c.record, static_cast<std::uint64_t>(c.record_bytes)};
+  collective.record = {c.record, static_cast<std::uint64_t>(c.record_bytes),
+                       static_cast<std::uint32_t>(c.trace)};
   options.tuner = tuner_settings(c, collective.connect.sync);
   return options;
 }

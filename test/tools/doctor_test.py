@@ -151,7 +151,8 @@ def knobs():
             ("RIFFLE_CPUS", "8000", "threads cannot run there"), ("RIFFLE_CPUS", "x", "RIFFLE_CPUS=x"),
             ("RIFFLE_CONGESTION", "nope", "tcp_allowed_congestion_control"),
             ("RIFFLE_SOCKET_IFNAME", "ib9", "ib9"), ("NCCL_SOCKET_IFNAME", "=nope", "nope"),
-            ("RIFFLE_MIN_RATE", "100", "RIFFLE_ON_LOSS=continue"), ("RIFFLE_SPARSE", "2", "RIFFLE_SPARSE=2"),
+            ("RIFFLE_MIN_RATE", "100", "RIFFLE_ON_LOSS=continue"), ("RIFFLE_TRACE", "10", "without RIFFLE_RECORD"),
+            ("RIFFLE_SPARSE", "2", "RIFFLE_SPARSE=2"),
             ("RIFFLE_SYNC", "ds_sync", "say RIFFLE_OPTIMIZER=sgd if that is")):
         problem(f"{name}={value}", {name: value}, said, "\n1 problem\n")
     problem("a mode without replanning", SGD | {"RIFFLE_SYNC": "moshpit", "RIFFLE_EPOCH": "0"}, "RIFFLE_EPOCH=0")

@@ -27,6 +27,7 @@
 
 #include "plugin/collective/base/frames.h"
 #include "plugin/collective/engine/busy_account.h"
+#include "plugin/collective/engine/call_trace.h"
 #include "plugin/collective/engine/chunk.h"
 #include "plugin/collective/engine/generation.h"
 #include "plugin/collective/engine/group_executor.h"
@@ -108,6 +109,7 @@ class Engine final : private ExecutorContext {
     DataFrame frame;
     std::uint32_t bytes;
     std::byte* payload;
+    Arrival arrival;
   };
   struct Target {  // what a frame's header means in a running chunk
     int group;
@@ -121,6 +123,8 @@ class Engine final : private ExecutorContext {
   void release(Chunk& chunk, int group, int member, const void* slot) override;
   void reduced(Chunk& chunk, int group, Range range) override;
   void completed(Chunk& chunk, int group, Range range) override;
+  void sum_begins() override { trace_->sum_begins(); }
+  void sum_ends(const Chunk& chunk, int group, Range range) override;
 
   Generation& generation_of(std::uint64_t seq) const;
   Result<Generation*> generation_of(const DataFrame& frame, std::uint32_t bytes) const;
@@ -155,6 +159,7 @@ class Engine final : private ExecutorContext {
   Mesh* mesh_;
   EngineOptions options_;
   Violation violation_;
+  std::unique_ptr<CallTrace> trace_;  // null: nothing is traced
   SendWindow send_window_;
   Lengths lengths_;
   BusyAccount busy_;

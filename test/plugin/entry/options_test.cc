@@ -68,9 +68,11 @@ TEST(Options, ConnectEndsWithTheShorterLimit) {
 TEST(Options, TheRecordAndNet) {
   const Options options = options_from(config_with({{"RIFFLE_RECORD", "/tmp/record/"},
                                                     {"RIFFLE_RECORD_BYTES", "1M"},
+                                                    {"RIFFLE_TRACE", "100"},
                                                     {"RIFFLE_PIECE_BYTES", "64K"}}));
   EXPECT_EQ(options.collective.record.path, "/tmp/record/");
   EXPECT_EQ(options.collective.record.max_bytes, 1u << 20);
+  EXPECT_EQ(options.collective.record.trace_every, 100u);
   EXPECT_EQ(options.net.piece_bytes, 64u << 10);
 }
 
