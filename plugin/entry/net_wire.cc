@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "plugin/config/log.h"
 #include "plugin/entry/border.h"
@@ -47,7 +48,7 @@ Status start_library(const nccl_net::Wire& wire, const NetStart& start) {
   if (result != abi::kSuccess) {
     return system_error(said(wire) + ": its init returned " + std::to_string(result));
   }
-  if (start.context != nullptr) *start.context = context.release();
+  if (start.context != nullptr) *start.context = nccl_net::contexts().add(std::move(context));
   return Status::ok();
 }
 
@@ -74,8 +75,13 @@ void announce(const nccl_net::Wire& wire, int table_version) {
 
 abi::NcclResult end_wire(void* context) {
   if (context == nullptr) return abi::kSuccess;
-  const std::unique_ptr<nccl_net::Context> ended(static_cast<nccl_net::Context*>(context));
-  return ended->end(ended->theirs);
+  abi::NcclResult result = abi::kInvalidArgument;
+  const abi::ResultCode code = guard("NET finalize", [&] {
+    const auto ended = nccl_net::contexts().take(context);
+    if (ended != nullptr) result = ended->end(ended->theirs);
+    return Status::ok();
+  });
+  return code == abi::kSuccess ? result : code;
 }
 
 Status count_wire_devices(int* count) {

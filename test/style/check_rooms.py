@@ -39,7 +39,7 @@ ROOMS = {room: set(below.split()) for room, below in {
     "plugin/transport/reactor": f"{GROUND} plugin/transport/base plugin/transport/device",
     "plugin/transport/tcp": f"{GROUND} {WIRE}",
     "plugin/transport/sim": f"{GROUND} plugin/transport/base",
-    "plugin/transport/nccl_net": "topology/base plugin/abi",
+    "plugin/transport/nccl_net": "topology/base plugin/abi plugin/config",
     "plugin/transport": f"{GROUND} {WIRE} plugin/transport/tcp",  # the factory
     "plugin/identity": f"{GROUND} plugin/abi",
     "plugin/net": f"{GROUND} plugin/transport {WIRE}",

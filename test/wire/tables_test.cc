@@ -269,6 +269,14 @@ TEST_P(Tables, KeepContextsApart) {
         one.close();
         two.close();
         EXPECT_EQ(this->seen().contexts, 0);
+        if constexpr (kVersion<Table> >= 11) {
+          void* listener = nullptr;
+          EXPECT_EQ(t.listen(one.context, 0, one.handle, &listener), abi::kInvalidArgument);
+          EXPECT_EQ(t.connect(one.context, 0, one.handle, &listener, nullptr),
+                    abi::kInvalidArgument);
+          EXPECT_EQ(t.finalize(one.context), abi::kInvalidArgument) << "a second time";
+          EXPECT_GE(wire::count_lines(2, "a context that init did not give"), 3);
+        }
       }
       EXPECT_EQ(this->seen().inits - this->seen().finalizes, version >= 11 ? 0 : 1);
     });

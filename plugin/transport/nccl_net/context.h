@@ -1,8 +1,10 @@
 // What NCCL holds as the network context of a communicator (NET v11 and later) while NET is another
-// library's: the library's own context, or what NCCL's translation keeps in its place.
+// library's: the library's own context, or what NCCL's translation keeps in its place. Any thread.
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <unordered_map>
 
 #include "plugin/abi/common.h"
 #include "plugin/abi/constants.h"
@@ -17,9 +19,19 @@ struct Context {
   std::shared_ptr<void> ours;                              // what Riffle keeps of the communicator
 };
 
-// NCCL passes back what init gave it, or null after a failed init.
-inline void* theirs(void* context) {
-  return context == nullptr ? nullptr : static_cast<Context*>(context)->theirs;
-}
+// Those that are alive, so that a call with another one is an error and not a crash.
+class Contexts {
+ public:
+  void* add(std::unique_ptr<Context> context);
+  // Null, and a warning: init did not give it, or it was finalized. Valid until it is taken.
+  Context* find(void* context);
+  std::unique_ptr<Context> take(void* context);
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<void*, std::unique_ptr<Context>> alive_;
+};
+
+Contexts& contexts();  // of this process
 
 }  // namespace riffle::nccl_net

@@ -3,8 +3,9 @@
 // NCCL's versions have; pass_through.h takes each by its type, and only where the lists differ.
 //
 // Errors: what an older list cannot express (a size above its int, more members of a virtual device
-// than it has room for) is an internal or invalid-argument error, before the library is called;
-// else the library's code. No allocation, no lock; threads as the library demands.
+// than it has room for) is an internal or invalid-argument error, before the library is called, as
+// is a context that is not alive; else the library's code. No allocation; a lock where a context is
+// looked up; threads as the library demands.
 #pragma once
 
 #include <array>
@@ -48,13 +49,16 @@ struct Translate {
   }
 
   static abi::NcclResult set_net_attr(void* context, abi::NetAttr* attributes) {
-    return lib().setNetAttr(theirs(context), attributes);
+    const Context* const c = contexts().find(context);
+    return c == nullptr ? abi::kInvalidArgument : lib().setNetAttr(c->theirs, attributes);
   }
 
   // -- connections
 
   static abi::NcclResult listen(void* context, int device, void* handle, void** listener) {
-    if constexpr (kTheirs >= 11) return lib().listen(theirs(context), device, handle, listener);
+    const Context* const c = contexts().find(context);
+    if (c == nullptr) return abi::kInvalidArgument;
+    if constexpr (kTheirs >= 11) return lib().listen(c->theirs, device, handle, listener);
     if constexpr (kTheirs < 11) return lib().listen(device, handle, listener);
   }
 
@@ -76,13 +80,10 @@ struct Translate {
 
   static abi::NcclResult connect(void* context, int device, void* handle, void** comm,
                                  abi::NetDevHandle** offload) {
-    if constexpr (kTheirs >= 11) {
-      return lib().connect(theirs(context), device, handle, comm, offload);
-    } else {
-      abi::NetCommConfig none{abi::kTrafficClassUndefined};
-      auto* const config = context == nullptr ? &none : &static_cast<Context*>(context)->config;
-      return connect(device, config, handle, comm, offload);
-    }
+    Context* const c = contexts().find(context);
+    if (c == nullptr) return abi::kInvalidArgument;
+    if constexpr (kTheirs >= 11) return lib().connect(c->theirs, device, handle, comm, offload);
+    if constexpr (kTheirs < 11) return connect(device, &c->config, handle, comm, offload);
   }
 
   static abi::NcclResult accept(void* listener, void** comm, abi::NetDevHandle**) {
