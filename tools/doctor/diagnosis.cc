@@ -136,7 +136,8 @@ Result<Diagnosis> diagnose(const DoctorQuestion& question) {
   if (code != 0) found.nccl = release_name(code);
   found.plugin = check_loading(code, question.beside, variables, &verdicts);
   const bool has_wire = check_wire(config(), found.plugin, code, variables, &verdicts);
-  if (has_wire) setenv("RIFFLE_NET", config().net.c_str(), 1);  // from a file, too, for check_devices
+  if (has_wire)
+    setenv("RIFFLE_NET", config().net.c_str(), 1);  // from a file, too, for check_devices
   const bool is_left_to_nccl = !has_wire && check_rdma(verdicts);
   check_machine(verdicts);
   const std::vector<std::string> addresses = check_interfaces(config(), variables, &verdicts);
