@@ -42,6 +42,19 @@ TEST(Options, IdentityWhereAModeOrTheUserNeedsIt) {
   EXPECT_FALSE(options_from(config_with(off)).collective.connect.moves_valid_elements);
 }
 
+TEST(Options, AnotherLibraryAsNet) {
+  const Options own = options_from(config_with({{"RIFFLE_NET", "tcp"}}));
+  EXPECT_TRUE(own.wire.name.empty());
+  EXPECT_TRUE(own.has_collectives);
+  const Options other = options_from(config_with({{"RIFFLE_NET", "ofi"}}));
+  EXPECT_EQ(other.wire.name, "ofi");
+  EXPECT_FALSE(other.has_collectives);
+  const Options beside =
+      options_from(config_with({{"RIFFLE_NET", "ofi"}, {"RIFFLE_COLLNET", "on"}}));
+  EXPECT_EQ(beside.wire.name, "ofi");
+  EXPECT_TRUE(beside.has_collectives);
+}
+
 TEST(Options, LossesThatAreSurvived) {
   const Options options = options_from(config_with({{"RIFFLE_ON_LOSS", "continue"},
                                                     {"RIFFLE_KEEP_BYTES", "2M"},
