@@ -1,6 +1,8 @@
 #include "tools/bench/rows.h"
 
+#include <algorithm>
 #include <fstream>
+#include <functional>
 #include <optional>
 
 #include "bench/harness/report.h"
@@ -31,16 +33,35 @@ bool show_mode(const Session& session, const BenchOptions& options, const Row& r
   return is_choice;
 }
 
+// Of rivals under one title, one that takes this many times the best one's time is out of it.
+constexpr double kHopeless = 2;
+
+// One that is out of it after its first all-reduce is not measured further: its row is of that one.
+Result<Row> ask(Session& session, const Question& question, const std::optional<Row>& best,
+                const std::function<void(int)>& progress) {
+  if (best) {
+    Question first = question;
+    first.iters = 1;
+    first.warmup = 0;
+    auto row = session.ask(first, progress);
+    if (!row || row->time_us > kHopeless * best->time_us) return row;
+  }
+  return session.ask(question, progress);
+}
+
+using BestRows = std::vector<std::optional<Row>>;
+
 // Of each size in order; fewer where the peer fails.
 std::vector<Row> measure_peer(Session& session, const Peer& peer, const std::vector<Question>& all,
-                              const BenchOptions& options, BenchFindings& findings) {
+                              const BestRows& best, const BenchOptions& options,
+                              BenchFindings& findings) {
   const Progress progress;
   progress.show(peer.name + ": starting " + std::to_string(session.site().ranks) + " processes");
   std::vector<Row> rows;
   Status status = session.begin(peer);
   for (std::size_t i = 0; status && i < all.size(); ++i) {
     const Question question = question_to(peer, all[i], options);
-    const auto row = session.ask(question, [&](int done) {
+    const auto row = ask(session, question, best[i], [&](int done) {
       progress.show(peer.name + ": " + std::to_string(question.bytes) + " bytes, " +
                     std::to_string(done) + " of " +
                     std::to_string(question.warmup + question.iters));
@@ -66,19 +87,29 @@ std::vector<Row> measure_peer(Session& session, const Peer& peer, const std::vec
   return rows;
 }
 
+// What competes under two titles runs once, unless it was out of the first one's race early.
+std::vector<Row> measure_once(Session& session, const Peer& peer, const std::vector<Question>& all,
+                              const BestRows& best, const BenchOptions& options,
+                              BenchFindings& findings) {
+  if (const auto known = findings.measured.find(peer.name); known != findings.measured.end()) {
+    return known->second;
+  }
+  const auto rows = measure_peer(session, peer, all, best, options, findings);
+  const bool is_whole = std::ranges::all_of(
+      rows, [&](const Row& row) { return row.question.iters == all.front().iters; });
+  if (is_whole) findings.measured[peer.name] = rows;
+  return rows;
+}
+
 }  // namespace
 
 void run_title(Session& session, const std::vector<Peer>& peers, const std::vector<Question>& all,
                const BenchOptions& options, BenchFindings& findings) {
-  std::vector<std::optional<Row>> best(all.size());
+  BestRows best(all.size());
   for (const Peer& peer : peers) {
-    auto& measured = findings.measured;
-    if (!measured.contains(peer.name)) {
-      measured[peer.name] = measure_peer(session, peer, all, options, findings);
-    }
-    for (std::size_t i = 0; i < measured[peer.name].size(); ++i) {
-      const Row& row = measured[peer.name][i];
-      if (!best[i] || row.time_us < best[i]->time_us) best[i] = row;
+    const auto rows = measure_once(session, peer, all, best, options, findings);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (!best[i] || rows[i].time_us < best[i]->time_us) best[i] = rows[i];
     }
   }
   for (auto& row : best) {
