@@ -29,7 +29,8 @@ std::string table_head(const cluster::Profile& profile, bool emulated,
           ? "# TCP congestion control: the machine's; riffle and nccl-* choose for themselves.\n"
           : "# TCP congestion control of all: " + congestion + ".\n";
   text +=
-      "# nccl-*: the Simple protocol, whose hand-over to a GPU costs nothing here; the low-latency\n"
+      "# nccl-*: the Simple protocol, whose hand-over to a GPU costs nothing here; the "
+      "low-latency\n"
       "# protocol (LL) would put twice the bytes on the wire (docs/commands.md).\n"
       "# cpu: of the whole machine, whose processors all nodes share. tx/S: bytes that the "
       "busiest\n"
