@@ -187,8 +187,8 @@ void Replanner::operation_posted() {
   if (sync_ && sync_->is_running()) return;
   if (trials_.is_running() && engine_->generations() > 1) return;  // the former plan still runs
   const std::uint64_t count = hooks_.count();
-  // Each trial of a slow plan costs time, as does each look before the first one.
-  const bool is_hurried = interval_ == 0 || trials_.is_running() || trials_.is_suspicious();
+  // Each trial of a slow plan costs time, as does the look that decides whether there is one.
+  const bool is_hurried = trials_.is_running() || (trials_.is_suspicious() && !sync_);
   const std::uint64_t enough =
       is_hurried ? std::min(kTrialCollectives, options_.collectives) : options_.collectives;
   if (count - counted_ < enough) return;
