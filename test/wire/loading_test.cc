@@ -8,6 +8,12 @@
 #include "plugin/abi/tuner.h"
 #include "test/wire/rig.h"
 
+// What dlerror() of a thread would say, of threads that still run when a process of a test ends.
+// LeakSanitizer asks for it by this name.
+extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions() {
+  return "leak:_dlerror_run\n";
+}
+
 namespace riffle::wire_loading_test {
 namespace {
 
