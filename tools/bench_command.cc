@@ -80,6 +80,7 @@ int run(const BenchOptions& options) {
   session_options.programs = peer_program_folder();
   session_options.allow_loopback = options.loopback;
   session_options.live_fabric = options.fabric == "live";
+  if (options.congestion != "system") session_options.congestion = options.congestion;
   session_options.peer_timeout_s = options.peer_timeout_s ? options.peer_timeout_s : fault ? 3 : 60;
   if (!options.record.empty()) {
     const std::string folder = std::filesystem::absolute(options.record).string() + "/";
@@ -103,7 +104,9 @@ int run(const BenchOptions& options) {
   const auto peers = find_peers(names, session.value()->site());
   if (!peers) return report(peers.status());
 
-  std::fputs(bench::table_head(profile.value(), session.value()->site().cluster != nullptr).c_str(),
+  std::fputs(bench::table_head(*profile, session.value()->site().cluster != nullptr,
+                               session.value()->congestion())
+                 .c_str(),
              stdout);
   if (in_turns) return run_in_turns(*session.value(), *plugins, all.value(), options);
   BenchFindings findings;
@@ -152,8 +155,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   sub->add_option("--profile", o->profile, "Name in bench/profiles, a TOML file, or random:SEED")
       ->required();
   sub->add_option("--peers", o->peers,
-                  "nccl-ring, gloo, openmpi, riffle-fixed (no replanning intervals), riffle-exact; "
-                  "riffle always runs")
+                  "What riffle, which always runs, is compared with; a list is below")
       ->delimiter(',');
   sub->add_option("--sizes", o->sizes, "Bytes per buffer, with K, M or G")->delimiter(',');
   sub->add_option("--dtype", o->type, "Element type, nccl-tests' names")->capture_default_str();
@@ -163,8 +165,12 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   sub->add_option("--warmup", o->warmup, "All-reduces before them")->check(CLI::Range(0, 1000));
   sub->add_option("--fabric", o->fabric,
-                  "file: riffle is told the profile's rates; live: it probes the network itself")
+                  "live: riffle probes the network itself; file: it is told the profile's rates")
       ->check(CLI::IsMember({"file", "live"}))
+      ->capture_default_str();
+  sub->add_option("--congestion", o->congestion,
+                  "TCP congestion control of every socket of every peer between nodes; system: the "
+                  "machine's, and riffle's own choice")
       ->capture_default_str();
   sub->add_option("--phases", o->phases,
                   "Profiles with a neighbour: all-reduces before, with and after the foreign flow")
@@ -232,7 +238,9 @@ void add_bench(CLI::App& app, int& exit_code) {
       "Every result is compared with the exact sum. Exit code 0: all right; 1: a wrong result, or "
       "a\n"
       "peer failed; 2: wrong usage.\n"
-      "Example: riffle bench --profile racks8 --peers nccl-ring,gloo,openmpi --sizes 16M,32M");
+      "Peers, each of which can be asked for; a variant, such as gloo-hd, too:\n" +
+      bench::peer_names() +
+      "Example: riffle bench --profile racks8 --peers nccl-best,blueconnect,gloo --sizes 16M,32M");
   sub->callback([o, sub, &exit_code] {
     o->has_iters = sub->count("--iters") > 0;
     exit_code = run(*o);

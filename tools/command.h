@@ -28,6 +28,7 @@ void add_run(CLI::App& app, int& exit_code);
 void add_sim(CLI::App& app, int& exit_code);
 void add_top(CLI::App& app, int& exit_code);
 void add_topo(CLI::App& app, int& exit_code);
+void add_trace(CLI::App& app, int& exit_code);
 
 // Prints the message and returns the exit code that fits its kind.
 int report(const Status& status);

@@ -64,6 +64,7 @@ int main(int argc, char** argv) {
   add_explain(app, exit_code);
   add_top(app, exit_code);
   add_metrics(app, exit_code);
+  add_trace(app, exit_code);
   add_order(app, exit_code);
   add_probe(app, exit_code);
   add_sim(app, exit_code);

@@ -1,9 +1,12 @@
 // `riffle sim`: the production engine on a simulated network. Two uses: random scenarios with
 // faults (--seed, --seeds), and a fabric (--fabric or --profile): the time of one all-reduce, or
 // what probing at connect finds and costs (--probe).
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <memory>
 
 #include "lab/simulation/job.h"
@@ -13,6 +16,7 @@
 #include "tools/command.h"
 #include "tools/fabric_source.h"
 #include "tools/size_option.h"
+#include "tools/trace/chrome.h"
 #include "topology/base/time.h"
 #include "topology/plan/planner.h"
 #include "topology/probe/live_fabric.h"
@@ -33,6 +37,7 @@ struct SimArguments {
   std::uint64_t bytes = 16 << 20;
   std::string plan;
   bool probes = false;
+  std::string trace_json;
   std::uint64_t tick_ns = 0, frame_cpu_ns = 0;
 };
 
@@ -128,6 +133,25 @@ int probe_of(const SimArguments& o) {
   return 0;
 }
 
+// In virtual time all nodes have the same clock.
+Status write_trace(const std::string& path, const Fabric& fabric, const PlanChoice& choice,
+                   sim::Simulated& result) {
+  trace::JobTrace job;
+  job.room_spans = sim::Simulated::kMostSpans / static_cast<std::size_t>(fabric.size());
+  job.nodes.resize(static_cast<std::size_t>(fabric.size()));
+  for (std::size_t i = 0; i < job.nodes.size(); ++i) {
+    job.nodes[i].is_there = true;
+    job.nodes[i].host = fabric.nodes[i].name;
+    job.nodes[i].spans = std::move(result.spans[i]);
+  }
+  job.nodes.front().dropped = result.dropped_spans;
+  job.nodes.front().events.push_back({0, "plan", choice.plans.name, choice.reason});
+  std::ofstream file(path, std::ios::binary);
+  trace::write_chrome(job, trace::same_clock(fabric.size()), trace::deliveries(job), file);
+  if (file.flush()) return Status::ok();
+  return system_error("cannot write " + path + ": " + std::strerror(errno));
+}
+
 int time_of(const SimArguments& o) {
   const auto fabric = read_fabric(o.source, "sim");
   if (!fabric) return report(fabric.status());
@@ -138,7 +162,8 @@ int time_of(const SimArguments& o) {
   options.engine.piece_bytes = static_cast<std::size_t>(config().piece_bytes);
   options.network.tick_ns = o.tick_ns;
   options.network.frame_cpu_ns = o.frame_cpu_ns;
-  const auto result = sim::simulate(fabric.value(), choice->plans, o.bytes, options);
+  options.traces = !o.trace_json.empty();
+  auto result = sim::simulate(fabric.value(), choice->plans, o.bytes, options);
   if (!result) return report(result.status());
   std::printf("%d nodes, %llu bytes, plan \"%s\"\n", fabric->size(),
               static_cast<unsigned long long>(o.bytes), choice->plans.name.c_str());
@@ -156,10 +181,20 @@ int time_of(const SimArguments& o) {
     const sim::LinkUse& use = result->links[i];
     std::printf("  %5.1f %%  %s, %.1f MB\n", 100 * use.share, use.link.c_str(), use.bytes / 1e6);
   }
-  return 0;
+  if (!options.traces) return 0;
+  if (result->dropped_spans > 0) {
+    std::fprintf(stderr, "note: %llu spans found no room and are missing in %s\n",
+                 static_cast<unsigned long long>(result->dropped_spans), o.trace_json.c_str());
+  }
+  return report(write_trace(o.trace_json, *fabric, *choice, *result));
 }
 
 int run(const SimArguments& o) {
+  const bool times = o.seed == kNoSeed && o.seeds == 0 && !o.probes;
+  if (!o.trace_json.empty() && !times) {
+    return report(
+        invalid_argument("--trace-json needs --fabric or --profile, and no --probe or seeds"));
+  }
   if (o.seed != kNoSeed) return play_one(o, o.seed, true) ? 0 : kFailed;
   if (o.seeds > 0) return soak(o);
   if (o.source.file.empty() && o.source.profile.empty()) {
@@ -189,6 +224,8 @@ void add_sim(CLI::App& app, int& exit_code) {
   sub->add_flag(
       "--probe", o->probes,
       "With --fabric or --profile: probe first, as connect does, and plan on what it finds");
+  sub->add_option("--trace-json", o->trace_json,
+                  "With --fabric or --profile: write what riffle trace would, in virtual time");
   sub->add_option("--tick-ns", o->tick_ns,
                   "Rates are found anew at multiples of this; 1 is exact, 0 fits the size")
       ->check(CLI::Range(kSecond))
@@ -201,6 +238,7 @@ void add_sim(CLI::App& app, int& exit_code) {
       "Examples: riffle sim --seeds 1000 --from 5000\n"
       "          riffle sim --profile racks8 --bytes 32M\n"
       "          riffle sim --profile racks8 --probe\n"
+      "          riffle sim --profile straggler8 --bytes 4M --trace-json sim.json\n"
       "Rates of the fabric count as payload rates here.");
   sub->callback([o, &exit_code] { exit_code = run(*o); });
 }

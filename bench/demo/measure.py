@@ -26,7 +26,11 @@ PLANNED_BYTES = 32 << 20  # the size at which the plugin compares plans
 CPU_BOUND = 0.8     # above this load of the machine a time says little of the network
 LIMIT_S = 400       # for one program
 PYTHON = "/usr/bin/python3"
-NAMES = {"riffle": "Riffle", "nccl-ring": "NCCL's ring", "openmpi": "Open MPI"}
+NAMES = {"riffle": "Riffle", "nccl-ring": "NCCL's ring", "nccl-ring-ordered": "NCCL's ring, perfect order"}
+# Each has several algorithms or settings, of which the fastest is shown.
+TRIED = {"nccl-tree": "NCCL's trees", "blueconnect": "BlueConnect, told the racks", "gloo": "Gloo",
+         "openmpi": "Open MPI"}
+KNOW_RACKS = ("nccl-ring-ordered", "blueconnect")  # pointless without racks
 
 
 class Site:
@@ -44,10 +48,8 @@ class Site:
                 raise Failed(f"{file} is missing; scripts/demo builds it")
         self.network = Network(ROOT / f"bench/profiles/{profile}.toml")
         self.nodes = len(self.network.nodes)
-        self.fabric = output / "fabric.toml"
-        self.fabric.write_text(self.network.fabric())
         picture = output / "plan.svg"
-        self.plan = json.loads(run([self.riffle, "plan", "--fabric", self.fabric, "--bytes",
+        self.plan = json.loads(run([self.riffle, "plan", "--profile", profile, "--bytes",
                                     PLANNED_BYTES, "--json", "--svg", picture]).stdout)
         self.plan_svg = picture.read_text()
         probe = run([self.riffle, "cluster", "--profile", profile, "--", "true"], may_fail=True)
@@ -58,7 +60,7 @@ class Site:
         """The caller's, without settings that would change what is measured."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("RIFFLE_", "NCCL_"))}
         if self.emulated:
-            return dict(kept, RIFFLE_FABRIC=str(self.fabric))
+            return kept  # Riffle finds the network itself
         # On one machine auto would rightly fall back to NCCL.
         return dict(kept, RIFFLE_SOCKET_IFNAME="=lo", RIFFLE_COLLNET="on")
 
@@ -128,10 +130,10 @@ def train(site, on_step):
             "riffle": times(course), "ring": times(ring)}
 
 
-def bench(site, profile, peers, sizes, on_peer):
+def bench(site, peers, sizes, on_peer):
     """Rows of `riffle bench`, one all-reduce each."""
     file = site.output / "buckets.json"
-    command = [site.riffle, "bench", "--profile", profile, "--peers", peers, "--sizes",
+    command = [site.riffle, "bench", "--profile", site.profile, "--peers", peers, "--sizes",
                ",".join(map(str, sizes)), "--warmup", 0, "--iters", 1, "--json", file]
     if not site.emulated:
         command.append("--loopback")
@@ -159,35 +161,32 @@ def library(rows, peer, name, sizes):
              "cpu_load": statistics.mean(r["cpu_load"] for r in mine)}]
 
 
-def ring_in_order(site, sizes, on_peer):
-    """NCCL's ring where the ranks of a rack are neighbours, as a careful user would start them:
-    [one library], or none where the profile has no such twin."""
-    profile = f"{site.profile}-ordered"
-    if not site.emulated or not (ROOT / f"bench/profiles/{profile}.toml").exists():
-        return []
-    rows = bench(site, profile, "nccl-ring", [1 << 20, *sizes], lambda peer: None)
-    found = library(rows, "nccl-ring", "NCCL's ring, perfect order", sizes)
-    on_peer("NCCL's ring with ranks in perfect order is done")
-    return [dict(one, peer="nccl-ring-ordered") for one in found]
+def fastest_variants(site, peers, on_peer):
+    """{variant: its name to show} for each peer that has several."""
+    on_peer("looking for the fastest algorithm of each library here")
+    found = {}
+    for row in bench(site, ",".join(peers), [4 << 20], lambda peer: None):
+        if row["peer"] in peers:
+            which = row["variant"].removeprefix(row["peer"]).removeprefix("-")
+            name = TRIED[row["peer"]]
+            found[row["variant"]] = f"{name} ({which})" if row["peer"] in ("gloo", "openmpi") else name
+    return found
 
 
 def buckets(site, on_peer):
     """Time of every library for every bucket."""
-    on_peer("looking for the fastest of Gloo's algorithms here")
-    trial = [r for r in bench(site, site.profile, "gloo", [4 << 20], lambda peer: None)
-             if r["peer"] == "gloo"]
-    gloo = trial[0]["variant"] if trial else "gloo"
-    names = dict(NAMES, **{gloo: f"Gloo ({gloo.removeprefix('gloo-')})"})
+    has_racks = site.emulated and len(site.network.racks) > 1
+    shown = [peer for peer in [*NAMES, *TRIED] if has_racks or peer not in KNOW_RACKS]
+    variants = fastest_variants(site, [peer for peer in shown if peer in TRIED], on_peer)
+    names = NAMES | variants
+    if "nccl-ring-ordered" in shown:
+        names["nccl-ring"] += ", ranks as they lie"
     sizes = resnet50.bucket_bytes()
-    rows = bench(site, site.profile, f"nccl-ring,{gloo},openmpi", [1 << 20, *sizes],
+    peers = [peer for peer in shown if peer in NAMES] + list(variants)
+    rows = bench(site, ",".join(peers), [1 << 20, *sizes],
                  lambda peer: on_peer(f"{names.get(peer, peer)} is done"))
     libraries = [one for peer in dict.fromkeys(r["peer"] for r in rows)
                  for one in library(rows, peer, names.get(peer, peer), sizes)]
-    ordered = ring_in_order(site, sizes, on_peer)
-    ring = next((i for i, one in enumerate(libraries) if one["peer"] == "nccl-ring"), None)
-    if ordered and ring is not None:
-        libraries[ring]["name"] += ", ranks as they lie"
-        libraries[ring + 1:ring + 1] = ordered
     bound = [r["bound_us"] for r in rows if r["peer"] == "riffle"][1:]
     return {"bytes": sizes, "libraries": libraries,
             "bounds_s": None if None in bound else [b / 1e6 for b in bound]}

@@ -21,14 +21,3 @@ class Network:
 
     def members(self, rack):
         return [n for n, node in enumerate(self.nodes) if node["rack"] == rack]
-
-    def fabric(self):
-        """The fabric file (docs/fabric.md) that tells the plugin the rates."""
-        lines = []
-        for rack in self.racks:
-            lines += ["[[rack]]", f'name = "{rack["name"]}"',
-                      f'uplink_mbps = {rack["uplink_mbps"]}', ""]
-        for index, node in enumerate(self.nodes):
-            lines += ["[[node]]", f'name = "node{index}"', f'rate_mbps = {node["rate_mbps"]}',
-                      f'rack = "{self.racks[node["rack"]]["name"]}"', ""]
-        return "\n".join(lines)

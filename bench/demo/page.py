@@ -80,13 +80,15 @@ def comparison(buckets):
 
 
 def plan(site):
-    return ["<h2>The network, and the groups that Riffle chose</h2>", paragraph(
+    return ["<h2>The network, and the groups for it</h2>", paragraph(
         "In data-parallel training every worker computes gradients on its own data, and before "
         "each step all workers need the sum. A ring takes no notice of slow links, so they set "
         "its pace. Riffle picks groups of workers that send as little as possible over them, and "
         "still computes the exact sum: within a group each member ends up with the group’s sum of "
         "the part that it owns; the next level adds up those parts between groups; then the same "
-        "groups, walked backwards, hand out the finished sums."), site.plan_svg]
+        "groups, walked backwards, hand out the finished sums. Riffle was told nothing of this "
+        "network: it measures the links when a job connects. The picture is what “riffle plan” "
+        "makes of the true rates."), site.plan_svg]
 
 
 def training(site, result):
@@ -145,14 +147,15 @@ def method(site, buckets):
         f"most {100 * busiest:.0f} % busy on average while a library ran; over 80 % is marked with "
         "“!”.",
         "Every bucket was summed once per library, after a warm-up; a time is that of the slowest "
-        "node. NCCL’s ring means its ring pattern, run over the same plugin’s network transport by "
-        "a stand-in for NCCL’s host side; in perfect order the ranks of a rack are neighbours in "
-        "the ring. Gloo and Open MPI are Debian’s packages over TCP, Gloo with its fastest "
-        "algorithm here."]
+        "node. NCCL’s ring and trees mean its patterns, run over the same plugin’s network transport "
+        "by a stand-in for NCCL’s host side; in perfect order the ranks of a rack are neighbours in "
+        "the ring. BlueConnect (rings in racks, then across them) runs over the same transport. "
+        "Gloo and Open MPI are Debian’s packages over TCP, each with its fastest algorithm here. "
+        "All sockets have the same congestion control, cubic."]
     if buckets["bounds_s"]:
         words.append("The bound is what no exact all-reduce can beat; it counts what an ideal TCP "
                      "flow carries as payload (1448 of 1514 bytes).")
-    again = f"riffle bench --profile {site.profile} --peers nccl-ring,gloo,openmpi --sizes 16M,32M"
+    again = f"riffle bench --profile {site.profile} --peers nccl-best,blueconnect,gloo --sizes 16M,32M"
     return ["<h2>How it was measured</h2>", *map(paragraph, words),
             f"<p>{machine['date']}. More sizes and repetitions: <code>{escape(again)}</code></p>"]
 

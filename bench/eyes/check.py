@@ -48,7 +48,8 @@ def settings_of(name, warmup, folder):
 
 def bench(options, network, folder):
     """The rows by contender."""
-    command = [options.riffle, "bench", "--profile", network, "--sizes", options.size, "--rounds", "1",
+    command = [options.riffle, "bench", "--profile", network, "--fabric", "file", "--sizes", options.size,
+               "--rounds", "1",
                "--iters", str(options.iters), "--json", f"{folder}/rows.json"]
     for name in ["live", "file", *options.plans]:
         command += ["--plugin", f"{name}={options.plugin}", "--settings",

@@ -19,6 +19,8 @@ using Clock = std::chrono::steady_clock;
 Result<Series> contend(Session& session, const Question& question, const ContentionOptions& options,
                        const std::function<void(int done)>& progress) {
   Series series;
+  series.network = session.network();
+  series.congestion = session.congestion();
   const cluster::Profile& profile = session.profile();
   const double to_payload =
       static_cast<double>(cluster::kFrameBytes) / static_cast<double>(cluster::kPayloadBytes);
@@ -108,8 +110,11 @@ std::string to_json(const std::vector<Series>& all) {
                          {"wrong", m.wrong},
                          {"changes", m.changes}});
     }
-    list.push_back(
-        {{"schema", "riffle-bench-series-1"}, {"peer", series.peer}, {"series", moments}});
+    list.push_back({{"schema", "riffle-bench-series-1"},
+                    {"peer", series.peer},
+                    {"network", series.network},
+                    {"congestion", series.congestion},
+                    {"series", moments}});
   }
   return list.dump(1) + "\n";
 }

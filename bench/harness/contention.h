@@ -22,6 +22,7 @@ struct Moment {
 
 struct Series {
   std::string peer;
+  std::string network, congestion;  // as in Row
   std::vector<Moment> moments;
 };
 

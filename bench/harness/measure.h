@@ -30,6 +30,10 @@ struct Question {
 
 struct Row {
   std::string profile, peer, variant;  // variant: which of the competing peers it was
+  // What the peer knew of the network: "live" (what it found itself), "file" (all of it), "racks"
+  // (which nodes share one), "none".
+  std::string network;
+  std::string congestion;  // TCP's, of all sockets between nodes; "system": each as it would
   Question question;
   double time_us = 0;  // median over the iterations; slowest rank's end minus first's start
   double mean_us = 0;

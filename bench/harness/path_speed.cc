@@ -31,7 +31,7 @@ std::string quoted(const std::string& text) {
   return out;
 }
 
-// What NET's flows run under, so that iperf3 runs under the same.
+// What NET's flows run under, so that iperf3 runs under the same, where nothing is chosen for all.
 std::string congestion_control() {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   choose_congestion_control(fd, options_from(config()).transport.congestion);
@@ -43,19 +43,21 @@ std::string congestion_control() {
 }
 
 std::string iperf(const cluster::Cluster& cluster) {
-  const std::string control = congestion_control();
+  const std::string& of_all = cluster.profile().congestion;
+  const std::string control = of_all.empty() ? congestion_control() : of_all;
   const std::string flows =
       std::to_string(streams_to_each_of(1, options_from(config()).transport.streams));
   std::thread server([&] {
     (void)cluster.run(1, {"iperf3", "--server", "--one-off", "--idle-timeout", "10"}, 20000);
   });
+  std::vector<std::string> client = {
+      "iperf3", "--client", cluster::address_of(1), "--time", "3", "--parallel", flows, "--json"};
+  // Where it is locked for all, no socket may choose one, not even the same.
+  if (of_all.empty()) client.insert(client.end(), {"--congestion", control});
   Result<std::string> report = system_error("not started");
   for (int tries = 0; !report && tries < 20; ++tries) {  // until the server listens
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    report = cluster.run(0,
-                         {"iperf3", "--client", cluster::address_of(1), "--time", "3", "--parallel",
-                          flows, "--congestion", control, "--json"},
-                         15000);
+    report = cluster.run(0, client, 15000);
   }
   server.join();
   if (!report) return "iperf3: " + report.status().message();

@@ -8,11 +8,12 @@ namespace riffle::bench {
 namespace {
 
 // nccl-tests print how many digits they need; the widths are theirs.
-constexpr char kHead[] = "#%10s %12s %12s %8s %6s %4s %10s %7s %7s %7s %10s %8s %5s %6s %7s\n";
+constexpr char kHead[] = "#%17s %12s %12s %8s %6s %4s %10s %7s %7s %7s %10s %8s %5s %6s %7s\n";
 
 }  // namespace
 
-std::string table_head(const cluster::Profile& profile, bool emulated) {
+std::string table_head(const cluster::Profile& profile, bool emulated,
+                       const std::string& congestion) {
   std::string text = "# " + profile.name + ": " + profile.about + "\n";
   if (!emulated) {
     text += "# No namespaces here: all processes on loopback, no rates, hence no bound.\n";
@@ -24,12 +25,19 @@ std::string table_head(const cluster::Profile& profile, bool emulated) {
     text += "# Links without rate: no bound. time: median, slowest rank.\n";
   }
   text +=
+      congestion == "system"
+          ? "# TCP congestion control: the machine's; riffle and nccl-* choose for themselves.\n"
+          : "# TCP congestion control of all: " + congestion + ".\n";
+  text +=
+      "# nccl-*: the Simple protocol, whose hand-over to a GPU costs nothing here; the "
+      "low-latency\n"
+      "# protocol (LL) would put twice the bytes on the wire (docs/commands.md).\n"
       "# cpu: of the whole machine, whose processors all nodes share. tx/S: bytes that the "
       "busiest\n"
       "# node put on the wire per byte of the buffer. cpu/GB: CPU seconds per GB of buffer and "
       "node,\n"
-      "# of the whole process; for riffle and nccl-ring of the plugin's own threads, on which\n"
-      "# there is next to nothing for small sums (docs/engine.md).\n#\n";
+      "# of the whole process; for riffle, nccl-* and blueconnect of the plugin's own threads, on\n"
+      "# which there is next to nothing for small sums (docs/engine.md).\n#\n";
   text += printed(kHead, "peer", "size", "count", "type", "redop", "root", "time", "algbw", "busbw",
                   "#wrong", "bound", "x bound", "cpu", "tx/S", "cpu/GB");
   return text + printed(kHead, "", "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "",
@@ -39,7 +47,7 @@ std::string table_head(const cluster::Profile& profile, bool emulated) {
 std::string table_line(const Row& row) {
   const Question& q = row.question;
   std::string text =
-      printed(" %10s %12zu %12zu %8s %6s %4d %10.1f %7.4f %7.4f %7zu ", row.peer.c_str(), q.bytes,
+      printed(" %17s %12zu %12zu %8s %6s %4d %10.1f %7.4f %7.4f %7zu ", row.peer.c_str(), q.bytes,
               q.bytes / size_of(q.type), name_of(q.type), name_of(static_cast<ReduceOp>(q.op)), -1,
               row.time_us, row.algbw_gbs(), row.busbw_gbs(), row.wrong);
   text += row.bound_us > 0 ? printed("%10.1f %8.3f ", row.bound_us, row.x_bound())
@@ -48,6 +56,8 @@ std::string table_line(const Row& row) {
   text += row.sent_per_byte >= 0 ? printed("%6.2f", row.sent_per_byte) : printed("%6s", "-");
   text += printed(" %7.2f", row.cpu_s_per_gb);
   if (row.variant != row.peer) text += "  " + row.variant;
+  if (row.network == "file") text += "  told the network";
+  if (row.network == "racks") text += "  told the racks";
   if (row.cpu_bound()) text += "  CPU-bound";
   if (row.off_wire) text += "  OFF THE WIRE: some bytes did not cross the network";
   if (row.wrong > 0) text += "  WRONG RESULT";
@@ -61,6 +71,8 @@ std::string to_json(const std::vector<Row>& rows) {
                            {"profile", row.profile},
                            {"peer", row.peer},
                            {"variant", row.variant},
+                           {"network", row.network},
+                           {"congestion", row.congestion},
                            {"bytes", row.question.bytes},
                            {"dtype", name_of(row.question.type)},
                            {"redop", name_of(static_cast<ReduceOp>(row.question.op))},

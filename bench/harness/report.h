@@ -8,7 +8,9 @@
 
 namespace riffle::bench {
 
-std::string table_head(const cluster::Profile& profile, bool emulated);
+// congestion: Session::congestion().
+std::string table_head(const cluster::Profile& profile, bool emulated,
+                       const std::string& congestion);
 std::string table_line(const Row& row);
 std::string to_json(const std::vector<Row>& rows);
 

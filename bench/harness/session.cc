@@ -67,7 +67,9 @@ Result<std::unique_ptr<Session>> Session::open(const cluster::Profile& profile,
   const Status allowed = cluster::namespaces_allowed();
   if (!allowed && !options.allow_loopback) return allowed;
   if (!allowed) return session;
-  auto cluster = cluster::Cluster::create(profile);
+  cluster::Profile network = profile;
+  network.congestion = options.congestion;
+  auto cluster = cluster::Cluster::create(network);
   if (!cluster) return cluster.status();
   session->cluster_ = std::move(cluster.value());
   session->site_.cluster = session->cluster_.get();
@@ -99,6 +101,9 @@ Status Session::begin(const Peer& peer) {
   if (!peer.missing.empty()) return invalid_argument(peer.name + ": " + peer.missing);
   peer_ = peer.name;
   title_ = peer.title;
+  const char* set_by_caller = std::getenv("RIFFLE_FABRIC");
+  const bool is_told = !site_.fabric.empty() || (set_by_caller && *set_by_caller != 0);
+  network_ = !peer.network.empty() ? peer.network : is_told ? "file" : "live";
   const auto pid = start(peer, site_, site_.folder + "/" + peer.name + ".log");
   if (!pid) return pid.status();
   supervisor_ = pid.value();
@@ -112,6 +117,8 @@ Result<Row> Session::ask(const Question& question, const std::function<void(int 
   row->profile = profile_.name;
   row->peer = title_;
   row->variant = peer_;
+  row->network = network_;
+  row->congestion = congestion();
   return row;
 }
 
@@ -179,6 +186,11 @@ Result<double> Session::go_on(const Question& question, Loss& loss) {
     if (step == "go") seconds = seconds_since(start);
   }
   return seconds;
+}
+
+std::string Session::congestion() const {
+  const bool chosen = site_.cluster && !site_.cluster->profile().congestion.empty();
+  return chosen ? site_.cluster->profile().congestion : "system";
 }
 
 std::vector<std::string> Session::new_plan_changes() {

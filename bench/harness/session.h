@@ -20,6 +20,8 @@ struct SessionOptions {
   bool allow_loopback = false;
   int peer_timeout_s = 60;
   bool live_fabric = false;  // no fabric file: riffle probes the network itself
+  // TCP's of every socket between nodes; empty: the machine's, and riffle's own choice.
+  std::string congestion;
 };
 
 // What the nodes of a peer saw after one of them was killed or stopped.
@@ -47,6 +49,10 @@ class Session {
 
   const Site& site() const { return site_; }
   const cluster::Profile& profile() const { return profile_; }
+  // TCP's of every socket between nodes; "system": nothing was chosen for all.
+  std::string congestion() const;
+  // Of the running peer: Row::network.
+  const std::string& network() const { return network_; }
 
   // Starts the peer's workers; one peer at a time.
   Status begin(const Peer& peer);
@@ -79,7 +85,7 @@ class Session {
   ControlHub hub_;
   std::unique_ptr<cluster::Cluster> cluster_;  // null: another session's, or none
   Site site_;
-  std::string peer_, title_;
+  std::string peer_, title_, network_;
   pid_t supervisor_ = 0;
   std::size_t changes_seen_ = 0;
 };

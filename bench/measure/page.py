@@ -15,8 +15,9 @@ Generated from `bench/results/*.json` by `scripts/measure --render`; raw rows, m
 `scripts/measure AREA` measures an area again, `scripts/measure AREA:RUN` one of its runs, `scripts/measure --list` says how long each takes.
 
 Status: `holds` and `below limit` against what was asked for, in the worst repetition; `measured`: nothing was asked for; `failed`: the command
-ended without the figure; `not repeated`: taken over with its date from the evidence page before this suite (commit 8d31140), not measured since;
-`not measured here`: something that it needs was missing. Results are medians, with the range where a run was repeated.
+ended without the figure; `not repeated`: taken over with its date from the evidence page before this suite (commit 8d31140), not measured since:
+then `riffle bench` told Riffle the network by a file, and Gloo and Open MPI ran under the machine's BBR, where now Riffle finds the network itself
+and all run under cubic; `not measured here`: something that it needs was missing. Results are medians, with the range where a run was repeated.
 x bound: time over the least that any exact all-reduce can take on that network. `racks8` has ranks in turn over the racks, as a scheduler may
 place them, `racks8-ordered` rack by rack, the best order for a ring. What does not hold is explained in
 [known-limits.md](known-limits.md).

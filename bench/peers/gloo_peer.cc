@@ -44,11 +44,13 @@ int wait_for(std::vector<pid_t> workers) {
 
 }  // namespace
 
-Peer gloo_peer(const std::string& algorithm, const std::string& programs) {
+Peer gloo_peer(const std::string& algorithm, const std::string& programs, int ranks) {
   Peer peer;
   peer.name = peer.title = "gloo-" + algorithm;
   if (!std::filesystem::exists(programs + "/riffle_bench_gloo")) {
     peer.missing = "riffle_bench_gloo was not built: apt install libgloo-dev, then build again";
+  } else if (algorithm == "bcube-classic" && ranks % 2 != 0) {
+    peer.missing = "Gloo's AllreduceBcube takes an even number of nodes";
   }
   peer.supervise = [algorithm](const Site& site) {
     const std::string store = site.folder + "/gloo-" + algorithm;

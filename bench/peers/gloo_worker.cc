@@ -1,8 +1,11 @@
 // riffle_bench_gloo: one measured process of Gloo (Debian's libgloo-dev) over its TCP transport.
-//   riffle_bench_gloo <control> <store folder> <rank> <ranks> <own address> ring|chunked|hd
-// ring is the algorithm PyTorch's gloo backend uses; chunked and hd are Gloo's classic ones.
+//   riffle_bench_gloo <control> <store folder> <rank> <ranks> <own address> <algorithm>
+// ring (which PyTorch's gloo backend uses) and bcube are those of gloo::allreduce; ring-classic,
+// chunked (ring), hd (halving-doubling) and bcube-classic are Gloo's older classes.
 #include <gloo/allreduce.h>
+#include <gloo/allreduce_bcube.h>
 #include <gloo/allreduce_halving_doubling.h>
+#include <gloo/allreduce_ring.h>
 #include <gloo/allreduce_ring_chunked.h>
 #include <gloo/math.h>
 #include <gloo/rendezvous/context.h>
@@ -76,27 +79,40 @@ class GlooReducer final : public AllReducer {
   Status make(const Work& work) {
     auto* data = static_cast<T*>(work.receive);
     const auto* fn = function<T>(work.op);
-    if (algorithm_ == "ring") {
-      options_ = std::make_unique<gloo::AllreduceOptions>(context_);
-      options_->setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
-      options_->setOutput(data, work.count);
-      options_->setReduceFunction([fn](void* out, const void* a, const void* b, std::size_t n) {
-        // Gloo calls it with out == a.
-        if (out != a) std::memcpy(out, a, n * sizeof(T));
-        fn->call(static_cast<T*>(out), static_cast<const T*>(b), n);
-      });
-      return Status::ok();
+    if (algorithm_ == "ring") return make_modern(gloo::AllreduceOptions::Algorithm::RING, work, fn);
+    if (algorithm_ == "bcube") {
+      return make_modern(gloo::AllreduceOptions::Algorithm::BCUBE, work, fn);
     }
     const int count = static_cast<int>(work.count);
     if (static_cast<std::size_t>(count) != work.count) return invalid_argument("too many elements");
     classic_.reset();
-    if (algorithm_ == "hd") {
-      classic_ = std::make_unique<gloo::AllreduceHalvingDoubling<T>>(
-          context_, std::vector<T*>{data}, count, fn);
-    } else {
-      classic_ = std::make_unique<gloo::AllreduceRingChunked<T>>(context_, std::vector<T*>{data},
-                                                                 count, fn);
+    if (algorithm_ == "hd") return make_classic<gloo::AllreduceHalvingDoubling<T>>(data, count, fn);
+    if (algorithm_ == "chunked")
+      return make_classic<gloo::AllreduceRingChunked<T>>(data, count, fn);
+    if (algorithm_ == "ring-classic") return make_classic<gloo::AllreduceRing<T>>(data, count, fn);
+    if (algorithm_ == "bcube-classic") {
+      return make_classic<gloo::AllreduceBcube<T>>(data, count, fn);
     }
+    return invalid_argument("Gloo has no all-reduce \"" + algorithm_ + "\"");
+  }
+
+  template <class T>
+  Status make_modern(gloo::AllreduceOptions::Algorithm algorithm, const Work& work,
+                     const gloo::ReductionFunction<T>* fn) {
+    options_ = std::make_unique<gloo::AllreduceOptions>(context_);
+    options_->setAlgorithm(algorithm);
+    options_->setOutput(static_cast<T*>(work.receive), work.count);
+    options_->setReduceFunction([fn](void* out, const void* a, const void* b, std::size_t n) {
+      // Gloo calls it with out == a.
+      if (out != a) std::memcpy(out, a, n * sizeof(T));
+      fn->call(static_cast<T*>(out), static_cast<const T*>(b), n);
+    });
+    return Status::ok();
+  }
+
+  template <class Classic, class T>
+  Status make_classic(T* data, int count, const gloo::ReductionFunction<T>* fn) {
+    classic_ = std::make_unique<Classic>(context_, std::vector<T*>{data}, count, fn);
     return Status::ok();
   }
 

@@ -17,7 +17,8 @@ namespace riffle::bench {
 namespace {
 
 // TCP alone: no shared memory, no other network, so that every byte takes the shaped links.
-std::vector<std::string> command(const Site& site, const std::string& agent) {
+std::vector<std::string> command(const Site& site, const std::string& agent,
+                                 const std::string& algorithm) {
   std::vector<std::string> args = {"mpirun", "--allow-run-as-root", "-np",
                                    std::to_string(site.ranks)};
   auto set = [&](const std::string& key, const std::string& value) {
@@ -26,6 +27,10 @@ std::vector<std::string> command(const Site& site, const std::string& agent) {
   set("pml", "ob1");
   set("btl", "tcp,self");
   set("coll", "^sm");
+  if (!algorithm.empty()) {
+    set("coll_tuned_use_dynamic_rules", "1");
+    set("coll_tuned_allreduce_algorithm", algorithm);
+  }
   set("mpi_yield_when_idle", "1");
   set("orte_tmpdir_base", site.folder);
   const std::string interface = site.cluster ? "eth0" : "lo";
@@ -57,15 +62,15 @@ int wait_for(pid_t pid) {
 
 }  // namespace
 
-Peer openmpi_peer(const std::string& programs) {
+Peer openmpi_peer(const std::string& algorithm, const std::string& programs) {
   Peer peer;
-  peer.name = peer.title = "openmpi";
+  peer.name = peer.title = "openmpi-" + (algorithm.empty() ? "default" : algorithm);
   if (!std::filesystem::exists(programs + "/riffle_bench_mpi")) {
     peer.missing = "riffle_bench_mpi was not built: apt install libopenmpi-dev, then build again";
   } else if (!cluster::run_command({"mpirun", "--version"})) {
     peer.missing = "there is no mpirun: apt install openmpi-bin";
   }
-  peer.supervise = [](const Site& site) {
+  peer.supervise = [algorithm](const Site& site) {
     const pid_t supervisor = getpid();
     const std::string agent = site.folder + "/mpi-agent";
     Status status = site.cluster ? cluster::write_agent(agent, *site.cluster) : Status::ok();
@@ -84,7 +89,7 @@ Peer openmpi_peer(const std::string& programs) {
     if (pid != 0) return wait_for(pid);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (!contained && getppid() != supervisor) _exit(1);
-    std::vector<std::string> text = command(site, agent);
+    std::vector<std::string> text = command(site, agent, algorithm);
     std::vector<char*> args;
     for (std::string& a : text) args.push_back(a.data());
     args.push_back(nullptr);

@@ -21,43 +21,6 @@ std::string Site::address(int rank) const {
 
 Status Site::enter(int rank) const { return cluster ? cluster->enter(rank) : Status::ok(); }
 
-Result<std::vector<Peer>> find_peers(const std::vector<std::string>& names, const Site& site) {
-  std::vector<Peer> peers;
-  for (const std::string& name : names) {
-    if (name == "riffle" || name == "nccl-ring") {
-      peers.push_back(plugin_peer(name, name == "nccl-ring"));
-    } else if (name == "riffle-fixed") {
-      peers.push_back(plugin_peer(name, false));
-      peers.back().supervise = [start = peers.back().supervise](const Site& s) {
-        setenv("RIFFLE_EPOCH", "0", 1);
-        return start(s);
-      };
-    } else if (name == "riffle-exact") {
-      peers.push_back(plugin_peer(name, false));
-      peers.back().supervise = [start = peers.back().supervise](const Site& s) {
-        setenv("RIFFLE_SYNC", "exact", 1);
-        setenv("RIFFLE_SPARSE", "off", 1);
-        return start(s);
-      };
-    } else if (name == "gloo") {
-      for (const char* algorithm : {"ring", "chunked", "hd"}) {
-        peers.push_back(gloo_peer(algorithm, site.programs));
-        peers.back().title = "gloo";
-      }
-    } else if (name == "gloo-ring" || name == "gloo-chunked" || name == "gloo-hd") {
-      peers.push_back(gloo_peer(name.substr(5), site.programs));
-    } else if (name == "openmpi") {
-      peers.push_back(openmpi_peer(site.programs));
-    } else {
-      return invalid_argument("no peer \"" + name +
-                              "\"; there are riffle, riffle-fixed, riffle-exact, nccl-ring, gloo "
-                              "(the best of gloo-ring, "
-                              "gloo-chunked, gloo-hd) and openmpi");
-    }
-  }
-  return peers;
-}
-
 Result<pid_t> start(const Peer& peer, const Site& site, const std::string& log) {
   std::fflush(nullptr);  // or the child prints it again
   const pid_t owner = getpid();

@@ -7,9 +7,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lab/cluster/cluster.h"
+#include "lab/nccl_host/work/cost_model.h"
 #include "topology/base/status.h"
 
 namespace riffle::bench {
@@ -34,21 +36,37 @@ struct Peer {
   std::string name;
   // Rows of peers with the same title compete: only the fastest is shown. Usually the name itself.
   std::string title;
-  std::string missing;  // why it cannot run here, with the remedy; empty: it can
+  std::string missing;           // why it cannot run here, with the remedy; empty: it can
+  std::string network = "none";  // Row::network; empty: "file" or "live", as the site says
   // The supervisor's whole life; its result is the process's exit code.
   std::function<int(const Site&)> supervise;
 };
 
-// riffle, riffle-fixed (its first plan stays), riffle-exact (whatever RIFFLE_SYNC says), nccl-ring,
-// gloo (= gloo-ring, gloo-chunked, gloo-hd), openmpi. Unknown names are errors.
+// What `riffle bench --peers` takes, one line per name.
+std::string peer_names();
+
+// The peers behind each name, in order: one, or several of one title. Unknown names are errors.
 Result<std::vector<Peer>> find_peers(const std::vector<std::string>& names, const Site& site);
 
 // The supervisor as a child process, its output and that of its workers in `log`.
 Result<pid_t> start(const Peer& peer, const Site& site, const std::string& log);
 
 // Parts of find_peers.
-Peer plugin_peer(const std::string& name, bool ring_only);
-Peer gloo_peer(const std::string& algorithm, const std::string& programs);
-Peer openmpi_peer(const std::string& programs);
+using Environment = std::vector<std::pair<std::string, std::string>>;
+Peer riffle_peer(const std::string& name, const Environment& environment = {});
+
+struct NcclSettings {
+  host::Algorithm algorithm = host::Algorithm::kRing;  // ring or tree
+  bool in_rack_order = false;                          // else ranks are nodes as they lie
+  std::size_t buffer_bytes = std::size_t{4} << 20;     // NCCL_BUFFSIZE; by default as NCCL
+};
+Peer nccl_peer(const std::string& name, const NcclSettings& settings);
+
+// chunk_bytes: what goes through the three stages at a time.
+Peer blueconnect_peer(const std::string& name, std::size_t chunk_bytes);
+// ring, bcube, ring-classic, chunked, hd or bcube-classic.
+Peer gloo_peer(const std::string& algorithm, const std::string& programs, int ranks);
+// "" (its own decision) or a name of coll_tuned_allreduce_algorithm.
+Peer openmpi_peer(const std::string& algorithm, const std::string& programs);
 
 }  // namespace riffle::bench

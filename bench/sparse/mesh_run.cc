@@ -111,8 +111,9 @@ Result<RunTimes> MeshRun::go(bool is_replay) {
   std::unique_lock lock(mutex_);
   if (!status_) return status_;
   is_over_ = false;
+  lock.unlock();  // the reactor's thread takes it where a run fails at once
   const auto now = static_cast<std::int64_t>(Reactor::now_ns());
-  reactor_->run([this, is_replay, now] {
+  reactor_->run_and_wait([this, is_replay, now] {
     times_ = {now, 0, 0};
     is_replay_ = is_replay;
     started_ = ended_ = 0;
@@ -120,6 +121,7 @@ Result<RunTimes> MeshRun::go(bool is_replay) {
     is_running_ = true;
     start_lanes();
   });
+  lock.lock();
   if (!changed_.wait_for(lock, kDeadline, [&] { return is_over_; })) {
     return timeout_error("the run did not end");
   }

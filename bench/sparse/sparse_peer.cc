@@ -201,16 +201,19 @@ Result<Checked> checked_from(const std::string& text) {
 }
 
 Peer sparse_peer() {
-  return {"sparse", "sparse", "", [](const Site& site) {
-            if (!site.cluster) setenv("RIFFLE_SOCKET_IFNAME", "=lo", 0);
-            host::LaunchOptions options;
-            options.ranks = site.ranks;
-            options.deadline_ms = kDayMs;
-            options.before = [&site](int rank) { return site.enter(rank); };
-            const auto exits = host::launch(
-                options, [&](host::Bootstrap& bootstrap) { return work(bootstrap, site); });
-            return host::all_succeeded(exits) ? 0 : 1;
-          }};
+  Peer peer;
+  peer.name = peer.title = "sparse";
+  peer.supervise = [](const Site& site) {
+    if (!site.cluster) setenv("RIFFLE_SOCKET_IFNAME", "=lo", 0);
+    host::LaunchOptions options;
+    options.ranks = site.ranks;
+    options.deadline_ms = kDayMs;
+    options.before = [&site](int rank) { return site.enter(rank); };
+    const auto exits =
+        host::launch(options, [&](host::Bootstrap& bootstrap) { return work(bootstrap, site); });
+    return host::all_succeeded(exits) ? 0 : 1;
+  };
+  return peer;
 }
 
 }  // namespace riffle::bench

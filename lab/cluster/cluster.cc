@@ -9,12 +9,14 @@
 #include <sstream>
 
 #include "lab/cluster/command.h"
+#include "lab/cluster/congestion.h"
 #include "lab/cluster/network.h"
 
 namespace riffle::cluster {
 
 Result<std::unique_ptr<Cluster>> Cluster::create(const Profile& profile) {
   if (Status s = namespaces_allowed(); !s) return s;
+  if (Status s = check_congestion(profile.congestion); !s) return s;
   auto cpu_shares = CpuShares::plan(profile);
   if (!cpu_shares) return cpu_shares.status();
   auto namespaces = Namespaces::create(

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lab/cluster/command.h"
+#include "lab/cluster/congestion.h"
 #include "lab/cluster/link.h"
 
 namespace riffle::cluster {
@@ -160,7 +161,8 @@ Status set_up_node(const Profile& profile, int node) {
       limits += limit(profile.shaping, name, rate_kbps);
     }
   }
-  return run_batch(links, limits);
+  const Status made = run_batch(links, limits);
+  return made ? set_congestion(profile, node) : made;
 }
 
 }  // namespace riffle::cluster

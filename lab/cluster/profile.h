@@ -85,6 +85,9 @@ struct Profile {
   bool equal_host_names = false;  // all nodes are called "node"
   Fault fault;
   Neighbour neighbour;
+  // Of all TCP between nodes (congestion.h); empty: the machine's. No file says it: whatever runs
+  // on the network chooses.
+  std::string congestion = {};
 
   int size() const { return static_cast<int>(rates.size()); }
   bool shaped() const;  // every node has a rate, so that a bound exists

@@ -25,6 +25,11 @@ class LaunchBuilder {
 
   void add(const Scheduled& s);
   void add_message(const Collective& m);  // send or receive
+  // One that is none of NCCL's, over links of this channel, after what the channel does already.
+  void add_program(int channel, Program program, std::vector<NetLink*> receives,
+                   std::vector<NetLink*> sends) {
+    add_program(channel, Way::kForth, std::move(program), std::move(receives), std::move(sends));
+  }
   Launch take();
 
  private:

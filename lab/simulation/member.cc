@@ -40,6 +40,9 @@ Member::~Member() = default;
 SessionOptions Member::session_options() {
   SessionOptions options = scenario_.session;
   options.background = &background_;
+  if (!scenario_.traces.empty()) {
+    options.engine.trace.log = scenario_.traces[static_cast<std::size_t>(rank_)];
+  }
   return options;
 }
 

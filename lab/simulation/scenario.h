@@ -59,7 +59,8 @@ struct Scenario {
   bool has_lengths = false;
   // Replanning, if session.replan is on: planning, and preparing a plan, take up to this.
   std::uint64_t most_planning_ns = 0;
-  std::vector<Fault> faults;  // in order of time
+  std::vector<Fault> faults;     // in order of time
+  std::vector<SpanLog*> traces;  // by node, what calls are traced into; empty: nothing is traced
 
   int size() const { return fabric.size(); }
   // True if every call must succeed: nothing in it ends a node or a connection.

@@ -14,9 +14,11 @@ class DryNode final : private FrameSink {
  public:
   DryNode(SimNetwork* network, int rank, std::uint64_t bytes, const SimulateOptions& options)
       : bytes_(bytes),
+        spans_(options.traces ? std::make_unique<SpanLog>(Simulated::kMostSpans / network->size())
+                              : nullptr),
         calls_(options.call_bytes, options.outstanding,
                [this](Operation* operation) { engine_.submit(operation); }),
-        engine_(&network->mesh(rank), engine_options(options),
+        engine_(&network->mesh(rank), engine_options(options, spans_.get()),
                 [this](int, const Status& why) { fail(why); }) {
     network->set_sink(rank, this);
   }
@@ -27,10 +29,12 @@ class DryNode final : private FrameSink {
   bool is_finished() const { return calls_.is_finished(); }
   std::uint64_t added_bytes() const { return added_bytes_; }
   const Status& error() const { return error_; }
+  SpanLog* spans() const { return spans_.get(); }
 
  private:
-  static EngineOptions engine_options(const SimulateOptions& options) {
+  static EngineOptions engine_options(const SimulateOptions& options, SpanLog* spans) {
     EngineOptions e = options.engine;
+    e.trace.log = spans;
     e.has_blocks = false;
     e.max_operations = std::max(e.max_operations, options.outstanding);
     return e;
@@ -58,6 +62,7 @@ class DryNode final : private FrameSink {
   void lost(int, const Status& why) override { fail(why); }
 
   const std::uint64_t bytes_;
+  const std::unique_ptr<SpanLog> spans_;  // null: nothing is traced
   DryCalls calls_;
   Status error_;
   std::uint64_t added_bytes_ = 0;
@@ -85,6 +90,12 @@ std::vector<LinkUse> uses(const Fabric& fabric, const Fluid& fluid, double time_
   std::stable_sort(all.begin(), all.end(),
                    [](const LinkUse& a, const LinkUse& b) { return a.share > b.share; });
   return all;
+}
+
+void take_spans(SpanLog& log, Simulated* result) {
+  std::vector<Span>& spans = result->spans.emplace_back();
+  for (Span span; log.take(&span);) spans.push_back(span);
+  result->dropped_spans += log.dropped();
 }
 
 SimOptions network_options(const Fabric& fabric, std::uint64_t bytes, SimOptions options) {
@@ -133,6 +144,9 @@ Result<Simulated> simulate(const Fabric& fabric, const PlanSet& plans, std::uint
   result.time_us = static_cast<double>(network.now_ns()) / 1e3;
   result.links = uses(fabric, network.fluid(), result.time_us);
   result.counters = network.counters();
+  if (options.traces) {
+    for (const auto& node : nodes) take_spans(*node->spans(), &result);
+  }
   return result;
 }
 

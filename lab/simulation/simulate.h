@@ -27,6 +27,7 @@ struct SimulateOptions {
   SimOptions network = {.tick_ns = 0};
   std::uint64_t call_bytes = 1 << 20;
   int outstanding = 8;
+  bool traces = false;  // every call, on all nodes
 };
 
 // One direction of a node's or rack's link.
@@ -41,6 +42,11 @@ struct Simulated {
   std::vector<LinkUse> links;          // busiest first
   std::uint64_t most_added_bytes = 0;  // partial sums that one node received, and so adds up
   SimCounters counters;
+  // Where calls are traced, by node, in virtual time; and what found no room among them: all nodes
+  // together have kMostSpans.
+  static constexpr std::size_t kMostSpans = 1 << 21;
+  std::vector<std::vector<Span>> spans;
+  std::uint64_t dropped_spans = 0;
 };
 
 // Fails if the plan cannot be installed or a node reports an error; a deadlock is an internal

@@ -307,7 +307,10 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
 
 SessionOptions Communicator::session_options(const SyncSettings& sync) {
   SessionOptions options = options_.session;
-  if (recording_) options.engine.counters = recording_->counters();
+  if (recording_) {
+    options.engine.counters = recording_->counters();
+    options.engine.trace = recording_->trace();
+  }
   options.engine.max_operations =
       sync.mode == SyncMode::kExact ? kMaxRequests : static_cast<int>(kMaxOperations);
   if (options.replan.least_kbps > 0 && rank_ == 0 &&
@@ -350,7 +353,7 @@ SessionHooks Communicator::session_hooks(const SyncSettings& sync, const Session
   hooks.failed = [this](const std::string& why) { failed(why); };
   hooks.broke = [this](const Status& why) { on_failure(why); };
   hooks.went_on = [this](const LossRecord& loss, const std::string& what) {
-    if (recording_) recording_->survived(loss);
+    if (recording_) recording_->survived(loss, what);
     log_warn("rank {} of {}: {}", rank_, size_, what);
   };
   return hooks;

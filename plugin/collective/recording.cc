@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "plugin/collective/base/sync_mode.h"
+#include "plugin/config/log.h"
 #include "plugin/transport/base/mesh.h"
 #include "plugin/transport/base/transport_mesh.h"
 #include "topology/plan/group_plan.h"
@@ -27,20 +28,42 @@ const char* trigger_name(ReplanEvent::Trigger trigger) {
 std::unique_ptr<Recording> Recording::begin(const RecordOptions& options, TimerService* timers,
                                             std::uint64_t comm_id, int rank, int size,
                                             const ShadowSettings& shadow) {
+  if (options.path.empty() && options.trace_every > 0 && rank == 0) {
+    log_warn("RIFFLE_TRACE has no effect without RIFFLE_RECORD, beside which traces are written");
+  }
   auto record = CommRecord::begin(options, comm_id, rank, size);
   if (!record) return nullptr;
-  return std::unique_ptr<Recording>(
-      new Recording(timers, std::move(record), describe(shadow, size)));
+  return std::unique_ptr<Recording>(new Recording(timers, std::move(record),
+                                                   CommTrace::begin(options, comm_id, rank, size),
+                                                   describe(shadow, size)));
 }
 
 Recording::Recording(TimerService* timers, std::unique_ptr<CommRecord> record,
-                     std::string shadow_rule)
-    : timers_(timers), record_(std::move(record)), shadow_rule_(std::move(shadow_rule)) {}
+                     std::unique_ptr<CommTrace> trace, std::string shadow_rule)
+    : timers_(timers),
+      record_(std::move(record)),
+      trace_(std::move(trace)),
+      shadow_rule_(std::move(shadow_rule)) {}
 
 Recording::~Recording() = default;
 
+TraceOptions Recording::trace() const {
+  if (!trace_) return {};
+  return {.log = trace_->spans(), .every = trace_->every()};
+}
+
+void Recording::trace_event(const char* kind, const std::string& name, const std::string& why) {
+  if (trace_) trace_->event(Reactor::now_ns(), kind, name, why);
+}
+
+void Recording::flush() {
+  record_->flush();
+  if (trace_) trace_->flush();
+}
+
 void Recording::planned(const Verdict& verdict, const PlanBasis* basis) {
   record_->connected(verdict.hosts);
+  if (trace_) trace_->connected(Reactor::now_ns(), verdict.hosts);
   PlanRecord plan{.cause = "connect", .reason = verdict.reason, .digest = verdict.digest};
   if (basis != nullptr) {
     is_nominal_ = basis->is_nominal;
@@ -52,6 +75,7 @@ void Recording::planned(const Verdict& verdict, const PlanBasis* basis) {
   const auto plans = decode_plan_set(verdict.plans.data(), verdict.plans.size());
   if (plans) plan.name = plans->name;
   record_->planned(plan);
+  trace_event("plan", plan.name, plan.reason);
 }
 
 void Recording::connected(const Status& outcome, TransportMesh* mesh) {
@@ -60,15 +84,25 @@ void Recording::connected(const Status& outcome, TransportMesh* mesh) {
   schedule();
 }
 
-void Recording::failed(const std::string& why) { record_->failed(why); }
+void Recording::failed(const std::string& why) {
+  record_->failed(why);
+  trace_event("failed", "", why);
+}
+
+void Recording::survived(const LossRecord& loss, const std::string& what) {
+  record_->survived(loss);
+  trace_event("loss", std::to_string(loss.left) + " nodes left", what);
+}
 
 void Recording::on_replan(const ReplanEvent& event) {
   if (event.kind == ReplanEvent::Kind::kMode) {
     const bool has_rule = event.mode == name_of(SyncMode::kShadowSync);
     record_->mode_changed(
         {event.mode, event.first_seq, event.cause, has_rule ? shadow_rule_ : std::string()});
+    trace_event("mode", event.mode, event.cause);
   }
   if (event.kind != ReplanEvent::Kind::kPlanChange) return;
+  trace_event("plan", event.plan, event.cause + "; " + event.reason);
   record_->planned({.from_chunk = event.first_seq,
                     .cause = event.cause,
                     .reason = event.reason,

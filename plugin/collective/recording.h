@@ -1,5 +1,6 @@
 // Recording: feeds one communicator's record (plugin/telemetry/comm_record.h) from its mesh and
-// session. Exists only where RIFFLE_RECORD is set; nothing is counted otherwise.
+// session, and its trace (comm_trace.h) where RIFFLE_TRACE asks for one. Exists only where
+// RIFFLE_RECORD is set; nothing is counted otherwise.
 //
 // Threads: the reactor's, but for begin(), flush() and the destructor, which come before the first
 // and after the last call of the reactor.
@@ -15,7 +16,9 @@
 #include "plugin/collective/base/plan_basis.h"
 #include "plugin/collective/base/shadow_settings.h"
 #include "plugin/collective/connect/messages.h"
+#include "plugin/collective/engine/trace_options.h"
 #include "plugin/telemetry/comm_record.h"
+#include "plugin/telemetry/comm_trace.h"
 #include "plugin/transport/base/transport.h"
 #include "plugin/transport/reactor/reactor.h"
 
@@ -33,6 +36,8 @@ class Recording final : public ReplanObserver {
 
   // The engine's; it counts into them as long as it lives.
   CommCounters* counters() { return &record_->counters(); }
+  // Likewise.
+  TraceOptions trace() const;
 
   // What samples ask for the totals of relaxed modes, until end().
   void watch(std::function<RelaxedTotals()> relaxed) { relaxed_ = std::move(relaxed); }
@@ -43,22 +48,26 @@ class Recording final : public ReplanObserver {
   // end().
   void connected(const Status& outcome, TransportMesh* mesh);
   void failed(const std::string& why);
-  void survived(const LossRecord& loss) { record_->survived(loss); }
+  // `what`: a human-readable line.
+  void survived(const LossRecord& loss, const std::string& what);
   // Node 0: changes of the plan.
   void on_replan(const ReplanEvent& event) override;
   // The last sample.
   void end();
-  void flush() { record_->flush(); }
+  void flush();
 
  private:
-  Recording(TimerService* timers, std::unique_ptr<CommRecord> record, std::string shadow_rule);
+  Recording(TimerService* timers, std::unique_ptr<CommRecord> record,
+            std::unique_ptr<CommTrace> trace, std::string shadow_rule);
+  void trace_event(const char* kind, const std::string& name, const std::string& why);
   void sample();
   void schedule();
 
   TimerService* const timers_;
   const std::unique_ptr<CommRecord> record_;
-  const std::string shadow_rule_;  // in words
-  bool is_nominal_ = true;         // PlanBasis
+  const std::unique_ptr<CommTrace> trace_;  // null: nothing is traced
+  const std::string shadow_rule_;           // in words
+  bool is_nominal_ = true;                  // PlanBasis
   std::function<RelaxedTotals()> relaxed_;
   TransportMesh* mesh_ = nullptr;
   std::uint64_t timer_ = 0;

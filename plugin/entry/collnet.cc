@@ -11,9 +11,9 @@
 #include "plugin/collective/coll_service.h"
 #include "plugin/entry/arguments.h"
 #include "plugin/entry/border.h"
+#include "plugin/entry/collnet_devices.h"
 #include "plugin/entry/context.h"
 #include "plugin/entry/options.h"
-#include "plugin/entry/properties.h"
 #include "plugin/entry/regions.h"
 #include "plugin/identity/identity.h"
 
@@ -61,11 +61,13 @@ Status publish_request(Result<coll::Request*> made, void** request) {
 
 // -- life cycle
 
-abi::NcclResult init(abi::LogFn log) { return start_or_decline("COLLNET init", log, Status::ok); }
+abi::NcclResult init(abi::LogFn log) {
+  return start_or_decline("COLLNET init", log, are_collectives_left_to_nccl, Status::ok);
+}
 
 abi::NcclResult init(void** context, std::uint64_t comm_id, abi::LogFn log) {
   *context = nullptr;
-  return start_or_decline("COLLNET init", log, [&] {
+  return start_or_decline("COLLNET init", log, are_collectives_left_to_nccl, [&] {
     *context = new Context{comm_id};
     return Status::ok();
   });
@@ -79,12 +81,12 @@ abi::NcclResult finalize(void* context) {
 // The same count as NET's whatever the knobs say: NCCL 2.30 wants it equal on all ranks.
 abi::NcclResult devices(int* count) {
   *count = 0;
-  return guard("COLLNET devices", [&] { return count_devices(count); });
+  return guard("COLLNET devices", [&] { return count_shown_devices(count); });
 }
 
 template <class Properties>
 abi::NcclResult get_properties(int device, Properties* properties) {
-  return guard("COLLNET getProperties", [&] { return fill_properties(device, properties); });
+  return guard("COLLNET getProperties", [&] { return fill_shown_properties(device, properties); });
 }
 
 abi::NcclResult reduce_support(abi::NcclDataType type, abi::NcclRedOp op, int* supported) {
@@ -100,8 +102,9 @@ abi::NcclResult reduce_support(abi::NcclDataType type, abi::NcclRedOp op, int* s
 abi::NcclResult listen_as(std::uint64_t comm_id, int device, void* handle, void** listener) {
   *listener = nullptr;
   return guard("COLLNET listen", [&]() -> Status {
-    if (Status status = check_device(device); !status) return status;
-    auto made = coll::listen(options().transport, device, comm_id, static_cast<Handle*>(handle));
+    int own = device;
+    if (Status status = find_own_device(device, &own); !status) return status;
+    auto made = coll::listen(options().transport, own, comm_id, static_cast<Handle*>(handle));
     if (!made) return made.status();
     *listener = *made;
     return Status::ok();

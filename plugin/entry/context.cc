@@ -28,6 +28,18 @@ bool is_left_to_nccl(abi::LogFn log) {
   return rdma.is_left_to_nccl;
 }
 
+bool are_collectives_left_to_nccl(abi::LogFn log) {
+  if (is_left_to_nccl(log)) return true;
+  if (options().has_collectives) return false;
+  static std::atomic<bool> was_said{false};
+  if (!was_said.exchange(true)) {
+    log_info("RIFFLE_NET=" + options().wire.name +
+             ": all-reduces stay with NCCL over that library; RIFFLE_COLLNET=on carries them in "
+             "group plans over Riffle's TCP beside it");
+  }
+  return true;
+}
+
 std::shared_ptr<agreement::Publication> publish_knobs(std::uint64_t comm_id) {
   return agreement::publish(agreement::job_key(comm_id), options().collective.connect.knobs);
 }

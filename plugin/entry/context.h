@@ -17,13 +17,18 @@ namespace riffle::entry {
 // process says so. Takes the logger.
 bool is_left_to_nccl(abi::LogFn log);
 
-// init of NET and COLLNET: `start`, or a code that makes NCCL take its next network. That is not a
-// failure that is worth a warning.
+// ... or NET alone is not: all-reduces stay with NCCL over another library (RIFFLE_NET) unless
+// RIFFLE_COLLNET=on. One line per process.
+bool are_collectives_left_to_nccl(abi::LogFn log);
+
+// init of NET and COLLNET: `start`, or a code that makes NCCL go on without the table where
+// `decide` says so. That is not a failure that is worth a warning.
 template <class Start>  // Status()
-abi::ResultCode start_or_decline(const char* function, abi::LogFn log, Start&& start) noexcept {
+abi::ResultCode start_or_decline(const char* function, abi::LogFn log, bool (*decide)(abi::LogFn),
+                                 Start&& start) noexcept {
   bool declines = false;
   const abi::ResultCode code = guard(function, [&] {
-    declines = is_left_to_nccl(log);
+    declines = decide(log);
     return declines ? Status::ok() : start();
   });
   return declines ? abi::kInternalError : code;

@@ -1,9 +1,9 @@
-// NET: every version of NCCL's point-to-point table on one implementation
+// Riffle's own NET: every version of NCCL's point-to-point table on one implementation
 // (net/net_service.h).
 //
 // The functions below are overloads and templates over the parameter lists that the versions have;
-// make_table assigns each name to its member, and the member's type picks the overload.
-#include "plugin/abi/net.h"
+// fill_own_net assigns each name to its member, and the member's type picks the overload.
+#include "plugin/entry/net_own.h"
 
 #include <array>
 #include <cstddef>
@@ -13,6 +13,7 @@
 #include <utility>
 #include <variant>
 
+#include "plugin/abi/net.h"
 #include "plugin/entry/arguments.h"
 #include "plugin/entry/border.h"
 #include "plugin/entry/context.h"
@@ -47,16 +48,6 @@ Status publish_connection(Result<Service*> service, void** comm, abi::NetDevHand
 }
 
 // -- life cycle
-
-abi::NcclResult init(abi::LogFn log) { return start_or_decline("NET init", log, start_process); }
-
-abi::NcclResult init(abi::LogFn log, abi::ProfilerFn) { return init(log); }
-
-abi::NcclResult init(void** context, std::uint64_t comm_id, abi::NetCommConfig*, abi::LogFn log,
-                     abi::ProfilerFn) {
-  *context = nullptr;
-  return start_or_decline("NET init", log, [&] { return start_communicator(comm_id, context); });
-}
 
 abi::NcclResult finalize(void* context) {
   return guard("NET finalize", [&] {
@@ -241,42 +232,38 @@ abi::NcclResult test(void* request, int* done, int* sizes) {
   });
 }
 
-// Left null, which NCCL understands: regMrDmaBuf (host memory only), getDeviceMr (no device
-// offload), irecvConsumed (no receive credits), makeVDevice (NICs are joined by us), setNetAttr.
-template <class Table>
-constexpr Table make_table() {
-  Table table{};
-  table.name = kPluginName;
-  table.init = init;
-  table.devices = devices;
-  table.getProperties = get_properties;
-  table.listen = listen;
-  table.connect = connect;
-  table.accept = accept;
-  table.regMr = reg_mr;
-  table.deregMr = dereg_mr;
-  table.isend = isend;
-  table.irecv = irecv;
-  table.iflush = iflush;
-  table.test = test;
-  table.closeSend = close_send;
-  table.closeRecv = close_recv;
-  table.closeListen = close_listen;
-  if constexpr (requires { table.finalize; }) table.finalize = finalize;
-  return table;
-}
-
 }  // namespace
 }  // namespace riffle::entry::net_table
 
-#define RIFFLE_NET(version)                                          \
-  RIFFLE_TABLE riffle::abi::NetV##version ncclNetPlugin_v##version = \
-      riffle::entry::net_table::make_table<riffle::abi::NetV##version>();
-RIFFLE_NET(5)
-RIFFLE_NET(6)
-RIFFLE_NET(7)
-RIFFLE_NET(8)
-RIFFLE_NET(9)
-RIFFLE_NET(10)
-RIFFLE_NET(11)
-RIFFLE_NET(12)
+namespace riffle::entry {
+
+template <class Table>
+void fill_own_net(Table* table) {
+  using namespace net_table;
+  table->devices = devices;
+  table->getProperties = get_properties;
+  table->listen = listen;
+  table->connect = connect;
+  table->accept = accept;
+  table->regMr = reg_mr;
+  table->deregMr = dereg_mr;
+  table->isend = isend;
+  table->irecv = irecv;
+  table->iflush = iflush;
+  table->test = test;
+  table->closeSend = close_send;
+  table->closeRecv = close_recv;
+  table->closeListen = close_listen;
+  if constexpr (requires { table->finalize; }) table->finalize = finalize;
+}
+
+template void fill_own_net(abi::NetV5*);
+template void fill_own_net(abi::NetV6*);
+template void fill_own_net(abi::NetV7*);
+template void fill_own_net(abi::NetV8*);
+template void fill_own_net(abi::NetV9*);
+template void fill_own_net(abi::NetV10*);
+template void fill_own_net(abi::NetV11*);
+template void fill_own_net(abi::NetV12*);
+
+}  // namespace riffle::entry

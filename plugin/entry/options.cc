@@ -93,8 +93,11 @@ Options options_from(const Config& c) {
   collective.connect = connect_options(c, options.identity);
   collective.session = session_options(c, collective.connect);
   if (survives_losses(c)) collective.keep_bytes = static_cast<std::size_t>(c.keep_bytes);
-  collective.record = {c.record, static_cast<std::uint64_t>(c.record_bytes)};
+  collective.record = {c.record, static_cast<std::uint64_t>(c.record_bytes),
+                       static_cast<std::uint32_t>(c.trace)};
   options.tuner = tuner_settings(c, collective.connect.sync);
+  options.wire = wire_choice(c);
+  options.has_collectives = options.wire.name.empty() || c.collnet == "on";
   return options;
 }
 
@@ -102,8 +105,9 @@ const Options& options() {
   static const Options& all = *[] {  // outlives every thread
     auto* const made = new Options(options_from(config()));
     limit_isa(made->isa);
-    made->rdma = find_rdma(rdma_choice(config()));
-    if (made->rdma.is_left_to_nccl) made->identity = {};  // no events are asked for
+    if (made->wire.name.empty()) made->rdma = find_rdma(rdma_choice(config()));
+    if (made->rdma.is_left_to_nccl) made->has_collectives = false;
+    if (!made->has_collectives) made->identity = {};  // no events are asked for
     return made;
   }();
   return all;

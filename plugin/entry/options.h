@@ -10,6 +10,7 @@
 #include "plugin/net/net_options.h"
 #include "plugin/transport/base/options.h"
 #include "plugin/transport/device/rdma.h"
+#include "plugin/transport/nccl_net/library_name.h"
 #include "plugin/tuner/tuner.h"
 
 namespace riffle {
@@ -21,7 +22,9 @@ struct Options {
   identity::Options identity;
   CollectiveOptions collective;
   TunerSettings tuner;
-  RdmaFinding rdma;  // left to NCCL: no table does anything
+  nccl_net::LibraryChoice wire;  // RIFFLE_NET names a library that NET is
+  RdmaFinding rdma;              // left to NCCL: no table does anything
+  bool has_collectives = true;   // false: COLLNET, tuner and profiler do nothing
 };
 
 // All but `rdma`.

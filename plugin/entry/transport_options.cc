@@ -46,6 +46,11 @@ TransportOptions transport_options(const Config& c) {
   return options;
 }
 
+nccl_net::LibraryChoice wire_choice(const Config& c) {
+  if (!nccl_net::names_library(c.net)) return {};
+  return {.name = c.net, .plugin_list = environment("NCCL_NET_PLUGIN")};
+}
+
 RdmaChoice rdma_choice(const Config& c) {
   return {.wish = c.net,
           .ports = c.rdma_ports,

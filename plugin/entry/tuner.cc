@@ -39,7 +39,7 @@ void start(void** context, std::uint64_t comm_id, std::size_t ranks, std::size_t
            abi::LogFn log) {
   *context = nullptr;
   (void)guard("TUNER init", [&] {
-    if (is_left_to_nccl(log)) return Status::ok();  // no context, no opinion
+    if (are_collectives_left_to_nccl(log)) return Status::ok();  // no context, no opinion
     auto made = std::make_unique<Context>();
     made->settings = options().tuner;
     made->nodes = nodes;
@@ -54,7 +54,7 @@ void start(void** context, std::uint64_t comm_id, std::size_t ranks, std::size_t
 // v1 has no context; its collNetSupport alone tells that there are several nodes.
 abi::NcclResult init(std::size_t, std::size_t, abi::LogFn log) {
   (void)guard("TUNER init", [&] {
-    (void)is_left_to_nccl(log);
+    (void)are_collectives_left_to_nccl(log);
     return Status::ok();
   });
   return abi::kSuccess;
@@ -86,7 +86,7 @@ abi::NcclResult get_coll_info(abi::NcclFunc function, std::size_t bytes, int col
                               int, int* algorithm, int* protocol, int*) {
   (void)guard("TUNER getCollInfo", [&] {
     constexpr std::size_t kSeveralNodes = 2;
-    if (options().rdma.is_left_to_nccl) return Status::ok();
+    if (!options().has_collectives) return Status::ok();
     name_algorithm(options().tuner, kSeveralNodes, function, bytes, collnet_support, algorithm,
                    protocol);
     return Status::ok();

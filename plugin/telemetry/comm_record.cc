@@ -1,16 +1,10 @@
 #include "plugin/telemetry/comm_record.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <utility>
 
-#include "plugin/config/file_pattern.h"
 #include "plugin/telemetry/json_line.h"
-#include "plugin/version.h"
-#include "topology/base/printed.h"
+#include "plugin/telemetry/process_line.h"
 #include "topology/base/time.h"
 #include "topology/plan/planner.h"
 
@@ -19,31 +13,6 @@ namespace {
 
 constexpr std::uint64_t kLeastIntervalNs = kSecond;
 constexpr std::uint64_t kBytesPerSecond = 8 << 10;
-constexpr std::size_t kMaxNamesBytes = 1 << 20;
-
-std::string hex(std::uint64_t value) {
-  return printed("%016llx", static_cast<unsigned long long>(value));
-}
-
-double unix_seconds() {
-  using namespace std::chrono;
-  const auto ms = duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
-  return static_cast<double>(ms) / 1000;
-}
-
-// Seconds with milliseconds: the line's number format has too few digits.
-std::string seconds_text(double seconds) { return printed("%.3f", seconds); }
-
-std::string process_line() {
-  std::array<char, 256> host{};
-  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-  JsonLine line;
-  line.add("type", "process").raw("t", seconds_text(unix_seconds())).add("riffle", kVersion);
-  line.add("host", host.data()).add("pid", std::int64_t{getpid()});
-  const std::string job = slurm_job_id();
-  if (!job.empty()) line.add("slurm_job_id", job);
-  return line.take();
-}
 
 void add_fabric(JsonLine& line, const Fabric& fabric, bool is_nominal) {
   line.open("fabric", '{').add("latency_us", fabric.latency_us);
@@ -86,7 +55,7 @@ void add_sizes(JsonLine& line, const CommCounters& counters) {
 class CommRecord::Line : public JsonLine {
  public:
   Line(const CommRecord& comm, const char* type) {
-    add("type", type).raw("t", seconds_text(unix_seconds())).add("comm", comm.key_);
+    add("type", type).raw("t", line_time()).add("comm", comm.key_);
     add("rank", comm.rank_);
   }
 };
@@ -101,7 +70,7 @@ std::unique_ptr<CommRecord> CommRecord::begin(const RecordOptions& options, std:
 CommRecord::CommRecord(std::shared_ptr<Recorder> recorder, std::uint64_t comm_id, int rank,
                        int size)
     : recorder_(std::move(recorder)),
-      key_(hex(comm_id)),
+      key_(hex16(comm_id)),
       rank_(rank),
       size_(size),
       counters_(size),
@@ -117,18 +86,15 @@ CommRecord::~CommRecord() {
 
 void CommRecord::connected(const std::vector<std::string>& hosts) {
   Line line(*this, "comm");
-  line.add("size", size_).open("hosts", '[');
-  for (const std::string& host : hosts) {
-    if (line.size() < kMaxNamesBytes) line.add("", host);
-  }
-  line.close(']');
+  line.add("size", size_);
+  add_hosts(line, hosts);
   recorder_->write_standing(key_ + " comm", line.take());
 }
 
 void CommRecord::planned(const PlanRecord& plan) {
   Line line(*this, "plan");
   line.add("from_chunk", plan.from_chunk).add("cause", plan.cause).add("name", plan.name);
-  line.add("digest", hex(plan.digest)).add("reason", plan.reason).add("trigger", plan.trigger);
+  line.add("digest", hex16(plan.digest)).add("reason", plan.reason).add("trigger", plan.trigger);
   if (plan.predicted_us > 0) {
     line.add("predicted_us", plan.predicted_us).add("predicted_bytes", plan.predicted_bytes);
   }

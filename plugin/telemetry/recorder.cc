@@ -35,11 +35,14 @@ std::thread start_without_signals(std::function<void()> body) {
   return thread;
 }
 
-// The process's recorder. Locked across a fork, so that the child finds it in order.
+// The process's recorders. Locked across a fork, so that the child finds them in order.
 struct Shared {
+  struct File {
+    std::weak_ptr<Recorder> recorder;
+    bool has_failed = false;  // said once
+  };
   std::mutex mutex;
-  std::weak_ptr<Recorder> recorder;
-  bool has_failed = false;  // said once
+  File record, trace;
 };
 
 Shared& shared() {
@@ -54,26 +57,29 @@ Shared& shared() {
 
 }  // namespace
 
-std::shared_ptr<Recorder> Recorder::acquire(const RecordOptions& options) {
+std::shared_ptr<Recorder> Recorder::acquire(const RecordOptions& options, Content content) {
   if (options.path.empty()) return nullptr;
+  const bool traces = content == Content::kTrace;
   const std::lock_guard lock(shared().mutex);
-  if (auto running = shared().recorder.lock(); running && running->process_ == getpid()) {
+  Shared::File& of_process = traces ? shared().trace : shared().record;
+  if (auto running = of_process.recorder.lock(); running && running->process_ == getpid()) {
     return running;
   }
-  if (shared().has_failed) return nullptr;
+  if (of_process.has_failed) return nullptr;
   Result<std::string> path = file_of_process("RIFFLE_RECORD", options.path, "jsonl");
   Status status = path.status();
   if (status) {
-    auto made = open(*path, options.max_bytes);
+    const std::string file = *path + (traces ? kTraceSuffix : "");
+    auto made = open(file, options.max_bytes);
     status = made.status();
     if (status) {
-      shared().recorder = *made;
-      log_info("recording to {}", *path);
+      of_process.recorder = *made;
+      log_info("{} to {}", traces ? "tracing" : "recording", file);
       return *made;
     }
   }
-  shared().has_failed = true;
-  log_warn("{}; nothing is recorded", status.message());
+  of_process.has_failed = true;
+  log_warn("{}; nothing is {}", status.message(), traces ? "traced" : "recorded");
   return nullptr;
 }
 
@@ -119,7 +125,6 @@ void Recorder::write(const std::string& line) {
     return;
   }
   queued_ += line;
-  ++lines_in_;
 }
 
 void Recorder::write_standing(const std::string& key, std::string line) {
@@ -135,13 +140,26 @@ void Recorder::drop_standing(const std::string& key) {
   standing_.erase(key);
 }
 
+void Recorder::add_source(std::shared_ptr<LineSource> source) {
+  if (process_ != getpid()) return;
+  const std::lock_guard lock(mutex_);
+  sources_.push_back(std::move(source));
+}
+
 void Recorder::flush() {
   if (process_ != getpid()) return;
   std::unique_lock lock(mutex_);
-  must_flush_ = true;
+  const std::uint64_t wanted = ++flushes_asked_;
   changed_->notify_all();
-  const std::uint64_t wanted = lines_in_;
-  changed_->wait_for(lock, std::chrono::seconds(1), [&] { return lines_written_ >= wanted; });
+  changed_->wait_for(lock, std::chrono::seconds(1), [&] { return flushes_done_ >= wanted; });
+}
+
+// Of those without another holder nothing more will come: they are asked for the last time.
+std::vector<std::shared_ptr<LineSource>> Recorder::sources_to_ask() {
+  std::vector<std::shared_ptr<LineSource>> all = sources_;
+  constexpr long kHeldHereOnly = 2;  // by both lists
+  std::erase_if(sources_, [](const auto& source) { return source.use_count() == kHeldHereOnly; });
+  return all;
 }
 
 void Recorder::run() {
@@ -149,18 +167,21 @@ void Recorder::run() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_->wait_for(lock, std::chrono::milliseconds(kFlushMs),
-                       [this] { return is_over_ || must_flush_; });
-    must_flush_ = false;
+                       [this] { return is_over_ || flushes_asked_ > flushes_done_; });
     const bool ends = is_over_;
+    const std::uint64_t flushes = flushes_asked_;
     std::string text = std::exchange(queued_, {});
-    const std::uint64_t lines = lines_in_;
     if (const std::uint64_t dropped = std::exchange(dropped_, 0); dropped > 0) {
       text += JsonLine().add("type", "dropped").add("lines", dropped).take();
     }
+    const auto sources = sources_to_ask();
     lock.unlock();
     if (!text.empty()) put(text);
+    for (const auto& source : sources) {
+      source->put_lines([this](const std::string& line) { put(line); });
+    }
     lock.lock();
-    lines_written_ = lines;
+    flushes_done_ = flushes;
     changed_->notify_all();
     if (ends) return;
   }

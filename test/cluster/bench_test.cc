@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "lab/cluster/command.h"
@@ -59,9 +60,40 @@ TEST_F(BenchTest, RowsAreRightAndOnTheWire) {
   EXPECT_GT(rows[1].at("x_bound").get<double>(), 0.9);
 }
 
+// Rivals with right sums on uneven nodes; each row says what its peer knew, and all have the same
+// congestion control.
+TEST_F(BenchTest, RivalsAreRightAndRowsSayWhatTheyKnow) {
+  const std::string json = folder_ + "/rows.json";
+  const auto out =
+      bench({"--peers", "nccl-best,nccl-ring-ordered,nccl-tree-ordered,blueconnect,gloo,openmpi",
+             "--sizes", "4,300K", "--dtype", "int32", "--iters", "1", "--fabric", "file",
+             "--congestion", "reno", "--json", json});
+  ASSERT_TRUE(out) << out.status().message();
+  const auto rows = nlohmann::json::parse(std::ifstream(json));
+  std::map<std::string, int> sizes;
+  for (const auto& row : rows) {
+    const std::string peer = row.at("peer");
+    ++sizes[peer];
+    EXPECT_EQ(row.at("wrong"), 0) << row;
+    EXPECT_EQ(row.at("off_wire"), false) << row;
+    EXPECT_EQ(row.at("congestion"), "reno");
+    const bool is_ordered = peer.ends_with("-ordered") || peer == "blueconnect";
+    EXPECT_EQ(row.at("network"), peer == "riffle" ? "file" : is_ordered ? "racks" : "none") << row;
+    const std::string variant = row.at("variant");
+    if (peer == "nccl-best") {
+      EXPECT_TRUE(variant.starts_with("nccl-ring") || variant.starts_with("nccl-tree")) << variant;
+    }
+  }
+  // Gloo and Open MPI may not be installed.
+  for (const char* peer :
+       {"riffle", "nccl-best", "nccl-ring-ordered", "nccl-tree-ordered", "blueconnect"}) {
+    EXPECT_EQ(sizes[peer], 2) << peer << "\n" << *out;
+  }
+}
+
 TEST_F(BenchTest, ItsRecordExplainsWhatLimits) {
   const std::string record = folder_ + "/record";
-  const auto out = bench({"--sizes", "2M", "--iters", "3", "--record", record});
+  const auto out = bench({"--fabric", "file", "--sizes", "2M", "--iters", "3", "--record", record});
   ASSERT_TRUE(out) << out.status().message();
   const auto text = run_command({RIFFLE_COMMAND, "explain", record});
   ASSERT_TRUE(text) << text.status().message();
@@ -111,8 +143,8 @@ TEST_F(BenchTest, ThePlanFollowsANeighbour) {
 TEST_F(BenchTest, RelaxedStepsKeepTheSumsAndSendLess) {
   const std::string json = folder_ + "/rows.json", record = folder_ + "/record";
   const auto out = run_command(
-      {RIFFLE_COMMAND, "bench", "--profile", "racks8", "--sizes", "8M", "--iters", "6", "--sync",
-       "ds_sync", "--peers", "riffle-exact", "--json", json, "--record", record},
+      {RIFFLE_COMMAND, "bench", "--profile", "racks8", "--sizes", "8M", "--iters", "6", "--fabric",
+       "file", "--sync", "ds_sync", "--peers", "riffle-exact", "--json", json, "--record", record},
       "", 240000);
   ASSERT_TRUE(out) << out.status().message();
   EXPECT_NE(out->find("# ds_sync from call "), std::string::npos) << *out;
@@ -172,6 +204,7 @@ TEST_F(BenchTest, WrongUsageNamesWhatIsAccepted) {
        {std::tuple{"--dtype", "float12", "bfloat16"}, std::tuple{"--sizes", "3", "whole elements"},
         std::tuple{"--redop", "avg", "sum, prod, max, min"},
         std::tuple{"--sync", "gossip", "moshpit"}, std::tuple{"--peers", "pigeons", "openmpi"},
+        std::tuple{"--congestion", "pigeons", "this kernel has"},
         std::tuple{"--sparse-peers", "topkb", "topkdsa"},
         std::tuple{"--sparse-peers", "topka/3", "1K to 1024M"}, std::tuple{"--nodes", "1", "2"}}) {
     const auto out = bench({option, value});

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <gtest/gtest.h>
+#include <linux/tcp.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -177,6 +178,57 @@ TEST_F(ClusterTest, ShapersKeepTheRatesOfBothDirectionsAndTiers) {
     expect_rate(2, 6, 40'000);   // out of the pod
     expect_rate(6, 2, 50'000);   // into it
   }
+}
+
+// Of a socket that connects and of one that is accepted, both of which asked for another one.
+std::string congestion_of(int fd) {
+  char name[16] = {};
+  socklen_t size = sizeof name;
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+  return getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size) == 0 ? name : "unknown";
+}
+
+TEST_F(ClusterTest, EverySocketHasTheCongestionControlOfAll) {
+  Profile profile = even_profile(2, 0);
+  for (const std::string name : {"cubic", "bbr"}) {
+    profile.congestion = name;
+    const auto cluster = Cluster::create(profile);
+    if (name == "bbr" && !cluster) continue;  // a kernel may lack it
+    ASSERT_TRUE(cluster) << cluster.status().message();
+    const auto accepts = run_on(**cluster, 1, [](int out) {
+      const int listener = socket(AF_INET, SOCK_STREAM, 0);
+      const sockaddr_in self = endpoint(1);
+      if (bind(listener, reinterpret_cast<const sockaddr*>(&self), sizeof self) != 0) return 2;
+      listen(listener, 1);
+      const char first = congestion_of(accept(listener, nullptr, nullptr))[0];
+      return write(out, &first, 1) == 1 ? 0 : 3;
+    });
+    const auto connects = run_on(**cluster, 0, [](int out) {
+      const sockaddr_in peer = endpoint(1);
+      for (int tries = 0; tries < 200; ++tries) {
+        const int fd = socket(AF_INET, SOCK_STREAM, 0);
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+        if (connect(fd, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) == 0) {
+          const char first = congestion_of(fd)[0];
+          return write(out, &first, 1) == 1 ? 0 : 3;
+        }
+        close(fd);
+        usleep(20000);
+      }
+      return 2;
+    });
+    EXPECT_EQ(answer_of<char>(accepts), name[0]);
+    EXPECT_EQ(answer_of<char>(connects), name[0]);
+  }
+}
+
+TEST_F(ClusterTest, AnUnknownCongestionControlIsRefused) {
+  Profile profile = even_profile(2, 0);
+  profile.congestion = "pigeons";
+  const auto cluster = Cluster::create(profile);
+  ASSERT_FALSE(cluster);
+  EXPECT_NE(cluster.status().message().find("cubic"), std::string::npos)
+      << cluster.status().message();
 }
 
 TEST_F(ClusterTest, EqualHostNamesAreEqual) {

@@ -22,7 +22,7 @@ LIBRARIES = {"sodium": "libsodium", "spdlog": "spdlog", "fmt": "fmt", "toml++": 
              "nlohmann": "nlohmann-json", "hwloc": "hwloc", "boost": "Boost",
              "pmix": None}
 SYSTEM = {"arpa", "asm", "linux", "net", "netinet", "netpacket", "sys"}
-SYSTEM_HEADERS = set("""arm_acle.h arm_neon.h cpuid.h dirent.h dlfcn.h fcntl.h ifaddrs.h immintrin.h link.h netdb.h
+SYSTEM_HEADERS = set("""arm_acle.h arm_neon.h cpuid.h dirent.h dlfcn.h elf.h fcntl.h ifaddrs.h immintrin.h link.h netdb.h
     nmmintrin.h poll.h pthread.h pwd.h sched.h signal.h string.h strings.h termios.h time.h unistd.h xmmintrin.h""".split())
 
 

@@ -39,6 +39,7 @@ ROOMS = {room: set(below.split()) for room, below in {
     "plugin/transport/reactor": f"{GROUND} plugin/transport/base plugin/transport/device",
     "plugin/transport/tcp": f"{GROUND} {WIRE}",
     "plugin/transport/sim": f"{GROUND} plugin/transport/base",
+    "plugin/transport/nccl_net": "topology/base plugin/abi plugin/config",
     "plugin/transport": f"{GROUND} {WIRE} plugin/transport/tcp",  # the factory
     "plugin/identity": f"{GROUND} plugin/abi",
     "plugin/net": f"{GROUND} plugin/transport {WIRE}",
@@ -57,7 +58,7 @@ ROOMS = {room: set(below.split()) for room, below in {
                          " plugin/collective/elastic plugin/collective/relaxed",
     "plugin/tuner": f"{GROUND} plugin/abi plugin/identity plugin/collective/base",
     "plugin/entry": f"{GROUND} plugin/abi plugin/kernels plugin/telemetry plugin/transport {WIRE}"
-                    " plugin/identity plugin/net plugin/collective/base plugin/collective plugin/tuner",
+                    " plugin/transport/nccl_net plugin/identity plugin/net plugin/collective/base plugin/collective plugin/tuner",
     "lab/memory": f"{GROUND} plugin/transport/base",
     "lab/nccl_host/tables": "topology/base plugin/abi",
     "lab/nccl_host/work": "topology/base plugin/kernels lab/nccl_host/tables",

@@ -1,6 +1,6 @@
 """`riffle doctor` in many situations: the verdict, the exit code, and that nothing is said twice.
 
-usage: doctor_test.py RIFFLE PLUGIN_FOLDER
+usage: doctor_test.py RIFFLE PLUGIN_FOLDER NET_LIBRARY   (a library with NET v9)
 """
 import json
 import os
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-RIFFLE, FOLDER = sys.argv[1:3]
+RIFFLE, FOLDER, NET_LIBRARY = sys.argv[1:4]
 EMPTY = tempfile.mkdtemp()  # no settings of this machine's, no RDMA ports
 RIGHT = {"LD_LIBRARY_PATH": FOLDER, "NCCL_NET_PLUGIN": "riffle", "NCCL_TUNER_PLUGIN": "riffle",
          "NCCL_PROFILER_PLUGIN": "riffle", "NCCL_COLLNET_ENABLE": "1", "NCCL_COMM_SPLIT_SHARE_RESOURCES": "1",
@@ -151,7 +151,8 @@ def knobs():
             ("RIFFLE_CPUS", "8000", "threads cannot run there"), ("RIFFLE_CPUS", "x", "RIFFLE_CPUS=x"),
             ("RIFFLE_CONGESTION", "nope", "tcp_allowed_congestion_control"),
             ("RIFFLE_SOCKET_IFNAME", "ib9", "ib9"), ("NCCL_SOCKET_IFNAME", "=nope", "nope"),
-            ("RIFFLE_MIN_RATE", "100", "RIFFLE_ON_LOSS=continue"), ("RIFFLE_SPARSE", "2", "RIFFLE_SPARSE=2"),
+            ("RIFFLE_MIN_RATE", "100", "RIFFLE_ON_LOSS=continue"), ("RIFFLE_TRACE", "10", "without RIFFLE_RECORD"),
+            ("RIFFLE_SPARSE", "2", "RIFFLE_SPARSE=2"),
             ("RIFFLE_SYNC", "ds_sync", "say RIFFLE_OPTIMIZER=sgd if that is")):
         problem(f"{name}={value}", {name: value}, said, "\n1 problem\n")
     problem("a mode without replanning", SGD | {"RIFFLE_SYNC": "moshpit", "RIFFLE_EPOCH": "0"}, "RIFFLE_EPOCH=0")
@@ -167,6 +168,27 @@ def knobs():
     fine("congestion", {"RIFFLE_CONGESTION": "reno"}, "RIFFLE_CONGESTION=reno: the kernel has it")
     fine("loopback", {"RIFFLE_SOCKET_IFNAME": "=lo"})
     fine("a rack", {"RIFFLE_RACK": "r1"}, "RIFFLE_RACK=r1 names the rack")
+
+
+def wires():
+    fine("NET of another library", {"RIFFLE_NET": NET_LIBRARY}, f"RIFFLE_NET={NET_LIBRARY} is {NET_LIBRARY}, NET v9",
+         "all-reduces stay with NCCL over that library", "device 1: strict1, 12345 Mbit/s", "!no RDMA port")
+    fine("... by its bare name", {"RIFFLE_NET": "strict9", "LD_LIBRARY_PATH": f"{FOLDER}:{os.path.dirname(NET_LIBRARY)}"},
+         f"RIFFLE_NET=strict9 is {NET_LIBRARY}")
+    fine("... beside Riffle's TCP", {"RIFFLE_NET": NET_LIBRARY, "RIFFLE_COLLNET": "on"},
+         "RIFFLE_COLLNET=on: all-reduces take Riffle's TCP beside that library")
+    fine("the next of the list", {"RIFFLE_NET": "next", "NCCL_NET_PLUGIN": f"riffle,{NET_LIBRARY}"},
+         f"RIFFLE_NET=next is {NET_LIBRARY}")
+    problem("no next", {"RIFFLE_NET": "next"}, "NCCL_NET_PLUGIN=riffle names no library after riffle",
+            "remedy: unset RIFFLE_NET")
+    problem("no lists before 2.27.3", {"RIFFLE_NET": "next", "NCCL_NET_PLUGIN": f"riffle,{NET_LIBRARY}"},
+            "this NCCL takes no list", arguments=("--nccl", "2.26.2"))
+    problem("no such library", {"RIFFLE_NET": "tpc"}, "RIFFLE_NET=tpc: no such library", "libnccl-net-tpc.so",
+            "accepted: auto, tcp, next, ofi", "remedy: unset RIFFLE_NET")
+    problem("no table", {"RIFFLE_NET": "libc.so.6"}, "none of ncclNetPlugin_v5 to v12")
+    problem("Riffle itself", {"RIFFLE_NET": "riffle"}, "libnccl-net-riffle.so is Riffle itself")
+    problem("too new for this NCCL", {"RIFFLE_NET": NET_LIBRARY}, "has NET v9, this NCCL reads v8 and older",
+            arguments=("--nccl", "2.22.3"))
 
 
 def forms():
@@ -201,6 +223,7 @@ variables()
 with tempfile.TemporaryDirectory() as made:
     files(pathlib.Path(made))
 knobs()
+wires()
 forms()
 shutil.rmtree(EMPTY)
 sys.exit(f"wrong: {failures}" if failures else 0)

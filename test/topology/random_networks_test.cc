@@ -6,6 +6,7 @@
 #include <map>
 
 #include "test/sanitized.h"
+#include "test/topology/drawn_network.h"
 #include "test/topology/probe_network.h"
 #include "topology/plan/planner.h"
 #include "topology/probe/live_fabric.h"
@@ -13,40 +14,12 @@
 namespace riffle::random_networks_test {
 namespace {
 
-constexpr std::int64_t kRate = 400'000;
+constexpr std::int64_t kRate = kDrawnKbps;
 constexpr std::uint64_t kBytes = 32 << 20;
-constexpr ProbeNoise kTcp{.sigma = 0.04, .unfairness = 0.7, .outliers = 0.06};
 
 int runs() {  // more of them by hand: RIFFLE_TEST_RUNS=1000
   const char* text = std::getenv("RIFFLE_TEST_RUNS");
   return text != nullptr ? std::max(1, std::atoi(text)) : 60;
-}
-
-// 1 to 5 racks of uneven sizes, their nodes anywhere, uplinks of 15 to 90 % of what their nodes can
-// send, nodes of one rate or of up to four.
-Fabric drawn(std::mt19937_64& random, int nodes) {
-  const auto part = [&] { return static_cast<double>(random() % 1000) / 1000; };
-  const int racks = std::min(1 + static_cast<int>(random() % 5), nodes / 2);
-  std::vector<int> rack_of;
-  for (int n = 0; n < nodes; ++n) {
-    rack_of.push_back(n < 2 * racks ? n % racks : static_cast<int>(random() % racks));
-  }
-  probe::shuffle(&rack_of, random);
-  const std::uint64_t classes = random() % 2 == 0 ? 1 : 1 + random() % 4;
-  Fabric f;
-  f.latency_us = 50;
-  std::vector<std::int64_t> inside(racks, 0);
-  for (int n = 0; n < nodes; ++n) {
-    std::int64_t rate = kRate - kRate / 5 * static_cast<std::int64_t>(random() % classes);
-    if (classes > 1 && random() % 6 == 0) rate = kRate / 4;
-    f.nodes.push_back({"n" + std::to_string(n), rate, rate, rack_of[n]});
-    inside[rack_of[n]] += rate;
-  }
-  for (int r = 0; r < racks; ++r) {
-    const auto uplink = static_cast<std::int64_t>((0.15 + 0.75 * part()) * inside[r]);
-    f.racks.push_back({"r" + std::to_string(r), racks > 1 ? uplink : 0, racks > 1 ? uplink : 0});
-  }
-  return f;
 }
 
 bool same_racks(const Fabric& fabric, const std::vector<int>& rack_of) {
@@ -76,8 +49,8 @@ TEST(RandomNetworks, RacksOrAPlanAsGood) {
   for (int i = 0; i < runs(); ++i) {
     std::mt19937_64 random(static_cast<std::uint64_t>(i));
     const int nodes = 4 + static_cast<int>(random() % 11);
-    const Fabric fabric = drawn(random, nodes);
-    ProbeNetwork network(fabric, kTcp, random());
+    const Fabric fabric = drawn_network(random, nodes);
+    ProbeNetwork network(fabric, kUnevenTcp, random());
     const probe::Findings found = survey(network, nodes, 1);
     prices.push_back(price_of(fabric, found));
     good += same_racks(fabric, found.racks.rack_of) || prices.back() <= 1.03;
@@ -120,7 +93,7 @@ TEST(RandomNetworks, SmallRacksOfManyNodesWithRanksInTurn) {
           {"r" + std::to_string(r), kRate * nodes / racks / 4, kRate * nodes / racks / 4});
     }
     for (int n = 0; n < nodes; ++n) f.nodes[n].rack = n % racks;
-    ProbeNetwork network(f, kTcp, 3);
+    ProbeNetwork network(f, kUnevenTcp, 3);
     const probe::Findings found = survey(network, nodes, 1);
     int wrong = 0;  // pairs of nodes
     for (int a = 0; a < nodes; ++a) {

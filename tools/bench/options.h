@@ -14,7 +14,8 @@ struct BenchOptions {
   std::string profile;
   std::vector<std::string> peers;
   std::vector<std::string> sizes = {"16M"};
-  std::string type = "float", op = "sum", fabric = "file";
+  std::string type = "float", op = "sum", fabric = "live";
+  std::string congestion = "cubic";  // "system": the machine's
   int iters = 5, warmup = 1;
   int peer_timeout_s = 0;  // 0: 60, and 3 where a fault is measured
   std::string json, record, on_loss;

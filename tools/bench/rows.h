@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ class Progress {
 
 struct BenchFindings {
   std::vector<bench::Row> rows;
+  // By name of peer, each of all sizes: what competes under two titles runs once.
+  std::map<std::string, std::vector<bench::Row>> measured;
   std::vector<bench::SparseRow> sparse;
   std::vector<std::vector<bench::TurnsRow>> turns;  // by size
   bool failed = false;

@@ -1,6 +1,5 @@
 #include "bench/harness/turns.h"
 
-#include <cstdlib>
 #include <memory>
 
 #include "tools/bench/rows.h"
@@ -17,15 +16,6 @@ constexpr int kIters = 2;
 // One takes next to no time, and the machine disturbs it the more.
 constexpr std::size_t kSmallBytes = 1 << 20;
 constexpr int kSmallIters = 20;
-
-bench::Peer peer_of(const Contender& contender) {
-  bench::Peer peer = bench::plugin_peer(contender.name, false);
-  peer.supervise = [start = peer.supervise, environment = contender.environment](const auto& site) {
-    for (const auto& [key, value] : environment) setenv(key.c_str(), value.c_str(), 1);
-    return start(site);
-  };
-  return peer;
-}
 
 }  // namespace
 
@@ -62,7 +52,7 @@ Status run_turns(const Session& session, const std::vector<Contender>& contender
       const std::size_t who = (turn + static_cast<std::size_t>(round)) % contenders.size();
       progress.show("round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds) +
                     ": starting " + contenders[who].name);
-      const auto peer = peer_of(contenders[who]);
+      const auto peer = bench::riffle_peer(contenders[who].name, contenders[who].environment);
       if (Status s = sessions[who]->begin(peer); !s) return s;
     }
     for (std::size_t i = 0; i < all.size(); ++i) {

@@ -16,6 +16,7 @@
 #include "tools/doctor/loading.h"
 #include "tools/doctor/loop.h"
 #include "tools/doctor/nccl_variables.h"
+#include "tools/doctor/wire.h"
 #include "tools/env/nccl_environment.h"
 #include "topology/fabric/fabric_file.h"
 
@@ -134,7 +135,10 @@ Result<Diagnosis> diagnose(const DoctorQuestion& question) {
   }
   if (code != 0) found.nccl = release_name(code);
   found.plugin = check_loading(code, question.beside, variables, &verdicts);
-  const bool is_left_to_nccl = check_rdma(verdicts);
+  const bool has_wire = check_wire(config(), found.plugin, code, variables, &verdicts);
+  if (has_wire)
+    setenv("RIFFLE_NET", config().net.c_str(), 1);  // from a file, too, for check_devices
+  const bool is_left_to_nccl = !has_wire && check_rdma(verdicts);
   check_machine(verdicts);
   const std::vector<std::string> addresses = check_interfaces(config(), variables, &verdicts);
   if (found.plugin.empty()) {

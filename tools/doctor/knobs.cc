@@ -166,6 +166,15 @@ void check_losses(const Config& c, const JobVariables& variables, Verdicts* verd
                                  verdicts);
 }
 
+void check_trace(const Config& c, const JobVariables& variables, Verdicts* verdicts) {
+  if (c.trace == 0 || !c.record.empty()) return;
+  variables.problem_unless_unset(
+      "RIFFLE_TRACE",
+      "RIFFLE_TRACE=" + std::to_string(c.trace) +
+          " does nothing without RIFFLE_RECORD, beside which traces are written",
+      verdicts);
+}
+
 void check_collnet(const Config& c, const JobVariables& variables, Verdicts* verdicts) {
   if (c.collnet != "off") return;
   variables.problem_unless_unset(
@@ -203,6 +212,7 @@ void check_knobs(const Config& c, const NodeAliases& self, const JobVariables& v
   check_cpus(c, variables, verdicts);
   check_congestion(c, variables, verdicts);
   check_output("RIFFLE_RECORD", c.record, "jsonl", variables, verdicts);
+  check_trace(c, variables, verdicts);
   check_output("RIFFLE_LOG_FILE", c.log_file, "log", variables, verdicts);
   check_saved_fabric(c, variables, verdicts);
   check_open_files(verdicts);

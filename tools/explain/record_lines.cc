@@ -1,15 +1,15 @@
 #include "tools/explain/record_lines.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "tools/record_files.h"
+
 namespace riffle::tools {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
 Fabric fabric_of(const json& from) {
@@ -268,27 +268,7 @@ JobRecord RecordLines::job() const {
 }
 
 Result<std::vector<std::string>> record_files(const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    std::error_code error;
-    if (!fs::is_directory(path, error)) {
-      if (!fs::is_regular_file(path, error)) {
-        return invalid_argument("record " + path + ": there is no such file or folder");
-      }
-      files.push_back(path);
-      if (fs::is_regular_file(path + ".1", error)) files.push_back(path + ".1");
-      continue;
-    }
-    for (fs::directory_iterator entry(path, error), end; !error && entry != end;
-         entry.increment(error)) {
-      const std::string name = entry->path().string();
-      if (name.ends_with(".jsonl") || name.ends_with(".jsonl.1")) files.push_back(name);
-    }
-    if (error) return system_error("record " + path + ": " + error.message());
-  }
-  std::sort(files.begin(), files.end());
-  files.erase(std::unique(files.begin(), files.end()), files.end());
-  return files;
+  return job_files(paths, ".jsonl", "record");
 }
 
 Result<JobRecord> read_records(const std::vector<std::string>& paths) {

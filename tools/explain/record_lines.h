@@ -40,8 +40,7 @@ class RecordLines {
 
 inline constexpr std::size_t kMaxRecordLineBytes = 64 << 20;
 
-// The given files, each with its FILE.1, and the files ending in .jsonl or .jsonl.1 of the given
-// folders. An error if one is neither.
+// The given files, and those of the given folders (tools/record_files.h).
 Result<std::vector<std::string>> record_files(const std::vector<std::string>& paths);
 
 // All of these files. An error if there is no line of a record anywhere.

@@ -111,6 +111,25 @@ Round across_racks(const std::vector<int>& rack_of, std::mt19937_64& random) {
   return round;
 }
 
+Round around_rack(const std::vector<int>& rack_of, int rack, std::mt19937_64& random) {
+  std::vector<int> own, others;
+  auto members = members_of(rack_of, random);
+  // One node of every other rack in turn.
+  for (std::size_t turn = 0; turn < rack_of.size(); ++turn) {
+    for (const auto& m : members) {
+      if (turn >= m.size()) continue;
+      const bool is_own = rack_of[static_cast<std::size_t>(m[turn])] == rack;
+      (is_own ? own : others).push_back(m[turn]);
+    }
+  }
+  Round round;
+  for (std::size_t i = 0; i < std::min(own.size(), others.size()); ++i) {
+    round.flows.push_back({own[i], others[i]});
+    round.flows.push_back({others[i], own[i]});
+  }
+  return round;
+}
+
 Round within_racks(const std::vector<int>& rack_of, std::mt19937_64& random) {
   Round round;
   for (const auto& rack : members_of(rack_of, random)) add_shift(rack, 1, &round);

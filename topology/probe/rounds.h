@@ -57,6 +57,10 @@ Round neighbours(int nodes, int distance, std::mt19937_64& random);
 // One round of pairs in which as many flows as possible leave their rack, to measure uplinks.
 Round across_racks(const std::vector<int>& rack_of, std::mt19937_64& random);
 
+// One round of pairs in which only flows to and from one rack leave theirs, to as many others as
+// possible: what its uplink can do though each of the others' is slower.
+Round around_rack(const std::vector<int>& rack_of, int rack, std::mt19937_64& random);
+
 // One round of pairs in which no flow leaves its rack, to measure nodes.
 Round within_racks(const std::vector<int>& rack_of, std::mt19937_64& random);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <utility>
 
 namespace riffle::probe {
@@ -13,9 +14,12 @@ constexpr int kMostSpokes = 16;  // of a wide fan
 constexpr int kMostWideFans = 3;
 constexpr int kCutRounds = 3;
 constexpr int kWithinRounds = 2;
+constexpr int kMostHubs = 3;
+constexpr int kHubRounds = 2;
+constexpr double kAsFast = 0.85;  // of the fastest uplink
 constexpr int kMostDoubts = 5;
 constexpr int kDoubtRounds = 3;
-constexpr double kSure = 0.95;          // of racks: no pair needs a second look
+constexpr double kSure = 0.999;         // of racks: no pair needs a second look
 constexpr double kManyHeldBack = 0.02;  // share of flows that makes a second look worth it
 constexpr double kSaturated = 0.85;     // of what all partners together can do
 constexpr double kSurprise = 1.15;      // times the rate known so far
@@ -92,6 +96,9 @@ void Survey::advance() {
       stage_ = Stage::kOtherRacks;
       return plan_racks();
     case Stage::kOtherRacks:
+      stage_ = Stage::kHubs;
+      return plan_hubs();
+    case Stage::kHubs:
       stage_ = Stage::kFans;
       return plan_fans();
     case Stage::kFans:
@@ -139,6 +146,26 @@ void Survey::plan_racks() {
   tested_racks_ = racks;
   for (int i = 0; i < kCutRounds; ++i) queue_.push_back(across_racks(racks, random_));
   for (int i = 0; i < kWithinRounds; ++i) queue_.push_back(within_racks(racks, random_));
+}
+
+// Where each node has one flow, what a rack exchanges is never more than its partners can: the
+// fastest uplink looks like the second.
+void Survey::plan_hubs() {
+  const Racks& racks = findings().racks;
+  if (racks.count < 3) return;
+  std::vector<int> hubs(static_cast<std::size_t>(racks.count));
+  std::iota(hubs.begin(), hubs.end(), 0);
+  const auto rate = [&](int r) {
+    const Uplink& u = racks.uplinks[static_cast<std::size_t>(r)];
+    return std::max(u.up_kbps, u.down_kbps);
+  };
+  std::stable_sort(hubs.begin(), hubs.end(), [&](int a, int b) { return rate(a) > rate(b); });
+  const double least = kAsFast * rate(hubs.front());
+  std::erase_if(hubs, [&](int r) { return rate(r) == 0 || rate(r) < least; });
+  if (hubs.size() > kMostHubs) hubs.resize(kMostHubs);
+  for (int again = 0; again < kHubRounds; ++again) {
+    for (const int hub : hubs) queue_.push_back(around_rack(racks.rack_of, hub, random_));
+  }
 }
 
 void Survey::plan_fans() {

@@ -8,9 +8,12 @@
 //              racks that the pairs make suspect, which confirm them or not and measure their
 //              uplinks; once more if other racks are suspect then. So are racks that a hint
 //              (rack_hints.h) names
-//   3. fans    nodes that met no partner able to do clearly more: one against three at once, and
+//   3. hubs    racks whose uplinks seem to be the fastest: each against all others at once, for
+//   what
+//              it exchanges with one of them is never more than that one's uplink can do
+//   4. fans    nodes that met no partner able to do clearly more: one against three at once, and
 //              against more where that was still not enough, or was a surprise
-//   4. doubts  as long as flows were held back and no racks that were put to the test explain it:
+//   5. doubts  as long as flows were held back and no racks that were put to the test explain it:
 //              more rounds, up to kMostDoubts times. Nothing is missing if the time is up then
 //
 // Every node takes part in O(log N) rounds beyond kDenseNodes. Pure and deterministic: the same
@@ -56,11 +59,12 @@ class Survey {
   const Findings& findings();
 
  private:
-  enum class Stage { kPairs, kAgain, kRacks, kOtherRacks, kFans, kWideFans, kDoubts, kOver };
+  enum class Stage { kPairs, kAgain, kRacks, kOtherRacks, kHubs, kFans, kWideFans, kDoubts, kOver };
 
   void plan_pairs();
   void advance();
   void plan_racks();
+  void plan_hubs();
   void plan_fans();
   void plan_wide_fans();
   void plan_doubts();

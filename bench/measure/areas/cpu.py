@@ -2,6 +2,10 @@
 from table import Area, Before, Figure, Run, at_least, at_most, printed, ratio, rows
 
 GOOGLE = " --benchmark_out={json} --benchmark_out_format=json"
+PLUGIN = "build/plugin/libnccl-net-riffle.so"
+# Every call recorded and traced, beside none.
+TRACED = (f"build/tools/riffle bench --json {{json}} --profile uniform8 --plugin plain={PLUGIN} --plugin traced={PLUGIN} "
+          "--settings traced:RIFFLE_RECORD={tmp}/,RIFFLE_TRACE=1 ")
 
 AREA = Area(
     title="Processor time", minutes=6,
@@ -14,6 +18,10 @@ AREA = Area(
             Figure("bytes per CPU second, times Gloo's", ratio(rows("cpu_s_per_gb", peer="gloo"),
                                                                rows("cpu_s_per_gb", peer="riffle")),
                    at_least(1.5), before=Before("1.55 (1.31 to 2.17)"))], repeat=5),
+        Run("traced", TRACED + "--sizes 16M --rounds 12", [
+            Figure("`uniform8`, 16 MiB: recorded and traced over neither, time",
+                   lambda out: [r["ratio"]["median"] for r in out.rows if r["peer"] == "traced"][0], at_most(1.01), digits=3)],
+            quick=TRACED + "--sizes 8 --rounds 1"),
         Run("tuner", "build/bench/riffle_tuner_bench --benchmark_filter=get_coll_info" + GOOGLE, [
             Figure("a tuner call, p99, ns, the clock's 17 included", rows("p99_ns", max), at_most(1000), digits=0,
                    before=Before("22"))]),

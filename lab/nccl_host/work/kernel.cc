@@ -95,8 +95,14 @@ void Lane::move_slice(const Program& p, const Primitive& q, std::size_t count) {
   }
 }
 
+bool Lane::may_begin() const {
+  const auto& after = programs_[program_].after;
+  return !after || *after;
+}
+
 bool Lane::step() {
   if (done()) return false;
+  if (!begun_ && !may_begin()) return false;
   if (!begun_) begin_program();
   const Program& p = programs_[program_];
   bool moved = false;
@@ -112,6 +118,7 @@ bool Lane::step() {
     }
   }
   if (primitive_ == p.primitives.size()) {
+    if (p.done) *p.done = true;
     ++program_;
     begun_ = false;
     moved = true;

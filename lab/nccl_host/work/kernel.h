@@ -21,6 +21,7 @@ class Lane {
   bool done() const { return program_ == programs_.size(); }
 
  private:
+  bool may_begin() const;
   void begin_program();
   void begin_primitive();
   bool connections_ready(const Program& p, const Primitive& q) const;

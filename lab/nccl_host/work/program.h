@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "lab/nccl_host/work/fifo.h"
@@ -37,6 +38,10 @@ struct Program {
   DataType type = DataType::kFloat32;
   Op op = Op::kSum;
   int ranks = 1;  // for averages
+  // Between lanes: a program that another lane must have ended before this one begins sets `done`,
+  // which is this one's `after`. NCCL's own need neither.
+  std::shared_ptr<const bool> after = {};
+  std::shared_ptr<bool> done = {};
 };
 
 // The part of a collective that one channel carries.

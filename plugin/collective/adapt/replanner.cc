@@ -187,10 +187,10 @@ void Replanner::operation_posted() {
   if (sync_ && sync_->is_running()) return;
   if (trials_.is_running() && engine_->generations() > 1) return;  // the former plan still runs
   const std::uint64_t count = hooks_.count();
-  // Each trial of a slow plan costs time.
-  const std::uint64_t enough = trials_.is_running()
-                                   ? std::min(kTrialCollectives, options_.collectives)
-                                   : options_.collectives;
+  // Each trial of a slow plan costs time, as does the look that decides whether there is one.
+  const bool is_hurried = trials_.is_running() || (trials_.is_suspicious() && !sync_);
+  const std::uint64_t enough =
+      is_hurried ? std::min(kTrialCollectives, options_.collectives) : options_.collectives;
   if (count - counted_ < enough) return;
   if (mesh_->now_ns() - asked_ns_ < options_.shortest_ns) return;
   counted_ = count;

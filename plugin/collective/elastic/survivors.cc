@@ -45,6 +45,7 @@ Status Survivors::make_term(const Membership& members, const PlanSet& plans,
                             std::unique_ptr<Term>* made) {
   MemberWork::Options options = options_.work;
   options.engine.nodes = members.nodes;
+  options.engine.trace.term = static_cast<std::uint32_t>(members.term);
   Term::Hooks hooks;
   hooks.replan = hooks_.replan;
   hooks.replan.too_slow = [this](const std::vector<SlowNode>& places) {

@@ -52,6 +52,7 @@ class Generation;
 
 struct Chunk {
   bool active = false;
+  bool is_traced = false;
   int index = 0;  // which of the engine's chunks this is
   std::uint64_t seq = 0;
   Operation* operation = nullptr;

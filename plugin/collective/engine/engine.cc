@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <utility>
 
 #include "plugin/transport/base/mesh.h"
@@ -12,8 +11,6 @@
 namespace riffle {
 
 namespace {
-
-constexpr std::size_t kExpectedEarly = 4;  // partial sums before their chunk, without allocating
 
 bool is_exact_sum(const Operation& o) {
   return o.collective == Collective::kAllReduce && o.step == Operation::kExact;
@@ -39,107 +36,6 @@ Engine::Engine(Mesh* mesh, const EngineOptions& options, Violation violation)
 
 Engine::~Engine() = default;
 
-// -------------------------------------------------------------------------------- generations
-
-Status Engine::install(const PlanSet& plans) {
-  RIFFLE_CHECK(generations_.empty(), "a plan is installed already");
-  Result<std::unique_ptr<Generation>> first =
-      Generation::make(plans, 0, mesh_->rank(), mesh_->size(), options_);
-  if (!first) return first.status();
-  (*first)->first_seq = 0;
-  generations_.reserve(kMaxGenerations);
-  generations_.push_back(std::move(*first));
-  make_room_to_wait();
-  mesh_->set_peer_weights(generations_.back()->weights());
-  chunks_.resize(options_.max_chunks);
-  early_.resize(options_.max_chunks);
-  for (int i = 0; i < options_.max_chunks; ++i) {
-    chunks_[i].index = i;
-    early_[i].reserve(kExpectedEarly);
-  }
-  frames_to_.assign(mesh_->size(), 0);
-  Result<std::unique_ptr<SlotMemory>> discard = SlotMemory::map(kMaxFramePayload);
-  if (!discard) return discard.status();
-  discard_ = std::move(*discard);
-  return Status::ok();
-}
-
-Status Engine::prepare(std::unique_ptr<Generation> generation) {
-  RIFFLE_CHECK(!generations_.empty(), "no plan is installed");
-  if (has_prepared_) return internal_error("a plan is prepared already");
-  if (generations_.size() == kMaxGenerations) {
-    return internal_error("the plan before the current one has not ended yet");
-  }
-  if (generation->number() != next_generation()) {
-    return internal_error("plan number " + std::to_string(generation->number()) + ", expected " +
-                          std::to_string(next_generation()));
-  }
-  generations_.push_back(std::move(generation));
-  make_room_to_wait();
-  has_prepared_ = true;
-  return Status::ok();
-}
-
-// A window that one generation brings holds back the frames of the others, too.
-void Engine::make_room_to_wait() {
-  std::size_t most = 0;
-  bool has_window = false;
-  for (const auto& generation : generations_) {
-    most = std::max(most, generation->most_waiting());
-    has_window = has_window || generation->send_bytes() != SendWindow::kNoLimit;
-  }
-  if (has_window) send_window_.reserve(most);
-}
-
-void Engine::hold_at(std::uint64_t seq) {
-  RIFFLE_CHECK(seq >= next_seq_, "a chunk behind the hold has begun");
-  hold_ = seq;
-  hold_is_counted_ = false;
-}
-
-void Engine::switch_at(std::uint64_t seq) {
-  RIFFLE_CHECK(has_prepared_, "no plan is prepared");
-  RIFFLE_CHECK(seq >= earliest_switch(), "a chunk of the next plan has begun");
-  generations_.back()->first_seq = seq;
-  mesh_->set_peer_weights(generations_.back()->weights());
-  has_prepared_ = false;
-  hold_ = Generation::kNotAgreed;
-  start_chunks();
-}
-
-std::uint64_t Engine::earliest_switch() const {
-  std::uint64_t seq = next_seq_;
-  for (const auto& generation : generations_) {
-    if (generation->first_seq != Generation::kNotAgreed) seq = std::max(seq, generation->first_seq);
-  }
-  return seq;
-}
-
-void Engine::drop_prepared() {
-  if (!has_prepared_) return;
-  has_prepared_ = false;
-  hold_ = Generation::kNotAgreed;
-  // A peer that breaks the protocol may have a frame on its way into it: then its memory stays.
-  if (generations_.back()->slots_taken > 0) dropped_.push_back(std::move(generations_.back()));
-  generations_.pop_back();
-  start_chunks();
-}
-
-Generation& Engine::generation_of(std::uint64_t seq) const {
-  std::size_t i = generations_.size();
-  while (generations_[--i]->first_seq > seq) {
-  }
-  return *generations_[i];
-}
-
-// Frees what no chunk will run in again.
-void Engine::retire() {
-  while (generations_.size() > 1 && generations_[1]->first_seq <= next_seq_ &&
-         generations_[0]->running == 0 && generations_[0]->slots_taken == 0) {
-    generations_.erase(generations_.begin());
-  }
-}
-
 // ------------------------------------------------------------------------------------- chunks
 
 void Engine::submit(Operation* operation) {
@@ -163,6 +59,7 @@ void Engine::submit(Operation* operation) {
     operation->began_ns = mesh_->now_ns();
     options_.counters->began(operation->began_ns);
   }
+  if (trace_) trace_->posted(*operation);
   start_chunks();
 }
 
@@ -193,6 +90,8 @@ void Engine::start(Chunk& chunk, Operation* operation) {
   chunk.active = true;
   chunk.seq = next_seq_++;
   chunk.operation = operation;
+  chunk.is_traced = trace_ && operation->is_traced;
+  if (chunk.is_traced) trace_->chunk_began(chunk);
   chunk.generation = &generation_of(chunk.seq);
   ++chunk.generation->running;
   choose_program(chunk, *operation);
@@ -322,11 +221,13 @@ void Engine::feed_early(Chunk& chunk) {
 void Engine::finish_if_done(Chunk& chunk) {
   if (!chunk.active || chunk.not_final > 0 || chunk.sends > 0) return;
   chunk.active = false;
+  if (chunk.is_traced) trace_->chunk_over(chunk);
   --running_;
   --chunk.generation->running;
   Operation* operation = chunk.operation;
   if (--operation->running_chunks == 0 && operation->next_element == operation->count) {
     if (options_.counters != nullptr) count(*operation);
+    if (chunk.is_traced) trace_->over(*operation);
     if (is_exact_sum(*operation)) {
       busy_.ended(mesh_->now_ns(), mesh_->others_on_nics().sum(),
                   operation->length * size_of(operation->type));
@@ -365,6 +266,49 @@ void Engine::fail() {
   lengths_.clear();
   running_ = 0;
   busy_.all_failed();
+}
+
+// ------------------------------------------------------------------------- the walk between levels
+
+void Engine::reduced(Chunk& chunk, int group, Range range) {
+  if (options_.counters != nullptr) {
+    const auto at = static_cast<std::size_t>(contributor_);
+    options_.counters->last_was(options_.nodes.empty() ? contributor_ : options_.nodes[at]);
+  }
+  const int fragment = chunk.own_shard(group).fragment_at(range.begin);
+  chunk.runs[group].not_final[fragment] = range.size();
+  std::uint64_t passed_on = 0;
+  for (const int child : chunk.program->groups[group].children) {
+    const GroupRun& run = chunk.runs[child];
+    const Range part = intersect(range, {run.cuts.front(), run.cuts.back()});
+    if (part.is_empty()) continue;
+    passed_on += part.size();
+    group_executor::own_ready(*this, chunk, child, part);
+  }
+  // What no later level takes is final here.
+  own_elements_final(chunk, group, fragment, range.size() - passed_on);
+}
+
+void Engine::completed(Chunk& chunk, int group, Range range) {
+  const int parent = chunk.program->groups[group].parent;
+  if (parent == kRoot) {
+    RIFFLE_CHECK(range.size() <= chunk.not_final, "more final sums than elements");
+    chunk.not_final -= range.size();
+    return;
+  }
+  own_elements_final(chunk, parent, chunk.own_shard(parent).fragment_at(range.begin), range.size());
+}
+
+void Engine::own_elements_final(Chunk& chunk, int group, int fragment, std::uint64_t elements) {
+  std::uint64_t& left = chunk.runs[group].not_final[fragment];
+  RIFFLE_CHECK(elements <= left, "more final sums than elements");
+  left -= elements;
+  if (elements == 0 || left > 0) return;
+  const Range range = chunk.own_shard(group).fragment(fragment);
+  if (chunk.gathers()) {
+    group_executor::gather(*this, chunk, group, range);
+  }
+  completed(chunk, group, range);
 }
 
 }  // namespace riffle

@@ -27,6 +27,7 @@
 
 #include "plugin/collective/base/frames.h"
 #include "plugin/collective/engine/busy_account.h"
+#include "plugin/collective/engine/call_trace.h"
 #include "plugin/collective/engine/chunk.h"
 #include "plugin/collective/engine/generation.h"
 #include "plugin/collective/engine/group_executor.h"
@@ -110,6 +111,7 @@ class Engine final : private ExecutorContext {
     DataFrame frame;
     std::uint32_t bytes;
     std::byte* payload;
+    Arrival arrival;
   };
   struct Target {  // what a frame's header means in a running chunk
     int group;
@@ -123,6 +125,8 @@ class Engine final : private ExecutorContext {
   void release(Chunk& chunk, int group, int member, const void* slot) override;
   void reduced(Chunk& chunk, int group, Range range) override;
   void completed(Chunk& chunk, int group, Range range) override;
+  void sum_begins() override { trace_->sum_begins(); }
+  void sum_ends(const Chunk& chunk, int group, Range range) override;
 
   static std::vector<int> waits_of(const Chunk& chunk);
   Generation& generation_of(std::uint64_t seq) const;
@@ -158,6 +162,7 @@ class Engine final : private ExecutorContext {
   Mesh* mesh_;
   EngineOptions options_;
   Violation violation_;
+  std::unique_ptr<CallTrace> trace_;  // null: nothing is traced
   SendWindow send_window_;
   Lengths lengths_;
   BusyAccount busy_;

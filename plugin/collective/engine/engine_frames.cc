@@ -1,5 +1,5 @@
 // Engine: frames. What arrives is checked against the plan and given to the pattern of its
-// group; what a pattern wants sent leaves here; the walk between levels is here too.
+// group; what a pattern wants sent leaves here.
 #include <algorithm>
 #include <string>
 
@@ -13,11 +13,17 @@ namespace {
 // Older chunks first; within a chunk final sums first: another node waits for them.
 std::uint64_t priority_of(std::uint64_t seq, bool is_final) { return 1 + seq * 2 + !is_final; }
 
-// What sent() says back: the chunk's index and the length of the payload.
-constexpr int kCookieChunkBits = 16;
+// What sent() says back: the chunk's index, the length of the payload and, where the call is
+// traced, its mark (call_trace.h).
+constexpr int kCookieChunkBits = 16, kCookieLengthBits = 23;
+constexpr int kCookieMarkAt = kCookieChunkBits + kCookieLengthBits;
 constexpr std::uint64_t kCookieChunk = (1u << kCookieChunkBits) - 1;
-std::uint64_t cookie_of(const Chunk& chunk, const FrameHeader& header) {
-  return std::uint64_t{header.length} << kCookieChunkBits | static_cast<std::uint64_t>(chunk.index);
+constexpr std::uint64_t kCookieLength = (1u << kCookieLengthBits) - 1;
+static_assert(kMaxFramePayload <= kCookieLength);
+static_assert((1ull << (kCookieMarkAt + CallTrace::kMarkBits)) <= kSparseCookie);
+std::uint64_t cookie_of(const Chunk& chunk, const FrameHeader& header, std::uint64_t mark) {
+  return mark << kCookieMarkAt | std::uint64_t{header.length} << kCookieChunkBits |
+         static_cast<std::uint64_t>(chunk.index);
 }
 
 int member_of(const LocalGroup& group, int rank) {
@@ -51,12 +57,16 @@ Result<std::byte*> Engine::get_receive_buffer(int peer, const FrameHeader& heade
       return refuse(frame, header.length,
                     "we are at chunk " + std::to_string(next_seq_) + " already");
     }
-    return take_slot(peer, frame, header.length);
+    Result<std::byte*> slot = take_slot(peer, frame, header.length);
+    if (trace_ && slot) trace_->header_came(peer, *slot);
+    return slot;
   }
   if (!runs) return refuse(frame, header.length, "its chunk is not running here");
   const Result<Target> target = check(peer, frame, header.length, chunk);
   if (!target) return target.status();
-  return chunk.at_recv(target->range.begin);
+  std::byte* const at = chunk.at_recv(target->range.begin);
+  if (trace_) trace_->header_came(peer, at);
+  return at;
 }
 
 // The generation that a partial sum belongs to, also of a chunk that has not begun.
@@ -146,12 +156,13 @@ void Engine::arrived(int peer, const FrameHeader& header, std::byte* payload) {
     case FrameType::kLength:
       return take_length(peer, frame_of<LengthFrame>(header));
     default:
-      return take({peer, frame_of<DataFrame>(header), header.length, payload});
+      return take({peer, frame_of<DataFrame>(header), header.length, payload,
+                   trace_ ? trace_->came(peer, payload) : Arrival()});
   }
 }
 
 void Engine::take(const Sum& sum) {
-  const auto& [peer, frame, bytes, payload] = sum;
+  const auto& [peer, frame, bytes, payload, arrival] = sum;
   Chunk& chunk = chunks_[frame.chunk % chunks_.size()];
   if (!chunk.active || chunk.seq != frame.chunk) {
     if (frame.chunk < next_seq_) {
@@ -168,6 +179,7 @@ void Engine::take(const Sum& sum) {
     if (!checked) return violation_(peer, checked.status());
     target = *checked;
   }
+  if (chunk.is_traced) trace_->took(chunk, peer, frame, bytes, arrival);
   contributor_ = peer;
   if (frame.is_final) {
     group_executor::final_arrived(*this, chunk, target.group, target.member, target.range);
@@ -233,7 +245,9 @@ void Engine::send_partial(Chunk& chunk, int group, int member, Range range, cons
 void Engine::hand_over(const Chunk& chunk, int peer, const FrameHeader& header,
                        const std::byte* data, bool is_final_sum) {
   const std::span payload(data, header.length);
-  const std::uint64_t cookie = cookie_of(chunk, header);
+  const std::uint64_t mark =
+      chunk.is_traced ? trace_->sends(chunk, peer, frame_of<DataFrame>(header), header.length) : 0;
+  const std::uint64_t cookie = cookie_of(chunk, header, mark);
   const std::uint64_t priority = priority_of(chunk.seq, is_final_sum);
   if (chunk.operation->collective == Collective::kAllReduce) {
     send_window_.send(peer, header, payload, cookie, priority);
@@ -266,9 +280,15 @@ void Engine::sent(std::uint64_t cookie) {
   Chunk& chunk = chunks_[index];
   RIFFLE_CHECK(chunk.active && chunk.sends > 0, "a frame was sent that was not queued");
   --chunk.sends;
-  send_window_.sent(static_cast<std::size_t>(cookie >> kCookieChunkBits));
+  if (const std::uint64_t mark = cookie >> kCookieMarkAt; mark > 0) trace_->left(mark);
+  send_window_.sent(static_cast<std::size_t>(cookie >> kCookieChunkBits & kCookieLength));
   finish_if_done(chunk);
   start_chunks();
+}
+
+void Engine::sum_ends(const Chunk& chunk, int group, Range range) {
+  const LocalGroup& local = chunk.program->groups[group];
+  trace_->sum_ends(chunk, local.level, local.index, range, contributor_);
 }
 
 void Engine::release(Chunk& chunk, int group, int member, const void* slot) {
@@ -288,49 +308,6 @@ void Engine::give_back(Generation& generation, int peer, int level, const void* 
   frame.level = static_cast<std::uint16_t>(level);
   frame.credits = static_cast<std::uint16_t>(credits);
   mesh_->send(peer, header_of(frame), {}, kNoCookie, kUrgent);
-}
-
-// ------------------------------------------------------------------------- the walk between levels
-
-void Engine::reduced(Chunk& chunk, int group, Range range) {
-  if (options_.counters != nullptr) {
-    const auto at = static_cast<std::size_t>(contributor_);
-    options_.counters->last_was(options_.nodes.empty() ? contributor_ : options_.nodes[at]);
-  }
-  const int fragment = chunk.own_shard(group).fragment_at(range.begin);
-  chunk.runs[group].not_final[fragment] = range.size();
-  std::uint64_t passed_on = 0;
-  for (const int child : chunk.program->groups[group].children) {
-    const GroupRun& run = chunk.runs[child];
-    const Range part = intersect(range, {run.cuts.front(), run.cuts.back()});
-    if (part.is_empty()) continue;
-    passed_on += part.size();
-    group_executor::own_ready(*this, chunk, child, part);
-  }
-  // What no later level takes is final here.
-  own_elements_final(chunk, group, fragment, range.size() - passed_on);
-}
-
-void Engine::completed(Chunk& chunk, int group, Range range) {
-  const int parent = chunk.program->groups[group].parent;
-  if (parent == kRoot) {
-    RIFFLE_CHECK(range.size() <= chunk.not_final, "more final sums than elements");
-    chunk.not_final -= range.size();
-    return;
-  }
-  own_elements_final(chunk, parent, chunk.own_shard(parent).fragment_at(range.begin), range.size());
-}
-
-void Engine::own_elements_final(Chunk& chunk, int group, int fragment, std::uint64_t elements) {
-  std::uint64_t& left = chunk.runs[group].not_final[fragment];
-  RIFFLE_CHECK(elements <= left, "more final sums than elements");
-  left -= elements;
-  if (elements == 0 || left > 0) return;
-  const Range range = chunk.own_shard(group).fragment(fragment);
-  if (chunk.gathers()) {
-    group_executor::gather(*this, chunk, group, range);
-  }
-  completed(chunk, group, range);
 }
 
 }  // namespace riffle

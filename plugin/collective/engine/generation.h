@@ -17,6 +17,7 @@
 #include "plugin/collective/engine/flow.h"
 #include "plugin/collective/engine/operation.h"
 #include "plugin/collective/engine/program.h"
+#include "plugin/collective/engine/trace_options.h"
 #include "plugin/telemetry/comm_counters.h"
 #include "topology/plan/group_plan.h"
 
@@ -38,7 +39,8 @@ struct EngineOptions {
   bool plants_early_release = false;
   // What operations and groups are counted into, where a record is kept; must outlive the engine.
   CommCounters* counters = nullptr;
-  // The counters' numbers of the mesh's nodes, where those are not their own.
+  TraceOptions trace;
+  // The job's numbers of the mesh's nodes, where those are not their own.
   std::vector<int> nodes;
 };
 

@@ -42,7 +42,9 @@ void contribute(ExecutorContext& context, Chunk& chunk, int group, int shard, Ra
   if (--*meeting.missing > 0) return;
   const LocalGroup& local = chunk.program->groups[group];
   const ShardRoute& route = local.routes[shard];
+  if (chunk.is_traced) context.sum_begins();
   add_up(chunk, group, route, range, meeting.operands);
+  if (chunk.is_traced) context.sum_ends(chunk, group, range);
   for (std::size_t i = 0; i < route.partials_from.size(); ++i) {
     context.release(chunk, group, route.partials_from[i], meeting.operands[route.place_of(i)]);
   }

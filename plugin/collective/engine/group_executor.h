@@ -25,6 +25,9 @@ class ExecutorContext {
   virtual void reduced(Chunk& chunk, int group, Range range) = 0;
   // recv[range] now holds the sum over all nodes.
   virtual void completed(Chunk& chunk, int group, Range range) = 0;
+  // Of traced chunks: contributions to a fragment are about to be added, and were.
+  virtual void sum_begins() = 0;
+  virtual void sum_ends(const Chunk& chunk, int group, Range range) = 0;
 };
 
 namespace group_executor {

@@ -66,6 +66,9 @@ struct Operation {
   std::uint64_t next_element = 0;  // first element not yet in a chunk
   int running_chunks = 0;
   std::uint64_t began_ns = 0;  // only where operations are counted
+  // Only where calls are traced (call_trace.h): which all-reduce it is, when it was posted.
+  bool is_traced = false;
+  std::uint64_t call = 0, posted_ns = 0;
 };
 
 }  // namespace riffle

@@ -42,6 +42,19 @@ TEST(Options, IdentityWhereAModeOrTheUserNeedsIt) {
   EXPECT_FALSE(options_from(config_with(off)).collective.connect.moves_valid_elements);
 }
 
+TEST(Options, AnotherLibraryAsNet) {
+  const Options own = options_from(config_with({{"RIFFLE_NET", "tcp"}}));
+  EXPECT_TRUE(own.wire.name.empty());
+  EXPECT_TRUE(own.has_collectives);
+  const Options other = options_from(config_with({{"RIFFLE_NET", "ofi"}}));
+  EXPECT_EQ(other.wire.name, "ofi");
+  EXPECT_FALSE(other.has_collectives);
+  const Options beside =
+      options_from(config_with({{"RIFFLE_NET", "ofi"}, {"RIFFLE_COLLNET", "on"}}));
+  EXPECT_EQ(beside.wire.name, "ofi");
+  EXPECT_TRUE(beside.has_collectives);
+}
+
 TEST(Options, LossesThatAreSurvived) {
   const Options options = options_from(config_with({{"RIFFLE_ON_LOSS", "continue"},
                                                     {"RIFFLE_KEEP_BYTES", "2M"},
@@ -68,9 +81,11 @@ TEST(Options, ConnectEndsWithTheShorterLimit) {
 TEST(Options, TheRecordAndNet) {
   const Options options = options_from(config_with({{"RIFFLE_RECORD", "/tmp/record/"},
                                                     {"RIFFLE_RECORD_BYTES", "1M"},
+                                                    {"RIFFLE_TRACE", "100"},
                                                     {"RIFFLE_PIECE_BYTES", "64K"}}));
   EXPECT_EQ(options.collective.record.path, "/tmp/record/");
   EXPECT_EQ(options.collective.record.max_bytes, 1u << 20);
+  EXPECT_EQ(options.collective.record.trace_every, 100u);
   EXPECT_EQ(options.net.piece_bytes, 64u << 10);
 }
 

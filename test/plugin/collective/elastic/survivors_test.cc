@@ -322,12 +322,13 @@ TEST_F(SurvivorsTest, ASuspendedJobGoesOnWithAllNodes) {
   }
 }
 
-// Who was lost; and afterwards nodes are still called by their own numbers.
-TEST_F(SurvivorsTest, TheRecordTellsOfTheLoss) {
+// Who was lost; and afterwards nodes are still called by their own numbers, and calls by terms.
+TEST_F(SurvivorsTest, TheRecordAndTheTraceTellOfTheLoss) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(::testing::TempDir()) / ("losses" + std::to_string(getpid()));
   fs::create_directories(folder);
   setenv("RIFFLE_RECORD", (folder / "%p.jsonl").c_str(), 1);
+  setenv("RIFFLE_TRACE", "1", 1);
   reload_config();
   idle_ = 3;
   start(false);
@@ -335,14 +336,24 @@ TEST_F(SurvivorsTest, TheRecordTellsOfTheLoss) {
   signal_one(3, SIGKILL);
   expect_survivors({3}, 60s, 0);
   unsetenv("RIFFLE_RECORD");
-  int losses = 0;
+  unsetenv("RIFFLE_TRACE");
+  int losses = 0, traced_losses = 0, with_calls_after = 0;
   std::map<int, std::uint64_t> last;  // whose contribution was the last one
   for (const fs::directory_entry& file : fs::directory_iterator(folder)) {
     std::ifstream in(file.path());
     std::map<int, std::uint64_t> of_file;
+    bool has_calls_after = false;
     for (std::string text; std::getline(in, text);) {
       const auto line = nlohmann::json::parse(text, nullptr, false);
       if (!line.is_object()) continue;  // the killed one's last
+      if (line["type"] == "event") traced_losses += line["kind"] == "loss";
+      if (line["type"] == "spans") {
+        for (const auto& span : line["spans"]) {
+          const bool is_after = span[1] > 0;  // its term
+          has_calls_after |= is_after && span[0] == 0;
+          EXPECT_FALSE(is_after && span[6] == 3) << "a span with a node that is lost: " << span;
+        }
+      }
       if (line["type"] == "loss") {
         ++losses;
         EXPECT_EQ(line["lost"][0]["rank"], 3) << text;
@@ -353,9 +364,12 @@ TEST_F(SurvivorsTest, TheRecordTellsOfTheLoss) {
       for (const auto& link : line["links"]) of_file[link["peer"]] = link["last"];
     }
     for (const auto& [peer, n] : of_file) last[peer] += n;
+    with_calls_after += has_calls_after;
   }
   fs::remove_all(folder);
   EXPECT_EQ(losses, kNodes - 1);
+  EXPECT_EQ(traced_losses, kNodes - 1);
+  EXPECT_EQ(with_calls_after, kNodes - 1);
   EXPECT_EQ(last[3], 0u) << "node 3 never called";
   EXPECT_GT(last[7], 0u);
 }

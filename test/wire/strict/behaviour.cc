@@ -1,0 +1,39 @@
+#include "test/wire/strict/behaviour.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace strict {
+namespace {
+
+int number(const char* name, int otherwise) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? otherwise : std::atoi(value);
+}
+
+}  // namespace
+
+Behaviour read_behaviour() {
+  Behaviour b;
+  b.slow = number("STRICT_NET_SLOW", b.slow);
+  b.fail_at = number("STRICT_NET_FAIL_AT", b.fail_at);
+  b.lie = number("STRICT_NET_LIE", b.lie);
+  b.requests = number("STRICT_NET_REQUESTS", b.requests);
+  b.devices = number("STRICT_NET_DEVICES", b.devices);
+  b.init_result = number("STRICT_NET_INIT", b.init_result);
+  b.offload = number("STRICT_NET_OFFLOAD", 0) != 0;
+  return b;
+}
+
+bool lacks(const char* function) {
+  const char* const value = std::getenv("STRICT_NET_LACKS");
+  return value != nullptr && std::strcmp(value, function) == 0;
+}
+
+void violation(const std::string& what) {
+  std::fprintf(stderr, "strict plugin: %s\n", what.c_str());
+  std::abort();
+}
+
+}  // namespace strict

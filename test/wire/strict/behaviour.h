@@ -1,0 +1,31 @@
+// What the strict plugin does on demand, from the environment at init (and how it ends a process
+// that broke the contract).
+#pragma once
+
+#include <string>
+
+namespace strict {
+
+struct Behaviour {
+  int slow = 0;          // STRICT_NET_SLOW: connect, accept and test say "not yet" this many times
+  int fail_at = 0;       // STRICT_NET_FAIL_AT: this isend, irecv or test, and all later ones, fail
+  int lie = 0;           // STRICT_NET_LIE: added to the sizes that test tells of receives
+  int requests = 32;     // STRICT_NET_REQUESTS: outstanding per connection; then null requests
+  int devices = 2;       // STRICT_NET_DEVICES
+  int init_result = 0;   // STRICT_NET_INIT: what init returns
+  bool offload = false;  // STRICT_NET_OFFLOAD: connections have device handles
+};
+
+Behaviour read_behaviour();
+
+// STRICT_NET_LACKS: the table's member of this name is null.
+bool lacks(const char* function);
+
+// Writes the sentence to stderr and aborts.
+[[noreturn]] void violation(const std::string& what);
+
+inline void demand(bool holds, const char* what) {
+  if (!holds) violation(what);
+}
+
+}  // namespace strict
