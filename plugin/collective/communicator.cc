@@ -88,7 +88,10 @@ Result<std::unique_ptr<Communicator>> Communicator::connect(
   }
   c->reactor_->run_and_wait([&] {
     catching([&] { c->start(std::move(handles), std::move(report), std::move(listener)); },
-             [&](const Status& why) { c->on_failure(why); });
+             [&](const Status& why) {
+               c->on_failure(why);
+               c->tell_outcome(why, false);  // no other node can have succeeded without this one
+             });
   });
   // The reactor always reports an outcome; the margin is for a machine that was suspended.
   std::unique_lock lock(c->outcome_->mutex);

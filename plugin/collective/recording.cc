@@ -34,8 +34,8 @@ std::unique_ptr<Recording> Recording::begin(const RecordOptions& options, TimerS
   auto record = CommRecord::begin(options, comm_id, rank, size);
   if (!record) return nullptr;
   return std::unique_ptr<Recording>(new Recording(timers, std::move(record),
-                                                   CommTrace::begin(options, comm_id, rank, size),
-                                                   describe(shadow, size)));
+                                                  CommTrace::begin(options, comm_id, rank, size),
+                                                  describe(shadow, size)));
 }
 
 Recording::Recording(TimerService* timers, std::unique_ptr<CommRecord> record,
