@@ -29,7 +29,8 @@ struct Course {
   int noticed = -1;  // all-reduce
 };
 
-Course run(const Fabric& truth, const Fabric& told, bool trusts = false) {
+Course run(const Fabric& truth, const Fabric& told, bool trusts = false,
+           std::uint64_t bytes = kBytes) {
   JobOptions options;
   options.network.tick_ns = 20'000;
   options.session.replan.collectives = 4;
@@ -39,10 +40,10 @@ Course run(const Fabric& truth, const Fabric& told, bool trusts = false) {
   EXPECT_TRUE(job.connect());
   Course course;
   for (int i = 0; i < kAllReduces; ++i) {
-    const Result<double> us = job.all_reduce_us(kBytes);
+    const Result<double> us = job.all_reduce_us(bytes);
     EXPECT_TRUE(us) << us.status().message();
     if (!us) break;
-    course.x.push_back(*us / bound_us(truth, kBytes));
+    course.x.push_back(*us / bound_us(truth, bytes));
     course.changes = 0;
     for (const ReplanEvent& e : job.events()) {
       course.changes += e.kind == ReplanEvent::Kind::kPlanChange;
@@ -116,6 +117,13 @@ TEST(WrongModel, NothingIsTriedWhereTheModelIsRight) {
                               in_racks({0, 1, 0, 1, 0, 1, 0, 1}, {kRate / 2, kRate / 2})}) {
     EXPECT_EQ(run(truth, truth).changes, 0);
   }
+}
+
+// Latency is a quarter of what they take, and next to nothing of what 32 MiB would.
+TEST(WrongModel, NothingIsTriedWhereSumsAreSmall) {
+  Fabric truth = even_fabric(8, kRate);
+  truth.latency_us = 20'000;
+  EXPECT_EQ(run(truth, truth, false, 4 << 20).changes, 0);
 }
 
 }  // namespace

@@ -85,6 +85,8 @@ TEST(Tomography, NodesThatSendOnlyToOtherRacksMayStandInOneAndBeFast) {
   EXPECT_EQ(f.nodes[0].rack, f.nodes[2].rack);
   EXPECT_NE(f.nodes[0].rack, f.nodes[1].rack);
   for (const NodeLink& node : f.nodes) EXPECT_EQ(node.out_kbps, kRate) << node.name;
+  known.nodes[3].out_kbps = kRate / 2;  // not the share of one link
+  EXPECT_EQ(probe::racks_from_pairs(pairs, known).front().nodes[1].out_kbps, kRate / 5);
 }
 
 TEST(Tomography, PairsThatAreAlikeSuggestNothing) {

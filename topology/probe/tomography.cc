@@ -13,6 +13,7 @@ constexpr std::uint64_t kLeastBytes = 256 << 10;  // of a pair, for its rate to 
 constexpr double kLeastGap = 1.5;  // pairs within racks are faster than others by this factor
 constexpr std::size_t kMostGuesses = 2;
 constexpr double kInside = 0.1;  // of a node's bytes
+constexpr double kAlike = 1.15;  // rates of nodes that share a link
 
 double kbps(const PairTime& p) {
   if (p.bytes < kLeastBytes) return 0;
@@ -123,14 +124,25 @@ void fill_unknown(PairTable* distance) {
   }
 }
 
-// Of a node that hardly sent anything within its rack only the uplink's part is known: it may be as
-// fast as any.
+bool are_alike(const std::vector<NodeLink*>& nodes) {
+  const auto slower = [](const NodeLink* a, const NodeLink* b) {
+    return a->out_kbps < b->out_kbps;
+  };
+  const auto [least, most] = std::minmax_element(nodes.begin(), nodes.end(), slower);
+  return least != nodes.end() &&
+         static_cast<double>((*most)->out_kbps) <= kAlike * static_cast<double>((*least)->out_kbps);
+}
+
+// Nodes in one rack that hardly sent anything within it, and are known to be equally slow: that may
+// be the uplink's part that each has, and they as fast as any. Nodes that differ were told apart by
+// something else than a link that they share.
 void doubt_nodes(const std::vector<std::vector<PairTime>>& pairs, Fabric* guess) {
   std::int64_t fastest_out = 0, fastest_in = 0;
   for (const NodeLink& n : guess->nodes) {
     fastest_out = std::max(fastest_out, n.out_kbps);
     fastest_in = std::max(fastest_in, n.in_kbps);
   }
+  std::vector<std::vector<NodeLink*>> doubtful(guess->racks.size());
   for (std::size_t a = 0; a < pairs.size(); ++a) {
     NodeLink& node = guess->nodes[a];
     double all = 0, inside = 0;
@@ -139,9 +151,14 @@ void doubt_nodes(const std::vector<std::vector<PairTime>>& pairs, Fabric* guess)
       all += both;
       if (guess->nodes[b].rack == node.rack) inside += both;
     }
-    if (inside > kInside * all) continue;
-    node.out_kbps = fastest_out;
-    node.in_kbps = fastest_in;
+    if (inside <= kInside * all) doubtful[static_cast<std::size_t>(node.rack)].push_back(&node);
+  }
+  for (const std::vector<NodeLink*>& nodes : doubtful) {
+    if (!are_alike(nodes)) continue;
+    for (NodeLink* node : nodes) {
+      node->out_kbps = fastest_out;
+      node->in_kbps = fastest_in;
+    }
   }
 }
 

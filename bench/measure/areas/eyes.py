@@ -46,8 +46,8 @@ def steady(name, words, beside):
         quick=command + "--warmup 2 --iters 1", repeat=3)
 
 
-def units(name, tests, figures):
-    command = f"build/test/riffle_unit_tests --gtest_filter='{tests}'"
+def units(name, tests, figures, program="riffle_unit_tests"):
+    command = f"build/test/{program} --gtest_filter='{tests}'"
     return Run(name, "RIFFLE_TEST_RUNS=1000 " + command, figures, quick="RIFFLE_TEST_RUNS=10 " + command, limit_s=7200)
 
 
@@ -73,7 +73,7 @@ NICS = ("build/tools/riffle bench --json {json} --profile two-nics4 --fabric liv
 BUSY = ("trap 'kill $(jobs -p)' EXIT; for i in $(seq $(nproc)); do python3 -c 'while True: pass' & done; ")
 
 AREA = Area(
-    title="Networks found live", minutes=40, targets=("riffle", "riffle_plugin", "riffle_unit_tests"),
+    title="Networks found live", minutes=40, targets=("riffle", "riffle_plugin", "riffle_unit_tests", "riffle_sim_tests"),
     about="8 MiB after 20 all-reduces (wrong files: 30), in turns on one emulated network with the same job told by a file and with forced plans. Fixed: the "
           "networks `plain-*` of bench/profiles, emulated as plain scripts do. Random: `random:1` to `random:68`, those with a policer left out. "
           "Racks count as right if those that limit anything are found; a plan is as good at 1.03 times the time of the one from the file. "
@@ -103,6 +103,16 @@ AREA = Area(
                    sure_and_right, at_least(80), digits=1),
             Figure("racks of 16 and 32 with ranks in turn, 128 to 512 nodes: found",
                    passed("RandomNetworks[.]SmallRacks"), at_least(1), digits=0)]),
+        units("corrected", "FoundNetworks.*", [
+            Figure("1,000 simulated networks after 20 all-reduces of 8 MiB: at most 1.10 times as long as told by a file",
+                   printed(r"networks: within 1.10 (\d+)"), at_least(950), digits=0),
+            Figure("1,000 simulated networks after 20 all-reduces: times as long as told by a file, worst",
+                   printed(r"over 1.25 \d+, worst ([0-9.]+)"), at_most(1.25), digits=3),
+            Figure("1,000 simulated networks after 20 all-reduces: more than 1.05 times the best of ring, tree and direct",
+                   printed(r"; beaten (\d+)"), at_most(0), digits=0),
+            Figure("1,000 simulated networks after 20 all-reduces: time over the best of ring, tree and direct, worst",
+                   printed(r"beaten \d+, by ([0-9.]+)"), at_most(1.05), digits=3)],
+              program="simulation/riffle_sim_tests"),
         units("recorded", "RecordedRounds.*", [
             Figure("rounds recorded on networks in the plain manner, racks found: tests passed of 4",
                    passed("RecordedRounds[.]"), at_least(4), digits=0)]),

@@ -77,6 +77,14 @@ PlanTime plan_time(const std::vector<NodeRates>& reports) {
   return time;
 }
 
+PlanTime PlanTime::for_bursts_of(std::uint64_t bytes, double latency_us) const {
+  PlanTime time = *this;
+  if (us_per_byte == 0 || burst_bytes == 0) return time;
+  const double longer = latency_us / burst_bytes - latency_us / static_cast<double>(bytes);
+  time.us_per_byte = std::max(us_per_byte - longer, us_per_byte / 2);
+  return time;
+}
+
 std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, const Fabric& live,
                                   const PlanSet& current, double measured_us, std::uint64_t bytes,
                                   const PlanOptions& options) {

@@ -122,6 +122,7 @@ class Replanner {
   void pass_on_if_complete();
   void learn();
   Fabric believed() const;
+  void find_latency(const Fabric& fabric);
   void follow(const Fabric& live);
   void look_for_slow(const Fabric& live, const std::vector<probe::PassiveReport>& reports);
   void decide_on(const std::shared_ptr<Weighed>& weighed);
@@ -140,8 +141,8 @@ class Replanner {
   PairTimes pairs() const;
   bool looks_at_pairs() const;
   void look_at_pairs(const PlanTime& time);
-  bool looks_at_ring() const;
-  void look_at_ring(const PlanTime& time);
+  bool looks_at_simple() const;
+  void look_at_simple(const PlanTime& time);
   void prepare(const PlanSwitch::Order& order, const std::function<void(Status)>& prepared);
   std::uint64_t hold(std::uint64_t horizon_ns);
   void decided(const Result<std::uint64_t>& first_seq);
@@ -196,11 +197,12 @@ class Replanner {
   double planned_us_ = 0;     // ... on the rates that it was made for
   double measured_us_ = 0;    // likewise, in the last interval; 0: not
   double first_us_ = 0;       // ... when what connect knew was last believed
+  double latency_us_ = 0;     // of the current plan, by the model; 0: not known
   int quick_intervals_ = 0;   // in a row, in which all-reduces took less
   bool can_predict_ = false;  // rates were measured or given
   bool trusts_model_ = true;
-  int looks_at_pairs_ = 0, looks_at_ring_ = 0;  // so far
-  std::vector<Fabric> tried_racks_;             // for what the pairs showed
+  int looks_at_pairs_ = 0, looks_at_simple_ = 0;  // so far
+  std::vector<Fabric> tried_racks_;               // for what the pairs showed
   // The generation alone in force when the last interval began, if only one was; and when it ended.
   std::optional<std::uint64_t> began_in_, ended_in_;
   PlanTrials trials_;

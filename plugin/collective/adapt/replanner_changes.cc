@@ -69,6 +69,7 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
     plans_ = std::make_shared<const PlanSet>(to.choice.plans);
     pace_.restart(is_going_back_ ? to.choice.time_us : 0);
     expected_us_ = planned_us_ = to.choice.time_us;
+    if (can_predict_) find_latency(to.fabric);
     if (is_trial) {
       log_info("trying {}, predicted {} for 32 MiB (plan {}, from chunk {} on)", e.plan,
                in_seconds(e.time_us), e.generation, e.first_seq);
