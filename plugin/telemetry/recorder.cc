@@ -157,8 +157,8 @@ void Recorder::flush() {
 // Of those without another holder nothing more will come: they are asked for the last time.
 std::vector<std::shared_ptr<LineSource>> Recorder::sources_to_ask() {
   std::vector<std::shared_ptr<LineSource>> all = sources_;
-  constexpr long kHeldHereOnly = 2;  // by both lists
-  std::erase_if(sources_, [](const auto& source) { return source.use_count() == kHeldHereOnly; });
+  // Both lists hold it.
+  std::erase_if(sources_, [](const auto& source) { return source.use_count() == 2; });
   return all;
 }
 
