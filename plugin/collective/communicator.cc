@@ -424,8 +424,8 @@ void Communicator::abort(const std::string& fault, const std::string& why) {
 void Communicator::on_failure(const Status& why) {
   if (error_due_ns_ == 0) error_due_ns_ = Reactor::now_ns() + Session::kTellNs;
   if (session_) {
-    std::string fault = why.message();
-    catching([&] { fault = session_->own_name() + ": " + fault; }, [](const Status&) {});
+    std::string fault = "internal error";  // short enough to need no memory
+    catching([&] { fault = session_->own_name() + ": " + why.message(); }, [](const Status&) {});
     abort(fault, fault);
   }
   if (Operation* const o = std::exchange(in_hand_, nullptr)) {

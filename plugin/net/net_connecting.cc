@@ -71,11 +71,11 @@ Status Connecting::start(const Transport& transport, const HandleContent& to, in
   pending_ = std::move(*pending);
   const std::uint64_t id = random_u64() | 1;
   last_asked_ns_ = Reactor::now_ns();
+  watch(id, last_asked_ns_ + patience_ns_);  // first: what is in the table without it stays there
   {
     const std::lock_guard lock(table().mutex);
     table().attempts.emplace(id, shared_from_this());
   }
-  watch(id, last_asked_ns_ + patience_ns_);
   put(&handle->bytes[kScratchAt], id);
   return Status::ok();
 }
@@ -122,7 +122,7 @@ Connecting::~Connecting() {
 }
 
 void Connecting::linked(const Result<std::shared_ptr<Link>>& link) {
-  failure_ = link.status();
+  catching([&] { failure_ = link.status(); }, [this](const Status& why) { failure_ = why; });
   if (link) {
     catching(
         [&] {

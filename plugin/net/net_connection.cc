@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plugin/config/fault_log.h"
+#include "plugin/transport/base/caught.h"
 #include "plugin/transport/reactor/fork_registry.h"
 
 namespace riffle::net {
@@ -186,14 +187,14 @@ void Connection::complete(Request& request) {
 
 void Connection::fail(const Status& why) {
   if (has_failed()) return;
-  log_fault(why.message());
   end(why);
+  catching([&] { log_fault(why.message()); }, [](const Status&) {});
 }
 
 void Connection::end(const Status& why) {
   {
     const std::lock_guard lock(mutex_);
-    failure_ = why;
+    catching([&] { failure_ = why; }, [this](const Status& thrown) { failure_ = thrown; });
   }
   failed_.store(true, std::memory_order_release);
   if (link_ != nullptr) std::exchange(link_, nullptr)->abort();

@@ -22,7 +22,7 @@ void ControlChannel::send(int peer, FrameType type, std::uint32_t kind,
   if (message.empty()) message.push_back(0);  // so that every message has a part that arrives
   const std::uint64_t parts = (message.size() + kPartBytes - 1) / kPartBytes;
   const std::uint64_t cookie = kControlCookie | next_cookie_++;
-  const std::uint64_t number = peers_[peer].next_out++;
+  const std::uint64_t number = peers_[peer].next_out;
   outgoing_.push_back({cookie, static_cast<int>(parts), std::move(message)});
   const std::vector<std::uint8_t>& bytes = outgoing_.back().bytes;
   for (std::uint64_t at = 0; at < bytes.size(); at += kPartBytes) {
@@ -36,6 +36,8 @@ void ControlChannel::send(int peer, FrameType type, std::uint32_t kind,
     mesh_->send(peer, header,
                 {reinterpret_cast<const std::byte*>(bytes.data()) + at, header.length}, cookie,
                 kBeforeData);
+    // Not before: where it throws, the next message takes the place of the one that never left.
+    peers_[peer].next_out = number + 1;
   }
 }
 

@@ -134,8 +134,8 @@ void Acceptor::accept_waiting(int listener) {
     if (error == ECONNABORTED || error == EINTR) continue;
     if (error != 0) {
       log_warn("cannot accept a connection: {}; trying again", errno_text(error));
-      close_doors();
       timers_.call_at(Reactor::now_ns() + kRetryNs, [this] { open_doors(); });
+      close_doors();
       return;
     }
     visitors_.push_back(std::make_unique<Visitor>(*this, std::move(socket)));

@@ -117,12 +117,17 @@ void TcpLink::fail(const Status& why) {
   FrameSink* const sink = sink_;
   abort();
   if (sink == nullptr) return;
-  if (options_.on_lost) return options_.on_lost(why);
-  sink->lost(options_.number, why);
+  // The link is down, so the reactor would tell nothing of what is thrown here.
+  catching(
+      [&] {
+        if (options_.on_lost) return options_.on_lost(why);
+        sink->lost(options_.number, why);
+      },
+      [&](const Status& thrown) { sink->failed(thrown); });
 }
 
 void TcpLink::add(Fd socket, bool is_proven) {
-  if (state_ != State::kUp || goodbyes_heard_ > 0) return;
+  if (state_ != State::kUp || sink_ == nullptr || goodbyes_heard_ > 0) return;
   streams_.push_back(std::make_unique<Stream>(*reactor_, *this, std::move(socket), is_proven));
   streams_.back()->owes_heartbeat = is_proven;  // which proves it to the peer
   reactor_->wake(this);

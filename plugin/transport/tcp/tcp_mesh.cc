@@ -207,6 +207,9 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
       }
     }
     void connected(Result<Fd> socket, const Hello& own) {
+      if (!socket && socket.status().code() == Code::kInternal) {
+        return mesh_.failed(socket.status());  // this side's, not the peer's
+      }
       if (!socket) return unreachable(socket.status());
       joined(std::move(*socket), own);
     }
