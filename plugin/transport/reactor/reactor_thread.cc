@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <chrono>
 #include <exception>
-#include <future>
 #include <system_error>
 
 #include "plugin/transport/base/caught.h"
@@ -172,14 +171,16 @@ void ReactorThread::forget(WakeHandler* handler) {
 void ReactorThread::run_and_wait(const std::function<void()>& f) {
   if (!is_of_this_process()) return;
   if (does_the_work()) return f();
-  Posted call{&f, {}};
-  std::future<void> over = call.over.get_future();
+  Posted call{.f = f};
   {
     std::unique_lock lock(mutex_);
-    posted_.push_back(&call);
+    (first_posted_ == nullptr ? first_posted_ : last_posted_->next) = &call;
+    last_posted_ = &call;
     wake_thread(lock);
   }
-  over.get();
+  std::unique_lock lock(call.mutex);
+  call.changed.wait(lock, [&] { return call.is_over; });
+  if (call.thrown) std::rethrow_exception(call.thrown);
 }
 
 void ReactorThread::add(int fd, std::uint32_t epoll_events, FdHandler* handler) {
@@ -330,20 +331,24 @@ void ReactorThread::run_woken() {
 }
 
 void ReactorThread::run_posted() {
-  std::vector<Posted*> calls;
+  Posted* call = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    calls.swap(posted_);
+    call = std::exchange(first_posted_, nullptr);
   }
-  for (Posted* const call : calls) {
-    std::promise<void> over =
-        std::move(call->over);  // the call is gone once its thread hears of it
+  while (call != nullptr) {
+    Posted* const next = call->next;  // the call is gone once its thread hears of it
+    std::exception_ptr thrown;
     try {
-      (*call->f)();
-      over.set_value();
+      call->f();
     } catch (...) {
-      over.set_exception(std::current_exception());
+      thrown = std::current_exception();
     }
+    const std::lock_guard lock(call->mutex);
+    call->thrown = std::move(thrown);
+    call->is_over = true;
+    call->changed.notify_one();
+    call = next;
   }
 }
 

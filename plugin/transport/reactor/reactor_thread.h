@@ -5,8 +5,8 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <functional>
-#include <future>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -50,10 +50,15 @@ class ReactorThread final : public Reactor {
     std::uint32_t age = 0;
   };
 
-  // A call of run_and_wait(), on the stack of the thread that waits for it.
+  // A call of run_and_wait(), on the stack of the thread that waits for it: destructors wait so,
+  // and there may be no memory.
   struct Posted {
-    const std::function<void()>* f;
-    std::promise<void> over;
+    const std::function<void()>& f;
+    Posted* next = nullptr;
+    std::mutex mutex{};
+    std::condition_variable changed{};
+    std::exception_ptr thrown{};  // guarded by mutex
+    bool is_over = false;         // guarded by mutex
   };
 
   enum class Sleep { kAwake, kInEpoll, kAside };
@@ -63,7 +68,7 @@ class ReactorThread final : public Reactor {
   bool does_the_work() const;
   int sleep_limit_ms();
   void stand_aside();
-  bool has_work() const { return !pending_.empty() || !posted_.empty() || must_stop_; }
+  bool has_work() const { return !pending_.empty() || first_posted_ != nullptr || must_stop_; }
   void turn(std::span<const epoll_event> events);
   void wake_thread(std::unique_lock<std::mutex>& lock);
   void dispatch(int fd, std::uint32_t age, std::uint32_t events);
@@ -87,12 +92,12 @@ class ReactorThread final : public Reactor {
 
   std::mutex mutex_;
   std::condition_variable called_back_;
-  std::vector<WakeHandler*> pending_;  // guarded by mutex_
-  std::vector<Posted*> posted_;        // guarded by mutex_
-  Sleep sleep_ = Sleep::kAwake;        // the thread's; guarded by mutex_
-  std::thread::id poller_;             // the last one; guarded by mutex_
-  bool must_stop_ = false;             // guarded by mutex_
-  bool deletes_itself_ = false;        // guarded by mutex_
+  std::vector<WakeHandler*> pending_;                        // guarded by mutex_
+  Posted *first_posted_ = nullptr, *last_posted_ = nullptr;  // guarded by mutex_
+  Sleep sleep_ = Sleep::kAwake;                              // the thread's; guarded by mutex_
+  std::thread::id poller_;                                   // the last one; guarded by mutex_
+  bool must_stop_ = false;                                   // guarded by mutex_
+  bool deletes_itself_ = false;                              // guarded by mutex_
   std::thread thread_;
 };
 
