@@ -1,5 +1,6 @@
 #include "test/faults/job.h"
 
+#include <barrier>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
@@ -27,28 +28,30 @@ float input(std::size_t i, int node, std::size_t call) {
   return static_cast<float>((i * 7 + static_cast<std::size_t>(node) * 3 + call) % 101);
 }
 
-constexpr unsigned kAll = (1u << kNodes) - 1;
+constexpr unsigned all_of(int nodes) { return (1u << nodes) - 1; }
 
-// The first element that is not the sum of these nodes' inputs, scaled to all; none: the number of
-// all.
-std::size_t first_wrong(const std::vector<float>& sums, std::size_t call, unsigned nodes) {
-  const float scale = static_cast<float>(kNodes) / static_cast<float>(std::popcount(nodes));
+// The first element that is not the sum of these nodes' inputs, scaled to `all`; none: the number
+// of all elements.
+std::size_t first_wrong(const std::vector<float>& sums, std::size_t call, unsigned nodes,
+                        unsigned all) {
+  const float scale =
+      static_cast<float>(std::popcount(all)) / static_cast<float>(std::popcount(nodes));
   for (std::size_t i = 0; i < sums.size(); ++i) {
     float sum = 0;
-    for (int node = 0; node < kNodes; ++node) {
+    for (int node = 0; node < std::popcount(all); ++node) {
       if ((nodes >> node & 1) != 0) sum += input(i, node, call);
     }
-    const bool is_right = nodes == kAll ? sums[i] == sum : std::abs(sums[i] / scale - sum) < 0.01F;
+    const bool is_right = nodes == all ? sums[i] == sum : std::abs(sums[i] / scale - sum) < 0.01F;
     if (!is_right) return i;
   }
   return sums.size();
 }
 
 // Where losses are survived: of more than half of the nodes, whichever they are.
-bool is_sum_of_survivors(const std::vector<float>& sums, std::size_t call) {
-  for (unsigned nodes = 1; nodes <= kAll; ++nodes) {
-    if (2 * std::popcount(nodes) <= kNodes) continue;
-    if (first_wrong(sums, call, nodes) == sums.size()) return true;
+bool is_sum_of_survivors(const std::vector<float>& sums, std::size_t call, unsigned all) {
+  for (unsigned nodes = 1; nodes <= all; ++nodes) {
+    if (2 * std::popcount(nodes) <= std::popcount(all)) continue;
+    if (first_wrong(sums, call, nodes, all) == sums.size()) return true;
   }
   return false;
 }
@@ -68,8 +71,12 @@ auto guarded(bool counts, Call&& call) -> decltype(call()) {
 
 class Job {
  public:
-  explicit Job(const Fault& fault) : fault_(fault), comms_(kNodes) {
-    outcome_.errors.resize(kNodes);
+  explicit Job(const Fault& fault)
+      : fault_(fault),
+        closes_at_once_(fault.lasts || config().on_loss == "continue"),
+        comms_(static_cast<std::size_t>(fault.nodes)),
+        are_through_(fault.nodes) {
+    outcome_.errors.resize(comms_.size());
   }
 
   Outcome run() {
@@ -91,7 +98,7 @@ class Job {
   template <class Node>
   void on_all_nodes(Node&& node) {
     std::vector<std::thread> threads;
-    for (int i = 0; i < kNodes; ++i) threads.emplace_back([&node, i] { node(i); });
+    for (int i = 0; i < fault_.nodes; ++i) threads.emplace_back([&node, i] { node(i); });
     for (std::thread& thread : threads) thread.join();
   }
 
@@ -101,7 +108,7 @@ class Job {
   }
 
   void connect() {
-    std::vector<Handle> handles(kNodes);
+    std::vector<Handle> handles(comms_.size());
     std::vector<const Handle*> pointers;
     std::vector<coll::Listener*> listeners;
     for (Handle& handle : handles) {
@@ -127,11 +134,12 @@ class Job {
 
   void work(int node) {
     coll::Communicator* const c = comms_[node];
-    if (c == nullptr) return;
-    for (std::size_t call = 0; call < std::size(kCounts); ++call) {
+    for (std::size_t call = 0; c != nullptr && call < std::size(kCounts); ++call) {
       outcome_.errors[node] = all_reduce(node, c, call);
       if (!outcome_.errors[node].empty()) break;
     }
+    if (!closes_at_once_) are_through_.arrive_and_wait();
+    if (c == nullptr) return;
     const auto begin = Clock::now();
     coll::close(c);
     if (Clock::now() - begin > kLimit) broken(node, "close took too long");
@@ -152,9 +160,10 @@ class Job {
       coll::fence(c, recv.data(), count * sizeof(float));
       return error;
     }
-    const std::size_t wrong = first_wrong(recv, call, kAll);
+    const unsigned all = all_of(fault_.nodes);
+    const std::size_t wrong = first_wrong(recv, call, all, all);
     const bool may_be_of_fewer = config().on_loss == "continue" && has_struck();
-    if (wrong < count && !(may_be_of_fewer && is_sum_of_survivors(recv, call))) {
+    if (wrong < count && !(may_be_of_fewer && is_sum_of_survivors(recv, call, all))) {
       broken(node, "wrong sum in call " + std::to_string(call) + " at " + std::to_string(wrong));
     }
     return "";
@@ -174,7 +183,9 @@ class Job {
   }
 
   const Fault fault_;
+  const bool closes_at_once_;
   std::vector<coll::Communicator*> comms_;
+  std::barrier<> are_through_;
   std::mutex mutex_;
   Outcome outcome_;
 };

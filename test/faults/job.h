@@ -1,6 +1,7 @@
-// A job of eight nodes in one process, over TCP on loopback, while a fault is injected: it
-// connects, sums a few times, and every node closes its communicator as soon as it has an error, as
-// NCCL does.
+// A job in one process, over TCP on loopback, while a fault is injected: it connects and sums a few
+// times. Where losses are survived or nothing works any more, a node closes its communicator as
+// soon as it has an error, as NCCL does; else none does before all are through, so that no
+// connection that breaks tells what an error has to tell.
 #pragma once
 
 #include <chrono>
@@ -12,7 +13,6 @@
 
 namespace riffle::faults {
 
-inline constexpr int kNodes = 8;
 inline constexpr int kTimeoutS = 2;  // RIFFLE_PEER_TIMEOUT
 // For any wait of a node; beyond, it is a hang.
 inline constexpr auto kLimit = std::chrono::milliseconds(kTimeoutS * 1000 + 2000);
@@ -24,6 +24,7 @@ struct Fault {
   Phase phase = Phase::kConnect;
   std::uint64_t kth = 0;  // 0: none, but they are surveyed
   bool lasts = false;     // all behind it fail, too, but not in calls of the nodes' own threads
+  int nodes = 8;
 };
 
 struct Outcome {

@@ -24,6 +24,7 @@ struct Case {
   Phase phase;
   bool lasts = false;
   const char* on_loss = "error";
+  int nodes = 8;
 };
 
 class Sweep : public ::testing::TestWithParam<Case> {
@@ -60,7 +61,7 @@ std::string errors_of(const Outcome& outcome) {
 
 TEST_P(Sweep, EndsWithTheRightSumsOrAnError) {
   const Case& c = GetParam();
-  const Outcome clean = run_job({c.point, c.phase, 0});
+  const Outcome clean = run_job({c.point, c.phase, 0, false, c.nodes});
   ASSERT_EQ(clean.broken, "");
   for (const std::string& error : clean.errors) ASSERT_EQ(error, "");
   if (clean.points == 0 && c.point == Point::kCheck) GTEST_SKIP() << "no RIFFLE_FAULT_POINTS";
@@ -68,7 +69,7 @@ TEST_P(Sweep, EndsWithTheRightSumsOrAnError) {
   std::uint64_t struck = 0, with_error = 0, named = 0;
   const std::vector<std::uint64_t> points = points_to_try(surveyed(), c.runs);
   for (const std::uint64_t k : points) {
-    const Outcome outcome = run_job({c.point, c.phase, k, c.lasts});
+    const Outcome outcome = run_job({c.point, c.phase, k, c.lasts, c.nodes});
     ASSERT_EQ(outcome.broken, "") << "point " << k << " of " << clean.points << "\n"
                                   << errors_of(outcome) << where();
     struck += outcome.has_struck;
@@ -100,6 +101,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ConnectNoMemory", 5, Point::kAllocation, Phase::kConnect, true},  // 1.3 s each
         Case{"WorkAllocation", 60, Point::kAllocation, Phase::kWork},
         Case{"WorkCheck", 60, Point::kCheck, Phase::kWork},
+        Case{"PairAllocation", 30, Point::kAllocation, Phase::kWork, false, "error", 2},
+        Case{"PairCheck", 30, Point::kCheck, Phase::kWork, false, "error", 2},
         Case{"WorkNoMemory", 20, Point::kAllocation, Phase::kWork, true},
         Case{"SurvivorsAllocation", 30, Point::kAllocation, Phase::kWork, false, "continue"},
         Case{"SurvivorsCheck", 30, Point::kCheck, Phase::kWork, false, "continue"}),
