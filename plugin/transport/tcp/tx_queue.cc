@@ -5,19 +5,23 @@
 namespace riffle {
 namespace {
 
-constexpr std::size_t kExpectedFrames = 256;
+constexpr std::size_t kFirstFrames = 16;  // a job has many links, and plans use few of them
 
 }  // namespace
 
-TxQueue::TxQueue() {
-  free_.reserve(kExpectedFrames);
-  heap_.reserve(kExpectedFrames);
-  for (std::size_t i = 0; i < kExpectedFrames; ++i) free_.push_back(&pool_.emplace_back());
+TxQueue::TxQueue() { grow(); }
+
+// The lists have room for all frames from here on, so that nothing but this allocates.
+void TxQueue::grow() {
+  const std::size_t more = std::max(pool_.size(), kFirstFrames);
+  free_.reserve(pool_.size() + more);
+  heap_.reserve(pool_.size() + more);
+  for (std::size_t i = 0; i < more; ++i) free_.push_back(&pool_.emplace_back());
 }
 
 void TxQueue::push(const FrameHeader& header, std::span<const std::byte> payload,
                    std::uint64_t cookie, std::uint64_t priority) {
-  if (free_.empty()) free_.push_back(&pool_.emplace_back());
+  if (free_.empty()) grow();
   TxFrame* const frame = free_.back();
   free_.pop_back();
   frame->header = header;

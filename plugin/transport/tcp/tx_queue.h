@@ -34,6 +34,8 @@ class TxQueue {
   void copy_payloads();  // from here on the queued payloads may close_unconfirmed
 
  private:
+  void grow();
+
   struct Entry {
     std::uint64_t priority, order;
     TxFrame* frame;
