@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "plugin/transport/reactor/kernel_version.h"
 #include "plugin/transport/tcp/tcp_account.h"
 #include "plugin/transport/tcp/tcp_link.h"
 
@@ -201,6 +202,7 @@ Status Stream::read(std::size_t read_budget) {
 
 // Takes effect also for what has arrived meanwhile: the kernel then tells at once.
 void Stream::wake_at(std::size_t bytes) {
+  if (!kernel_wakes_at_low_water()) return;
   // Less than this is not worth the system call; more, the receive window may not hold.
   const std::size_t wanted = bytes < kLeastWakeBytes ? 1 : std::min(bytes, kMostWakeBytes);
   if (wanted == wakes_at_) return;
