@@ -6,6 +6,7 @@
 
 #include "plugin/transport/device/placement.h"
 #include "plugin/transport/reactor/fork_registry.h"
+#include "plugin/transport/reactor/open_files.h"
 #include "plugin/transport/reactor/reactor_thread.h"
 
 namespace riffle {
@@ -43,6 +44,7 @@ std::shared_ptr<Reactor> Reactor::acquire(const TransportOptions& options) {
   // A child does not inherit the thread: what the parent's reactor left in its memory is of no use.
   if (reactor == nullptr ||
       !static_cast<const ReactorThread*>(reactor.get())->is_of_this_process()) {
+    raise_open_files();
     reactor = std::shared_ptr<Reactor>(
         new ReactorThread([index = static_cast<int>(index), threads = options.threads] {
           return placement::cpus_of_thread(index, threads);

@@ -3,11 +3,14 @@
 
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "plugin/transport/base/owned_timers.h"
+#include "plugin/transport/reactor/kernel_version.h"
 #include "test/plugin/transport/transport_harness.h"
 
 namespace riffle::reactor_test {
@@ -46,6 +49,30 @@ TEST(Reactor, AWakeIsNeverLost) {
   for (auto& p : producers) p.join();
   EXPECT_TRUE(eventually([&] { return consumer.seen.load() == 80'000; }));
   reactor->run_and_wait([&] { reactor->forget(&consumer); });
+}
+
+TEST(Reactor, RaisesTheLimitOnOpenFiles) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit low = before;
+  low.rlim_cur = std::min<rlim_t>(before.rlim_max, 256);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  { const auto reactor = Reactor::acquire(TransportOptions()); }
+  rlimit after{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &after), 0);
+  EXPECT_EQ(after.rlim_max, before.rlim_max);
+  EXPECT_EQ(after.rlim_cur, std::min<rlim_t>(before.rlim_max, 1 << 20));
+  setrlimit(RLIMIT_NOFILE, &before);
+}
+
+TEST(KernelVersion, OfReleasesAsDistributionsWriteThem) {
+  EXPECT_EQ(kernel_version_of("5.4.0-150-generic"), (KernelVersion{5, 4}));
+  EXPECT_EQ(kernel_version_of("6.1.0"), (KernelVersion{6, 1}));
+  EXPECT_EQ(kernel_version_of("5.10"), (KernelVersion{5, 10}));
+  EXPECT_LT(*kernel_version_of("4.18.0-553.el8_10.x86_64"), (KernelVersion{5, 8}));
+  EXPECT_GT(*kernel_version_of("5.14.0-427.el9"), (KernelVersion{5, 8}));
+  for (const char* text : {"", "5", "linux", "5.x", ".8"})
+    EXPECT_FALSE(kernel_version_of(text)) << text;
 }
 
 TEST(Reactor, SeveralWakesCountAsOneAndAForgottenOneAsNone) {
