@@ -72,7 +72,7 @@ def found_in(folder):
 
 def said(log):
     """Of the network and of plans, each once."""
-    messages = [line.split(None, 4)[-1] for line in log.splitlines() if " plugin/collective/" in line]
+    messages = [line.split(None, 4)[-1] for line in log.splitlines() if "plugin/collective/" in line]
     return list(dict.fromkeys(messages))[:60]
 
 

@@ -12,14 +12,22 @@
 namespace riffle::nic_traffic_test {
 namespace {
 
-std::string fresh_path() {
-  std::string folder = (std::filesystem::temp_directory_path() / "nics-test-XXXXXX").string();
-  EXPECT_NE(mkdtemp(folder.data()), nullptr);
-  return folder + "/account";
-}
+// A path for an account, in a folder of its own.
+class FreshPath {
+ public:
+  FreshPath() { EXPECT_NE(mkdtemp(folder_.data()), nullptr); }
+  ~FreshPath() { std::filesystem::remove_all(folder_); }
+  FreshPath(const FreshPath&) = delete;
+  FreshPath& operator=(const FreshPath&) = delete;
+  std::string text() const { return folder_ + "/account"; }
+
+ private:
+  std::string folder_ = (std::filesystem::temp_directory_path() / "nics-test-XXXXXX").string();
+};
 
 TEST(NicTraffic, OthersAreAllButTheOwnCommunicator) {
-  const auto nics = NicTraffic::at(fresh_path());
+  const FreshPath path;
+  const auto nics = NicTraffic::at(path.text());
   nics->of_net().out += 100;
   nics->of_mesh(7).out += 20;
   nics->of_mesh(8).in += 3;
@@ -30,7 +38,8 @@ TEST(NicTraffic, OthersAreAllButTheOwnCommunicator) {
 }
 
 TEST(NicTraffic, ProcessesShareItAndTheLastOneRemovesIt) {
-  const std::string path = fresh_path();
+  const FreshPath fresh;
+  const std::string path = fresh.text();
   int made[2], over[2];
   ASSERT_EQ(::pipe(made), 0);
   ASSERT_EQ(::pipe(over), 0);
@@ -59,7 +68,8 @@ TEST(NicTraffic, ProcessesShareItAndTheLastOneRemovesIt) {
 }
 
 TEST(NicTraffic, WhereItCannotBeSharedTheProcessHasItsOwn) {
-  const std::string path = fresh_path();
+  const FreshPath fresh;
+  const std::string path = fresh.text();
   std::ofstream(path) << "another's";
   std::filesystem::permissions(path, std::filesystem::perms::all);
   for (const std::string& place : {path, path + "/nowhere"}) {
@@ -73,7 +83,8 @@ TEST(NicTraffic, WhereItCannotBeSharedTheProcessHasItsOwn) {
 using Links = LinkTest;
 
 TEST_F(Links, ALinkAddsWhatItSendsAndReceives) {
-  const auto nics = NicTraffic::at(fresh_path());
+  const FreshPath path;
+  const auto nics = NicTraffic::at(path.text());
   start(1, {.traffic = {nics, &nics->of_net()}});
   send_frames(1);
   read_frames(0, 1);
