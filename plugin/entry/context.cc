@@ -11,6 +11,8 @@ namespace riffle::entry {
 namespace {
 
 struct Context {
+  // First, as NCCL's own RMA plugin takes a context for it (transport/nccl_net/context.h).
+  abi::NetCommConfig config{abi::kTrafficClassUndefined};
   std::uint64_t comm_id = 0;
   std::shared_ptr<agreement::Publication> publication;
 };
@@ -51,9 +53,10 @@ Status start_process() {
   return Status::ok();
 }
 
-Status start_communicator(std::uint64_t comm_id, void** context) {
+Status start_communicator(std::uint64_t comm_id, const abi::NetCommConfig* config, void** context) {
   if (Status status = find_devices(); !status) return status;
   auto made = std::make_unique<Context>();
+  if (config != nullptr) made->config = *config;
   made->comm_id = comm_id;
   made->publication = publish_knobs(comm_id);
   *context = made.release();

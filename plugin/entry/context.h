@@ -7,6 +7,7 @@
 
 #include "plugin/abi/common.h"
 #include "plugin/abi/constants.h"
+#include "plugin/abi/net_properties.h"
 #include "plugin/collective/base/agreement.h"
 #include "plugin/entry/border.h"
 #include "topology/base/status.h"
@@ -41,8 +42,9 @@ std::shared_ptr<agreement::Publication> publish_knobs(std::uint64_t comm_id);
 // its neighbours on the node (collective/base/agreement.h).
 Status start_process();
 
-// NET v11 on, once per communicator. On failure no context is left behind: NCCL 2.28 may free it.
-Status start_communicator(std::uint64_t comm_id, void** context);
+// NET v11 on, once per communicator; `config` may be null. On failure no context is left behind:
+// NCCL 2.28 may free it.
+Status start_communicator(std::uint64_t comm_id, const abi::NetCommConfig* config, void** context);
 void end_communicator(void* context);
 
 // The id that came with `context`; 0 for a null context.

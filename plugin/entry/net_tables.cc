@@ -33,8 +33,9 @@ Table& exported();
 
 template <class Table>
 Status start_own(const NetStart& start, Table* table) {
-  Status status =
-      start.context == nullptr ? start_process() : start_communicator(start.comm_id, start.context);
+  Status status = start.context == nullptr
+                      ? start_process()
+                      : start_communicator(start.comm_id, start.config, start.context);
   static std::once_flag once;
   if (status) std::call_once(once, [&] { fill_own_net(table); });
   return status;

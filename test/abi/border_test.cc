@@ -96,6 +96,23 @@ template <class Table>
 class NetBorder : public BorderTest {};
 TYPED_TEST_SUITE(NetBorder, NetTables);
 
+// NCCL 2.29 and 2.30 hand the context to their own RMA plugin, which reads and writes it there.
+TYPED_TEST(NetBorder, TheContextBeginsWithTheTrafficClass) {
+  if constexpr (drive::kHasContext<TypeParam>) {
+    const TypeParam& net = this->plugin.template table<TypeParam>();
+    void* context = nullptr;
+    ASSERT_EQ(drive::init(net, &context), 0);
+    auto* const config = static_cast<abi::NetCommConfig*>(context);
+    EXPECT_EQ(config->trafficClass, drive::kTrafficClass);
+    config->trafficClass = 7;
+    char handle[128] = {};
+    void* listener = nullptr;
+    ASSERT_EQ(drive::listen(net, context, 0, handle, &listener), 0);
+    EXPECT_EQ(net.closeListen(listener), 0);
+    EXPECT_EQ(drive::finalize(net, context), 0);
+  }
+}
+
 TYPED_TEST(NetBorder, TurnsEveryFailureIntoACode) {
   const TypeParam& net = this->plugin.template table<TypeParam>();
   void* context = nullptr;

@@ -27,6 +27,8 @@ struct SecondArgument<abi::NcclResult (*)(int, Record*)> {
 template <class Table>
 using PropertiesOf = typename SecondArgument<decltype(Table::getProperties)>::Type;
 
+inline constexpr int kTrafficClass = 106;
+
 template <class Table>
 int init(const Table& t, void** context) {
   using Init = decltype(t.init);
@@ -39,7 +41,7 @@ int init(const Table& t, void** context) {
   }
   if constexpr (std::is_invocable_v<Init, void**, std::uint64_t, abi::NetCommConfig*, abi::LogFn,
                                     abi::ProfilerFn>) {
-    abi::NetCommConfig config{-1};
+    abi::NetCommConfig config{kTrafficClass};
     return t.init(context, kCommId, &config, FakePlugin::logger, nullptr);
   }
 }

@@ -53,6 +53,19 @@ void refuses(const Settings& settings, const std::vector<std::string>& words) {
   });
 }
 
+// NCCL 2.29 and 2.30 hand the context to their own RMA plugin, which reads and writes it there.
+TEST(WireLoading, TheContextBeginsWithTheTrafficClass) {
+  in_process({{"RIFFLE_NET", strict_library(12)}}, [&] {
+    void* context = nullptr;
+    ASSERT_EQ(init(plugin_table<Net>(), &context, 7, 106), 0) << all_lines();
+    auto* const config = static_cast<abi::NetCommConfig*>(context);
+    EXPECT_EQ(config->trafficClass, 106);
+    config->trafficClass = 0;
+    EXPECT_EQ(wire::finalize(plugin_table<Net>(), context), 0);
+    EXPECT_EQ(count_lines(2, ""), 0) << all_lines();
+  });
+}
+
 TEST(WireLoading, APath) { takes({{"RIFFLE_NET", strict_library(12)}}, strict_library(12), "v12"); }
 
 TEST(WireLoading, ABareNameInTheLoadersPath) {

@@ -13,10 +13,12 @@
 namespace riffle::nccl_net {
 
 struct Context {
-  void* theirs = nullptr;                                  // a library's of v11 or v12
-  abi::NcclResult (*end)(void* theirs) = nullptr;          // its finalize (wire.h)
-  abi::NetCommConfig config{abi::kTrafficClassUndefined};  // v10 takes it at connect
-  std::shared_ptr<void> ours;                              // what Riffle keeps of the communicator
+  // First: NCCL 2.29 and 2.30 hand NET's context to their own RMA plugin, which takes it for this,
+  // reads it and stores another one. v10 takes it at connect.
+  abi::NetCommConfig config{abi::kTrafficClassUndefined};
+  void* theirs = nullptr;                          // a library's of v11 or v12
+  abi::NcclResult (*end)(void* theirs) = nullptr;  // its finalize (wire.h)
+  std::shared_ptr<void> ours;                      // what Riffle keeps of the communicator
 };
 
 // Those that are alive, so that a call with another one is an error and not a crash.

@@ -1,7 +1,9 @@
 #include "plugin/transport/nccl_net/library_name.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <sstream>
+#include <system_error>
 
 namespace riffle::nccl_net {
 namespace {
@@ -21,6 +23,10 @@ std::vector<std::string> entries_of(const std::string& list) {
 }
 
 bool names_own_file(const std::string& entry, const std::string& own_file) {
+  std::error_code ignored;
+  if (entry.find('/') != std::string::npos && std::filesystem::exists(entry, ignored)) {
+    return std::filesystem::equivalent(entry, own_file, ignored);
+  }
   return std::ranges::any_of(files_of_name(entry), [&](const std::string& file) {
     return last_part(file) == last_part(own_file) || last_part(file) == kUsualOwnFile;
   });
