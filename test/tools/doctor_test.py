@@ -177,6 +177,10 @@ def wires():
          f"RIFFLE_NET=strict9 is {NET_LIBRARY}")
     fine("... beside Riffle's TCP", {"RIFFLE_NET": NET_LIBRARY, "RIFFLE_COLLNET": "on"},
          "RIFFLE_COLLNET=on: all-reduces take Riffle's TCP beside that library")
+    fine("... alone, all-reduces being NCCL's", {"RIFFLE_NET": NET_LIBRARY, "RIFFLE_COLLNET": "off", "NCCL_ALGO": "Ring",
+                                                 "NCCL_COLLNET_ENABLE": None, "NCCL_TUNER_PLUGIN": None})
+    problem("... but not where they are to be Riffle's", {"RIFFLE_NET": NET_LIBRARY, "RIFFLE_COLLNET": "on",
+                                                          "NCCL_ALGO": "Ring"}, "leaves no all-reduce to CollNet")
     fine("the next of the list", {"RIFFLE_NET": "next", "NCCL_NET_PLUGIN": f"riffle,{NET_LIBRARY}"},
          f"RIFFLE_NET=next is {NET_LIBRARY}")
     problem("no next", {"RIFFLE_NET": "next"}, "NCCL_NET_PLUGIN=riffle names no library after riffle",

@@ -139,6 +139,9 @@ Result<Diagnosis> diagnose(const DoctorQuestion& question) {
   if (has_wire)
     setenv("RIFFLE_NET", config().net.c_str(), 1);  // from a file, too, for check_devices
   const bool is_left_to_nccl = !has_wire && check_rdma(verdicts);
+  found.network = has_wire          ? config().net
+                  : is_left_to_nccl ? "left to NCCL for RDMA"
+                                    : "Riffle's TCP";
   check_machine(verdicts);
   const std::vector<std::string> addresses = check_interfaces(config(), variables, &verdicts);
   if (found.plugin.empty()) {
@@ -146,9 +149,12 @@ Result<Diagnosis> diagnose(const DoctorQuestion& question) {
   } else {
     check_tables(found.plugin, &verdicts);
     if (question.has_loop) check_loop(found.plugin, &verdicts);
-    if (!addresses.empty() && !is_left_to_nccl) check_devices(found.plugin, verdicts);
+    if ((has_wire || !addresses.empty()) && !is_left_to_nccl) {
+      check_devices(found.plugin, verdicts);
+    }
   }
-  check_nccl_variables(code, question.beside, variables, &verdicts);
+  const bool has_collectives = !has_wire || config().collnet == "on";
+  check_nccl_variables(code, question.beside, has_collectives, variables, &verdicts);
   const NodeAliases self = names_of_this_node(addresses);
   check_fabric(self, verdicts);
   check_knobs(config(), self, variables, &verdicts);

@@ -17,8 +17,9 @@ struct DoctorQuestion {
 
 struct Diagnosis {
   Verdicts verdicts;
-  std::string nccl;    // its release; empty: not known
-  std::string plugin;  // the shared object's path; empty: there is none
+  std::string nccl;     // its release; empty: not known
+  std::string plugin;   // the shared object's path; empty: there is none
+  std::string network;  // what NET goes over, which all nodes must have alike
 };
 
 // Once per process, on its only thread: takes NCCL's files of settings into the environment, and

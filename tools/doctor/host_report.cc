@@ -41,6 +41,7 @@ HostReport report_of(const Diagnosis& diagnosis) {
   for (const KnobInfo& knob : knobs()) {
     if (knob.in_digest) report.settings[knob.name] = knob.value;
   }
+  report.settings["RIFFLE_NET"] = diagnosis.network;
   for (const Verdicts::Verdict& v : diagnosis.verdicts.all()) {
     if (v.kind == Verdicts::Kind::kProblem) report.problems.emplace_back(v.text, v.remedy);
   }

@@ -19,6 +19,7 @@
 #include "plugin/entry/transport_options.h"
 #include "plugin/transport/device/device.h"
 #include "plugin/transport/device/nic_choice.h"
+#include "plugin/transport/nccl_net/library_name.h"
 #include "topology/fabric/racks_file.h"
 #include "topology/host/cpu_list.h"
 #include "topology/plan/planner.h"
@@ -176,7 +177,7 @@ void check_trace(const Config& c, const JobVariables& variables, Verdicts* verdi
 }
 
 void check_collnet(const Config& c, const JobVariables& variables, Verdicts* verdicts) {
-  if (c.collnet != "off") return;
+  if (c.collnet != "off" || nccl_net::names_library(c.net)) return;  // off is usual beside one
   variables.problem_unless_unset(
       "RIFFLE_COLLNET",
       "RIFFLE_COLLNET=off: all-reduces take NCCL's ring or tree, and no group plan ever runs",

@@ -78,14 +78,15 @@ bool allows(std::string_view rule, std::string_view wanted) {
   return is_allowed;
 }
 
-void check_nccl_variables(int nccl, const PluginPlace& beside, const JobVariables& variables,
-                          Verdicts* verdicts) {
-  check_needed(nccl, beside, variables, verdicts);
+void check_nccl_variables(int nccl, const PluginPlace& beside, bool has_collectives,
+                          const JobVariables& variables, Verdicts* verdicts) {
+  if (has_collectives) check_needed(nccl, beside, variables, verdicts);
   const std::string net = variables.value("NCCL_NET");
   if (!net.empty() && strcasecmp(net.c_str(), "riffle") != 0) {
     variables.problem_unless_unset(
         "NCCL_NET", variables.said("NCCL_NET") + " selects another network", verdicts);
   }
+  if (!has_collectives) return;
   check_rule("NCCL_ALGO", "collnet", "CollNet", variables, verdicts);
   check_rule("NCCL_PROTO", "simple", "CollNet, which needs the protocol Simple", variables,
              verdicts);

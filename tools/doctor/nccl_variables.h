@@ -8,9 +8,10 @@
 
 namespace riffle::tools {
 
-// `nccl`: a release's version code, 0: for all. Whether plugins are found says loading.h.
-void check_nccl_variables(int nccl, const PluginPlace& beside, const JobVariables& variables,
-                          Verdicts* verdicts);
+// `nccl`: a release's version code, 0: for all. `has_collectives`: all-reduces are meant to be
+// Riffle's, not NCCL's over another library. Whether plugins are found says loading.h.
+void check_nccl_variables(int nccl, const PluginPlace& beside, bool has_collectives,
+                          const JobVariables& variables, Verdicts* verdicts);
 
 // Whether NCCL_ALGO or NCCL_PROTO lets all-reduces have one of the `wanted`, written in lower case,
 // each of which may go on (collnet: CollNetChain). NCCL's syntax: "a,b", "^a,b" for all but these,
