@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <utility>
 
 namespace riffle::probe {
@@ -103,6 +104,8 @@ NodeRates of_rounds(int nodes, const std::vector<Observed>& all) {
   return rates;
 }
 
+bool is_fan(const Sum& sum) { return sum.flows >= kFan && sum.flows <= kMostFan; }
+
 double middle_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values.empty() ? 0 : values[values.size() / 2];
@@ -192,7 +195,34 @@ NodeRates estimate_node_rates(int nodes, const std::vector<Observed>& all,
     if (inside.in[n].kbps > rates.in[n].kbps) rates.in[n] = inside.in[n];
   }
   raise_hidden(flows_inside, &rates);
+  raise_to_fans(all, std::numeric_limits<double>::infinity(), &rates);
   return rates;
+}
+
+double fastest_of(const NodeRates& rates) {
+  double fastest = 0;
+  for (const auto* side : {&rates.out, &rates.in}) {
+    for (const Rate& rate : *side) fastest = std::max(fastest, rate.kbps);
+  }
+  return fastest;
+}
+
+void raise_to_fans(const std::vector<Observed>& all, double most_kbps, NodeRates* rates) {
+  Values sent(rates->out.size()), received(sent);
+  for (const Observed& o : all) {
+    const Sums sums(o, sent.size());
+    for (std::size_t n = 0; n < sent.size(); ++n) {
+      if (is_fan(sums.out[n])) sent[n].push_back(sums.out[n].all);
+      if (is_fan(sums.in[n])) received[n].push_back(sums.in[n].all);
+    }
+  }
+  for (std::size_t n = 0; n < sent.size(); ++n) {
+    const double up = middle_of(sent[n]), down = middle_of(received[n]);
+    if (up > kNear * down || down > kNear * up) continue;
+    const double least = std::min({up, down, most_kbps});
+    rates->out[n].kbps = std::max(rates->out[n].kbps, least);
+    rates->in[n].kbps = std::max(rates->in[n].kbps, least);
+  }
 }
 
 void mark_own_limits(const std::vector<Observed>& all, const std::vector<int>& rack_of,

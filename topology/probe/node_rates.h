@@ -27,6 +27,11 @@ struct NodeRates {
 NodeRates estimate_node_rates(int nodes, const std::vector<Observed>& all,
                               const std::vector<int>& rack_of = {});
 
+// Rates become at least what nodes did in fans, if both directions say the same, but not more than
+// `most_kbps`: what several flows carried at once, wherever they went, a node can do.
+void raise_to_fans(const std::vector<Observed>& all, double most_kbps, NodeRates* rates);
+double fastest_of(const NodeRates& rates);
+
 // Sets is_own where a flow within a rack reached its one end and the other end can do more.
 void mark_own_limits(const std::vector<Observed>& all, const std::vector<int>& rack_of,
                      NodeRates* rates);

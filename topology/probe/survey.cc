@@ -172,12 +172,13 @@ void Survey::plan_fans() {
   fans_begin_ = all_.size();
   if (nodes_ < 3) return;
   const Findings& known = findings();
+  const bool is_held_back = anything_held_back();  // whose limit it was is not sure then
   for (const Round& all : fans(known.racks.rack_of, kGroup, random_)) {
     Round wanted;  // every second flow leaves its hub, the next one comes back
     for (std::size_t f = 0; f + 1 < all.flows.size(); f += 2) {
       const auto hub = static_cast<std::size_t>(all.flows[f].from);
-      if (!known.rates.out[hub].is_own) wanted.flows.push_back(all.flows[f]);
-      if (!known.rates.in[hub].is_own) wanted.flows.push_back(all.flows[f + 1]);
+      if (is_held_back || !known.rates.out[hub].is_own) wanted.flows.push_back(all.flows[f]);
+      if (is_held_back || !known.rates.in[hub].is_own) wanted.flows.push_back(all.flows[f + 1]);
     }
     if (!wanted.flows.empty()) queue_.push_back(std::move(wanted));
   }
@@ -273,10 +274,13 @@ const Findings& Survey::findings() {
   if (findings_are_current_) return findings_;
   findings_are_current_ = true;
   Findings& f = findings_;
-  // What fans show of nodes is more than any pair can reach.
+  // What fans show of nodes is more than any pair can reach. But where all pairs of a node cross
+  // uplinks, only its fan shows that it is not slow.
   std::vector<Observed> pairs = all_;
   std::erase_if(pairs, [this](const Observed& o) { return !is_pairs(o.round, nodes_); });
-  const RackModel model(nodes_, estimate_node_rates(nodes_, pairs), pairs);
+  NodeRates reached = estimate_node_rates(nodes_, pairs);
+  raise_to_fans(all_, fastest_of(reached), &reached);
+  const RackModel model(nodes_, reached, pairs);
   f.racks = known_.rack_of.empty() ? find_racks(model, all_, hints())
                                    : known_racks(model, known_.rack_of);
   f.rates = estimate_node_rates(nodes_, all_, f.racks.rack_of);
