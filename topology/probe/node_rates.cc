@@ -117,7 +117,9 @@ double middle_of(std::vector<double> values) {
 void raise_hidden(const std::vector<Observed>& all, NodeRates* rates) {
   Values sent(rates->out.size()), received(sent);
   const auto put = [](const Sum& sum, const Rate& known, std::vector<double>* values) {
-    const bool is_new = sum.partners >= kClearly * sum.rate() || sum.rate() > kNear * known.kbps;
+    // A single flow is never more than its partner can do.
+    const bool is_new = sum.partners >= kClearly * sum.rate() ||
+                        (sum.flows > 1 && sum.rate() > kNear * known.kbps);
     if (sum.rate() > 0 && is_new && (sum.is_steady() || sum.flows >= kFan))
       values->push_back(sum.rate());
   };
