@@ -303,8 +303,9 @@ void Replanner::follow(const Fabric& live) {
 // measured; and with relaxed modes, whose sums take less.
 Fabric Replanner::believed() const {
   Fabric live = rates_->fabric();
+  const double slower = trials_.was_right() ? PlanTrials::kWrong : PlanTrials::kNeverRight;
   const bool is_explained =
-      measured_us_ > PlanTrials::kWrong * first_us_ && slow_nodes(rates_->base(), live) == 1;
+      measured_us_ > slower * first_us_ && slow_nodes(rates_->base(), live) == 1;
   const bool is_put_to_trial =
       can_predict_ && !options_.trusts_fabric && options_.plan.only.empty();
   if (!pace_.is_steady() || is_explained || !is_put_to_trial || sync_) return live;
