@@ -118,8 +118,8 @@ void raise_hidden(const std::vector<Observed>& all, NodeRates* rates) {
   Values sent(rates->out.size()), received(sent);
   const auto put = [](const Sum& sum, const Rate& known, std::vector<double>* values) {
     // A single flow is never more than its partner can do.
-    const bool is_new = sum.partners >= kClearly * sum.rate() ||
-                        (sum.flows > 1 && sum.rate() > kNear * known.kbps);
+    const bool is_new =
+        sum.partners >= kClearly * sum.rate() || (sum.flows > 1 && sum.rate() > kNear * known.kbps);
     if (sum.rate() > 0 && is_new && (sum.is_steady() || sum.flows >= kFan))
       values->push_back(sum.rate());
   };
@@ -197,7 +197,11 @@ NodeRates estimate_node_rates(int nodes, const std::vector<Observed>& all,
     if (inside.in[n].kbps > rates.in[n].kbps) rates.in[n] = inside.in[n];
   }
   raise_hidden(flows_inside, &rates);
+  mark_own_limits(flows_inside, rack_of, &rates);
   raise_to_fans(all, std::numeric_limits<double>::infinity(), &rates);
+  for (auto* side : {&rates.out, &rates.in}) {
+    for (Rate& rate : *side) rate.is_own = false;
+  }
   return rates;
 }
 
@@ -221,6 +225,7 @@ void raise_to_fans(const std::vector<Observed>& all, double most_kbps, NodeRates
   for (std::size_t n = 0; n < sent.size(); ++n) {
     const double up = middle_of(sent[n]), down = middle_of(received[n]);
     if (up > kNear * down || down > kNear * up) continue;
+    if (rates->out[n].is_own && rates->in[n].is_own) continue;
     const double least = std::min({up, down, most_kbps});
     rates->out[n].kbps = std::max(rates->out[n].kbps, least);
     rates->in[n].kbps = std::max(rates->in[n].kbps, least);

@@ -28,7 +28,8 @@ NodeRates estimate_node_rates(int nodes, const std::vector<Observed>& all,
                               const std::vector<int>& rack_of = {});
 
 // Rates become at least what nodes did in fans, if both directions say the same, but not more than
-// `most_kbps`: what several flows carried at once, wherever they went, a node can do.
+// `most_kbps`: what several flows carried at once, wherever they went, a node can do. Where both
+// rates are known to be the node's own limit it was a burst.
 void raise_to_fans(const std::vector<Observed>& all, double most_kbps, NodeRates* rates);
 double fastest_of(const NodeRates& rates);
 
