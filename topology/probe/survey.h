@@ -9,10 +9,10 @@
 //              uplinks; once more if other racks are suspect then. So are racks that a hint
 //              (rack_hints.h) names
 //   3. hubs    racks whose uplinks seem to be the fastest: each against all others at once, for
-//   what
-//              it exchanges with one of them is never more than that one's uplink can do
-//   4. fans    nodes that met no partner able to do clearly more: one against three at once, and
-//              against more where that was still not enough, or was a surprise
+//              what it exchanges with one of them is never more than that one's uplink can do
+//   4. fans    nodes that met no partner able to do clearly more, or all if flows were held back:
+//              one against three at once, and against more where that was still not enough, or was
+//              a surprise
 //   5. doubts  as long as flows were held back and no racks that were put to the test explain it:
 //              more rounds, up to kMostDoubts times. Nothing is missing if the time is up then
 //
