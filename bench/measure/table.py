@@ -99,7 +99,7 @@ def load(name, folder=AREAS):
 
 # As they stand on the page; others behind them.
 ORDER = ("exact correct unchanged small losses relaxed sparse contention probing eyes planner simulator cpu nccl "
-         "portability build").split()
+         "gpu portability build").split()
 
 
 def place(name):
