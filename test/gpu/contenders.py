@@ -9,6 +9,7 @@ import subprocess
 from job import Missing
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+NAMES = ("without", "with")
 LOG = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET"}  # says which network is used
 
 

@@ -105,18 +105,17 @@ def run_together(commands, limit_s):
             with open(path, "wb") as log:
                 processes.append(subprocess.Popen(arguments, env=environment, stdin=subprocess.DEVNULL, stdout=log,
                                                   stderr=subprocess.STDOUT, start_new_session=True))
-        while any(process.poll() is None for process in processes):
-            if any(process.returncode for process in processes) or time.monotonic() > deadline:
-                break
+        statuses = [None]
+        while None in statuses and not any(statuses) and time.monotonic() < deadline:
             time.sleep(0.05)
+            statuses = [process.poll() for process in processes]
     finally:
-        statuses = [process.poll() for process in processes]
         end([process for process in processes if process.returncode is None])
-    failed = next((n for n, status in enumerate(statuses) if status), None)
-    if failed is None and None in statuses:
-        failed = statuses.index(None)
-    if failed is None:
+    if not any(statuses) and None not in statuses:
         return ""
+    failed = next((n for n, status in enumerate(statuses) if status), None)
+    if failed is None:
+        failed = statuses.index(None)
     said = tail(logs[failed])
     if statuses[failed] == 77:
         raise Missing(said)

@@ -30,6 +30,31 @@ def gpus():
     return [line for line in output_of("nvidia-smi", "-L").splitlines() if line.startswith("GPU")]
 
 
+def median(rows, field, **where):
+    """Of all numbers that the rows with the values `where` have."""
+    values = [row[field] for row in rows if all(row[key] == value for key, value in where.items())]
+    return statistics.median(sum(values, []) if isinstance(values[0], list) else values)
+
+
+def summary_of(document):
+    """Steps per second, of the median of all measured steps of all rounds; microseconds and busbw (GB/s) of
+    all-reduces out of place, medians of the rounds."""
+    summary = {}
+    for model in document["options"]["models"]:
+        seconds = {c: median(document["training"], "seconds", model=model, contender=c) for c in contenders.NAMES}
+        summary[model] = {f"{c}_steps_per_s": 1 / s for c, s in seconds.items()}
+        summary[model]["times_as_fast"] = seconds["without"] / seconds["with"]
+    if rows := document["all_reduce"]:
+        summary["all_reduce"] = []
+        for size in sorted({row["bytes"] for row in rows}):
+            line = {f"{c}_{field}": median(rows, field, bytes=size, place="out", contender=c)
+                    for c in contenders.NAMES for field in ("us", "busbw")}
+            line["times_as_fast"] = line["without_us"] / line["with_us"]
+            summary["all_reduce"].append({"bytes": size, **line})
+        summary["wrong_elements"] = sum(row["wrong"] for row in rows)
+    return summary
+
+
 class Measurement:
     def __init__(self, options, job, command, folder):
         self.options, self.job, self.folder = options, job, folder
@@ -79,65 +104,54 @@ class Measurement:
             if not result["is_same_on_all_ranks"]:
                 self.note(f"{name}, {contender} Riffle: the ranks ended with different weights")
             self.document["training"].append({"round": number, "contender": contender, "model": name, **used, **result})
-            self.say(f"round {number}, {contender:7} Riffle, {name:8}: {1 / statistics.median(result['seconds']):.3f} steps/s")
+            rate = 1 / statistics.median(result["seconds"])
+            self.say(f"round {number}, {contender:7} Riffle, {name:8}: {rate:.3f} steps/s")
 
     def all_reduce(self, number, contender):
         log = self.folder / "all_reduce.log"
         command = nccl_tests.command(self.job, self.options.gpus_per_node, self.options.nccl_tests)
-        environment = dict(self.environments[contender])
-        if len(gpus()) < self.job.size:
-            environment["NCCL_TESTS_DEVICE"] = "0"  # all ranks on the first GPU
-        if trouble := jobs.run_together([(command, environment, log)], self.options.limit_s):
+        environment = nccl_tests.environment_of(self.environments[contender], len(gpus()) >= self.job.size)
+        trouble = jobs.run_together([(command, environment, log)], self.options.limit_s)
+        text = log.read_text(errors="replace")
+        # Where elements are wrong it fails as well, and its table says so.
+        if trouble and "Out of bounds values" not in text:
             raise RuntimeError(f"all_reduce_perf {contender} Riffle, round {number}: {trouble}")
         rows = nccl_tests.rows_of(log, self.job.size)
+        self.document["versions"]["nccl_of_nccl_tests"] = nccl_tests.release_in(text)
         self.document["all_reduce"] += [{"round": number, "contender": contender, **row} for row in rows]
         self.say(f"round {number}, {contender:7} Riffle, all_reduce_perf: {len(rows)} lines, "
                  f"{sum(row['wrong'] for row in rows):g} wrong elements")
 
-    def summarize(self):
-        """Steps per second, of the median of all measured steps; microseconds and busbw (GB/s) of all-reduces out
-        of place, medians of the rounds."""
-        def median(rows, contender, field, **where):
-            rows = [row for row in rows if row["contender"] == contender and all(row[k] == v for k, v in where.items())]
-            values = [row[field] for row in rows]
-            return statistics.median(sum(values, []) if values and isinstance(values[0], list) else values)
-        summary = {}
-        training, all_reduce = self.document["training"], self.document["all_reduce"]
-        for model in self.options.models:
-            seconds = {c: median(training, c, "seconds", model=model) for c in self.environments}
-            summary[model] = {**{f"{c}_steps_per_s": 1 / s for c, s in seconds.items()},
-                              "times_as_fast": seconds["without"] / seconds["with"]}
-        if all_reduce:
-            summary["all_reduce"] = []
-            for size in sorted({row["bytes"] for row in all_reduce}):
-                line = {f"{c}_{field}": median(all_reduce, c, field, bytes=size, place="out")
-                        for c in self.environments for field in ("us", "busbw")}
-                summary["all_reduce"].append({"bytes": size, **line, "times_as_fast": line["without_us"] / line["with_us"]})
-            summary["wrong_elements"] = sum(row["wrong"] for row in all_reduce)
-        self.document["summary"] = summary
-
     def save(self):
         """Whole at any time, also where a later round fails."""
         if self.job.has_rank_0:
-            self.summarize()
+            self.document["summary"] = summary_of(self.document)
             new = self.options.json.with_name(self.options.json.name + ".new")
             new.write_text(json.dumps(self.document, indent=1) + "\n")
             new.replace(self.options.json)
+
+    def why_no_nccl_tests(self):
+        if self.options.backend != "nccl":
+            return "they need backend nccl"
+        return nccl_tests.why_not(self.job) if self.options.nccl_tests else "not asked for"
 
     def run(self):
         is_try = self.options.backend != "nccl"
         if is_try:
             self.note(f"backend {self.options.backend}: Riffle takes no part, so this only tries the command")
-        lacks = "they need backend nccl" if is_try else nccl_tests.why_not(self.job)
-        if lacks:
+        if lacks := self.why_no_nccl_tests():
             self.note(f"nccl-tests left out: {lacks}")
+            if not self.options.models:
+                raise jobs.Missing(lacks)
         for number in range(1, self.options.rounds + 1):
-            order = list(self.environments) if number % 2 else list(self.environments)[::-1]
-            for contender in order:
-                self.train(number, contender)
+            for contender in contenders.NAMES if number % 2 else reversed(contenders.NAMES):
+                if self.options.models:
+                    self.train(number, contender)
                 if not lacks:
                     self.all_reduce(number, contender)
             self.save()
         for name in self.options.models if self.job.has_rank_0 and not is_try else []:
             self.say(f"{name}: {self.document['summary'][name]['times_as_fast']:.3f} times as fast with Riffle")
         self.say(f"written: {self.options.json}")
+        if wrong := self.document["summary"].get("wrong_elements"):
+            raise RuntimeError(f"all_reduce_perf: {wrong:g} wrong elements")

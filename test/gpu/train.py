@@ -1,7 +1,8 @@
 """One rank of a training with stock DistributedDataParallel, which knows nothing of Riffle: no hook, no
 setting of buckets. Started by `run` once per rank; rank 0 leaves the seconds of all steps as JSON.
 
-Parameters and gradients are float32; on a GPU the forward pass is autocast to bfloat16.
+Parameters and gradients are float32; on a GPU that has bfloat16 the forward pass is autocast
+to it.
 """
 import argparse
 import json
@@ -55,11 +56,12 @@ def train(task, count, device, options):
     optimizer = task.optimizer(model.parameters())
     random = torch.Generator().manual_seed(100 + dist.get_rank())  # other data on every rank
     inputs, targets = (part.to(device) for part in task.batch(count, random))
+    has_bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
     seconds, losses = [], []
     for _ in range(options.warm_up + options.steps):
         start = waited(device)
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+        with torch.autocast(device.type, torch.bfloat16, enabled=has_bfloat16):
             outputs = model(inputs)
         loss = task.loss(outputs, targets)
         loss.backward()
