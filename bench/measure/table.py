@@ -53,10 +53,10 @@ class Before:
 class Figure:
     claim: str
     value: typing.Callable[[Output], float]  # IndexError, KeyError, ValueError: the output has none
-    limit: Limit | None = None
+    limit: typing.Optional[Limit] = None
     unit: str = ""
     digits: int = 2
-    before: Before | None = None
+    before: typing.Optional[Before] = None
 
     def shown(self, value):
         if self.unit == "passes":

@@ -1,6 +1,7 @@
 """Which ranks of a job this process has to start, with which variables, and how processes are started."""
 import contextlib
 import os
+import random
 import re
 import signal
 import socket
@@ -12,6 +13,7 @@ import time
 LAUNCHERS = {"torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
              "Open MPI": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
              "Slurm": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID")}
+PORTS = range(20000, 30000)  # below those that systems give to connections
 BY_ITSELF = "test/gpu/run"
 LOOPBACK = {"NCCL_SOCKET_IFNAME": "lo", "RIFFLE_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo",
             "NCCL_IB_DISABLE": "1", "NCCL_MNNVL_ENABLE": "0",
@@ -29,7 +31,7 @@ def first_host(nodes):
 
 
 def meeting_place(launcher, size, environment):
-    """(address, port) of rank 0; the first training meets one port further."""
+    """(address, port) of rank 0, the same for all ranks; the first training meets one port further."""
     address = environment.get("MASTER_ADDR")
     if not address and launcher == "Slurm":
         address = first_host(environment.get("SLURM_STEP_NODELIST", ""))
@@ -38,8 +40,8 @@ def meeting_place(launcher, size, environment):
     if not address:
         raise Missing(f"MASTER_ADDR is not set, and {launcher} does not tell it: the address of rank 0's host, for "
                       "example mpirun -x MASTER_ADDR=node01")
-    job = environment.get("SLURM_JOB_ID", "0")
-    return address, int(environment.get("MASTER_PORT") or 20000 + int(job) % 10000)
+    told = environment.get("MASTER_PORT") or environment.get("SLURM_JOB_ID") or "0"
+    return address, PORTS[int(told) % len(PORTS)]
 
 
 class Job:
@@ -62,9 +64,11 @@ class Job:
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    while True:
+        port = random.choice(PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def launched(environment):
