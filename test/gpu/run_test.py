@@ -38,7 +38,7 @@ echo '# Out of bounds values : 0 OK'"""}
 
 
 def environment(**more):
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("RIFFLE_", "NCCL_", "SLURM_", "OMPI_", "MASTER_"))}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("RIFFLE_", "NCCL_", "SLURM_", "OMPI_"))}
     return dict(kept, OMP_NUM_THREADS="1", **more)
 
 
@@ -95,14 +95,15 @@ class Run(unittest.TestCase):
                          [document["summary"][name]["times_as_fast"] for name in ("resnet50", "gpt2")])
         self.assertEqual((kept["commit"], kept["machine"]), (document["commit"], document["machine"]))
 
-    def test_ranks_of_a_launcher(self):
+    def test_ranks_of_torchrun(self):
         port = str(jobs.free_port())
-        ranks = [self.start(*TINY, "--models", "resnet50", SLURM_PROCID=str(rank), SLURM_STEP_NUM_TASKS="2",
-                            SLURM_LOCALID=str(rank), SLURM_STEP_NODELIST="localhost", MASTER_PORT=port) for rank in range(2)]
+        ranks = [self.start(*TINY, "--models", "resnet50", RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2",
+                            MASTER_ADDR="127.0.0.1", MASTER_PORT=port, TORCHELASTIC_USE_AGENT_STORE="True")
+                 for rank in range(2)]  # there is no agent: the trainings must not look for its store
         texts = [self.ended(process) for process in ranks]
         self.assertIn("steps/s", texts[0])
         self.assertEqual(texts[1], "")
-        self.check_trainings(["resnet50"], "Slurm")
+        self.check_trainings(["resnet50"], "torchrun")
 
     def test_says_what_is_missing(self):
         text = self.ended(self.start("--riffle", "no-such-command", PATH="/nonexistent"), 77)
@@ -150,6 +151,10 @@ class Parts(unittest.TestCase):
         self.assertEqual((job.ranks, job.size), ([{k: of_torchrun[k] for k in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}], 16))
         self.assertEqual(job.next_meeting(), {"MASTER_ADDR": "node01", "MASTER_PORT": "29501"})
         self.assertEqual(job.next_meeting()["MASTER_PORT"], "29502")
+        of_srun = {"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": "1", "SLURM_JOB_ID": "12345",
+                   "SLURM_STEP_NODELIST": "node[07-08]"}
+        self.assertEqual(jobs.launched(of_srun).ranks, [{"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"}])
+        self.assertEqual(jobs.launched(of_srun).next_meeting(), {"MASTER_ADDR": "node07", "MASTER_PORT": "22346"})
         of_mpi = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "1",
                   "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
         with self.assertRaisesRegex(jobs.Missing, "MASTER_ADDR is not set"):
