@@ -115,6 +115,7 @@ class Run(unittest.TestCase):
         (self.folder / "mpirun").unlink()
         self.assertIn("no mpirun in PATH", self.ended(self.start("--models", PATH=str(self.folder)), 77))
 
+    @unittest.skipIf(models.torch.cuda.is_available(), "there is a GPU")
     def test_torch_without_cuda_is_told(self):
         self.assertIn("a build of torch for CUDA is needed", self.ended(self.start(PATH=self.programs()), 77))
 
