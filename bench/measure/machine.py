@@ -32,7 +32,10 @@ def describe():
 
 
 def git(*arguments):
-    done = subprocess.run(["git", *arguments], cwd=ROOT, text=True, capture_output=True, check=False)
+    try:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, text=True, capture_output=True, check=False)
+    except FileNotFoundError:
+        return ""
     return done.stdout.strip() if done.returncode == 0 else ""
 
 

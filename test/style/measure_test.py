@@ -89,6 +89,21 @@ class Measure(unittest.TestCase):
         self.assertFalse(runner.is_done(run, kept, options))
         self.assertFalse(runner.is_done(run, dict(kept, commit="another"), runner.parse(["--resume"])))
 
+    def test_what_was_measured_elsewhere_is_taken_in(self):
+        run = Run("r", WRITE, [Figure("gain", table.rows("gain"))])
+        document = {"schema": "s", "commit": "c", "date": "2026-01-02", "machine": {"cpu": "another"}, "gain": 3}
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "rows.json")
+            file.write_text(json.dumps(document))
+            kept = runner.taken_in(run, file)
+            for lost in ("commit", "gain"):
+                file.write_text(json.dumps({key: value for key, value in document.items() if key != lost}))
+                with self.assertRaisesRegex(LookupError, "has no (commit|figure)"):
+                    runner.taken_in(run, file)
+        self.assertEqual((kept["commit"], kept["date"], kept["machine"]), ("c", "2026-01-02", {"cpu": "another"}))
+        row = results.content_of(area(run), {"r": kept})["rows"][0]
+        self.assertEqual((row["median"], row["commit"], row["status"]), (3, "c", "measured"))
+
     def test_what_is_prepared_does_not_count_as_time(self):
         run = Run("r", "cat {tmp}/made", [Figure("made", table.printed(r"(\d+)")), Figure("s", table.seconds())],
                   prepare="sleep 3; echo 7 > {tmp}/made")
