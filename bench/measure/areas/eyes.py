@@ -104,13 +104,13 @@ AREA = Area(
             Figure("racks of 16 and 32 with ranks in turn, 128 to 512 nodes: found",
                    passed("RandomNetworks[.]SmallRacks"), at_least(1), digits=0)]),
         units("corrected", "FoundNetworks.*", [
-            Figure("1,000 simulated networks after 20 all-reduces of 8 MiB: at most 1.10 times as long as told by a file",
+            Figure("1,000 simulated, corrected: at most 1.10 times as long as told by a file",
                    printed(r"networks: within 1.10 (\d+)"), at_least(950), digits=0),
-            Figure("1,000 simulated networks after 20 all-reduces: times as long as told by a file, worst",
+            Figure("1,000 simulated, corrected: times as long as told by a file, worst",
                    printed(r"over 1.25 \d+, worst ([0-9.]+)"), at_most(1.25), digits=3),
-            Figure("1,000 simulated networks after 20 all-reduces: more than 1.05 times the best of ring, tree and direct",
+            Figure("1,000 simulated, corrected: more than 1.05 times the best of ring, tree and direct",
                    printed(r"; beaten (\d+)"), at_most(0), digits=0),
-            Figure("1,000 simulated networks after 20 all-reduces: time over the best of ring, tree and direct, worst",
+            Figure("1,000 simulated, corrected: time over the best of ring, tree and direct, worst",
                    printed(r"beaten \d+, by ([0-9.]+)"), at_most(1.05), digits=3)],
               program="simulation/riffle_sim_tests"),
         units("recorded", "RecordedRounds.*", [
