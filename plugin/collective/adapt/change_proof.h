@@ -20,9 +20,10 @@ class ChangeProof {
   static constexpr double kKept = 1.12;  // of what was promised
 
   // The plan changed from `former`, its time being what it took for some number of bytes (0: not
-  // known, and then it never comes back), to one that promises less.
+  // known), to one that promises less. Of a plan that was in force for too short a time nothing is
+  // known: then the one before it is what may come back, if any was.
   void begin(Weighed former, double promised_us) {
-    former_ = std::move(former);
+    if (former.choice.time_us > 0 || !may_come_back_) former_ = std::move(former);
     may_come_back_ = former_.choice.time_us > 0;
     promised_us_ = promised_us;
     intervals_ = worse_intervals_ = 0;

@@ -58,8 +58,9 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
   if (first_seq) {
     e.generation = engine_->newest_generation();
     e.first_seq = *first_seq;
-    proof_.end();
-    if (!is_trial && !is_going_back_ && !sync_ && can_predict_) {
+    if (is_trial || is_going_back_ || sync_ || !can_predict_) {
+      proof_.end();
+    } else {
       Weighed former;
       former.fabric = planned;
       former.choice.plans = *plans_;

@@ -55,6 +55,21 @@ TEST(ChangeProof, APlanBeforeOfWhichNothingIsKnownNeverComesBack) {
   EXPECT_FALSE(proof.is_refuted(5000));
 }
 
+TEST(ChangeProof, OfTwoChangesAtOnceTheFirstPlanComesBack) {
+  ChangeProof proof = changed(1000, 800);
+  Weighed between;
+  between.choice.plans.name = "between";  // was never measured
+  proof.begin(between, 900);
+  EXPECT_TRUE(proof.is_refuted(1150));
+  EXPECT_EQ(proof.former().choice.plans.name, "former");
+
+  between.choice.time_us = 950;
+  ChangeProof measured = changed(1000, 800);
+  measured.begin(between, 900);
+  EXPECT_TRUE(measured.is_refuted(1150));
+  EXPECT_EQ(measured.former().choice.plans.name, "between");
+}
+
 TEST(ChangeProof, ItsPromiseIsOwedUntilItWasKeptOnce) {
   ChangeProof proof = changed(1000, 800);
   EXPECT_TRUE(proof.is_owed());
