@@ -56,6 +56,9 @@ bool is_sum_of_survivors(const std::vector<float>& sums, std::size_t call, unsig
   return false;
 }
 
+// A call of this node threw: an error of its own, which the others hear of when it closes.
+thread_local bool has_thrown = false;
+
 // What entry does with exceptions: they are errors of the call. Which may do the progress thread's
 // work, so that its points count.
 template <class Call>
@@ -65,6 +68,7 @@ auto guarded(bool counts, Call&& call) -> decltype(call()) {
   try {
     return call();
   } catch (const std::exception& e) {
+    has_thrown = true;
     return internal_error(e.what());
   }
 }
@@ -138,7 +142,11 @@ class Job {
       outcome_.errors[node] = all_reduce(node, c, call);
       if (!outcome_.errors[node].empty()) break;
     }
-    if (!closes_at_once_) are_through_.arrive_and_wait();
+    if (closes_at_once_ || has_thrown) {
+      are_through_.arrive_and_drop();
+    } else {
+      are_through_.arrive_and_wait();
+    }
     if (c == nullptr) return;
     const auto begin = Clock::now();
     coll::close(c);

@@ -1,7 +1,7 @@
 // A job in one process, over TCP on loopback, while a fault is injected: it connects and sums a few
-// times. Where losses are survived or nothing works any more, a node closes its communicator as
-// soon as it has an error, as NCCL does; else none does before all are through, so that no
-// connection that breaks tells what an error has to tell.
+// times. Where losses are survived, nothing works any more or the fault was in a call of its own, a
+// node closes its communicator as soon as it has an error, as NCCL does; else none does before all
+// are through, so that no connection that breaks tells what an error has to tell.
 #pragma once
 
 #include <chrono>
