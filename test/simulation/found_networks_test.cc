@@ -82,7 +82,7 @@ TEST(FoundNetworks, AreCorrectedByTheTrafficOfTheJob) {
               runs(), as_good, beyond, worst, beaten, worst_beside);
   EXPECT_GE(as_good, runs() * 95 / 100);
   EXPECT_LE(beyond, runs() / 500);
-  EXPECT_LE(beaten, runs() / 10);
+  EXPECT_LE(beaten, runs() / 40);
 }
 
 }  // namespace

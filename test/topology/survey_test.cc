@@ -298,7 +298,8 @@ TEST(NodeRates, FlowsThatTookTurnsAreNotAddedUp) {
 
 // Node 0 with three partners: eight rounds of pairs, and two in which all of them meet it at once.
 probe::NodeRates with_three_partners(std::int64_t alone, std::int64_t together,
-                                     std::int64_t partners) {
+                                     std::int64_t partners,
+                                     const std::vector<int>& rack_of = {0, 0, 0, 0}) {
   const probe::Sample third = steady(together / 3);
   const probe::Observed pairs{{{{0, 1}, {2, 0}, {3, 2}, {1, 3}}},
                               {steady(alone), steady(alone), steady(partners), steady(partners)}};
@@ -308,7 +309,7 @@ probe::NodeRates with_three_partners(std::int64_t alone, std::int64_t together,
   const probe::Observed out{{{{0, 1}, {0, 2}, {0, 3}}}, {third, third, third}};
   std::vector<probe::Observed> all = {in, out};
   for (int i = 0; i < 8; ++i) all.insert(all.end(), {pairs, others});
-  return probe::estimate_node_rates(4, all, {0, 0, 0, 0});
+  return probe::estimate_node_rates(4, all, rack_of);
 }
 
 TEST(NodeRates, SlowerPartnersDoNotHideWhatTheyShowTogether) {
@@ -316,6 +317,13 @@ TEST(NodeRates, SlowerPartnersDoNotHideWhatTheyShowTogether) {
   EXPECT_NEAR(fast.out[0].kbps, 250'000, 5);
   EXPECT_NEAR(fast.in[0].kbps, 250'000, 5);
   for (const int partner : {1, 3}) EXPECT_NEAR(fast.out[partner].kbps, 200'000, 5) << partner;
+}
+
+// Each of its pairs crosses an uplink, so that nothing but its fans shows that it is no slow node.
+TEST(NodeRates, AFanShowsWhatANodeBehindAnUplinkCanDo) {
+  const probe::NodeRates rates = with_three_partners(160'000, 234'000, 250'000, {0, 1, 1, 1});
+  EXPECT_NEAR(rates.out[0].kbps, 234'000, 5);
+  EXPECT_NEAR(rates.in[0].kbps, 234'000, 5);
 }
 
 // Bursts of a fan, where partners that can do more show every time that the node cannot.
