@@ -14,7 +14,7 @@ from sources import ROOT, sources
 MOST_FILES = 35  # of a folder
 
 PURE = "topology/base topology/host topology/fabric topology/probe topology/plan"
-WIRE = "plugin/transport/base plugin/transport/device plugin/transport/reactor"
+WIRE = "plugin/transport/base plugin/transport/device plugin/transport/reactor plugin/transport/crypto"
 GROUND = f"{PURE} plugin plugin/config"
 COLLECTIVE = f"{GROUND} topology/plan/schedules plugin/kernels plugin/telemetry plugin/transport {WIRE} plugin/identity sparse"
 
@@ -37,6 +37,7 @@ ROOMS = {room: set(below.split()) for room, below in {
     "plugin/transport/base": GROUND,
     "plugin/transport/device": f"{GROUND} plugin/transport/base",
     "plugin/transport/reactor": f"{GROUND} plugin/transport/base plugin/transport/device",
+    "plugin/transport/crypto": f"{GROUND} plugin/transport/base",
     "plugin/transport/tcp": f"{GROUND} {WIRE}",
     "plugin/transport/sim": f"{GROUND} plugin/transport/base",
     "plugin/transport/nccl_net": "topology/base plugin/abi plugin/config",

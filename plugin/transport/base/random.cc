@@ -6,9 +6,13 @@
 
 namespace riffle {
 
-void fill_random(void* data, std::size_t size) {
+void start_sodium() {
   static const int ready = sodium_init();  // thread safe, and harmless when done before
   RIFFLE_CHECK(ready >= 0, "libsodium does not start");
+}
+
+void fill_random(void* data, std::size_t size) {
+  start_sodium();
   randombytes_buf(data, size);
 }
 
