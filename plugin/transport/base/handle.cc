@@ -25,7 +25,8 @@ enum : std::size_t {
   kHandleCountAt = 40,
   kHandleIpv6MaskAt = 41,  // two bytes
   kHandleEndpointsAt = 43,
-  kHandleCrcAt = kHandleEndpointsAt + kHandleMaxEndpoints * (4 + kPortBytes),  // 115
+  kHandleEncryptionAt = kHandleEndpointsAt + kHandleMaxEndpoints * (4 + kPortBytes),  // 115
+  kHandleCrcAt,
   kEnd = kHandleCrcAt + 4,
 };
 static_assert(kEnd <= kHandleBytes - 8, "the last 8 bytes are scratch of the connecting side");
@@ -72,7 +73,7 @@ Status not_ours(const Handle& handle) {
 }  // namespace
 
 bool has_room(const std::vector<Endpoint>& endpoints, const Endpoint& next) {
-  return end_of(endpoints) + address_bytes(next) + kPortBytes <= kHandleCrcAt;
+  return end_of(endpoints) + address_bytes(next) + kPortBytes <= kHandleEncryptionAt;
 }
 
 std::string version_text(std::uint32_t version) {
@@ -81,7 +82,7 @@ std::string version_text(std::uint32_t version) {
 }
 
 Handle encode(const HandleContent& content) {
-  RIFFLE_CHECK(!content.endpoints.empty() && end_of(content.endpoints) <= kHandleCrcAt,
+  RIFFLE_CHECK(!content.endpoints.empty() && end_of(content.endpoints) <= kHandleEncryptionAt,
                "a handle names at least one endpoint, and those that fit");
   Handle handle;
   std::uint8_t* b = handle.bytes.data();
@@ -101,6 +102,7 @@ Handle encode(const HandleContent& content) {
     if (e.is_ipv6) ipv6_mask = static_cast<std::uint16_t>(ipv6_mask | 1u << i);
   }
   put(b + kHandleIpv6MaskAt, ipv6_mask);
+  b[kHandleEncryptionAt] = content.encryption;
   put(b + kHandleCrcAt, crc32c(b, kHandleCrcAt));
   return handle;
 }
@@ -123,6 +125,7 @@ Result<HandleContent> decode(const Handle& handle) {
   content.communicator = get<std::uint64_t>(b + kHandleCommunicatorAt);
   content.comm_id = get<std::uint64_t>(b + kHandleCommIdAt);
   std::copy_n(b + kHandleSecretAt, kSecretBytes, content.secret.begin());
+  content.encryption = b[kHandleEncryptionAt];
   const std::uint8_t* at = b + kHandleEndpointsAt;
   for (std::size_t i = 0; i < count; ++i) {
     Endpoint e;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "plugin/transport/base/encryption.h"
+
 namespace riffle {
 
 // Which of a machine's addresses become devices (device/nic_choice.h).
@@ -28,6 +30,7 @@ struct TransportOptions {
   int streams = 0;                  // to each peer; 0: as their number asks for (tcp/stream_set.h)
   std::string congestion = "auto";  // reactor/congestion.h
   bool payload_crc = false;         // CRC32C of payloads, on the sockets of both sides
+  EncryptionOptions encryption;
   std::uint64_t peer_timeout_ns = 60'000'000'000;
   std::uint64_t connect_timeout_ns = 60'000'000'000;
 };

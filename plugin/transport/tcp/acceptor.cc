@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "plugin/config/log.h"
+#include "plugin/transport/tcp/link_keys.h"
 
 namespace riffle {
 namespace {
@@ -41,7 +42,7 @@ class Acceptor::Visitor final : public Reactor::FdHandler {
   Visitor(Acceptor& acceptor, Fd socket)
       : acceptor_(acceptor),
         socket_(std::move(socket)),
-        challenge_(make_challenge()),
+        challenge_(make_challenge(acceptor.credentials_.offer())),
         timers_(&acceptor.reactor_, [this](const Status& why) { refuse(why.message()); }) {
     name_ = to_text(remote_address_of(socket_.get()));
     timers_.call_at(Reactor::now_ns() + kHandshakeTimeoutNs, [this] {
@@ -74,22 +75,24 @@ class Acceptor::Visitor final : public Reactor::FdHandler {
  private:
   void judge() {
     const HandleContent& content = acceptor_.content_;
-    const Result<Hello> hello = open_hello(hello_, content.secret, challenge_);
+    const Credentials& own = acceptor_.credentials_;
+    const Result<Hello> hello = open_hello(hello_, own, challenge_);
     if (!hello) return refuse(hello.status().message());
     if (hello->communicator != content.communicator) {
       return refuse("it belongs to another communicator");
     }
     if (const Status s = acceptor_.owner_->admit(*hello); !s) return refuse(s.message());
-    const WelcomeBytes welcome = make_welcome(hello_, content.secret);
-    if (::send(socket_.get(), welcome.data(), welcome.size(), MSG_NOSIGNAL) !=
-        static_cast<ssize_t>(welcome.size())) {
+    Result<Answer> says = answer(own, challenge_, hello_, *hello);
+    if (!says) return refuse(says.status().message());
+    if (::send(socket_.get(), says->welcome.data(), says->welcome.size(), MSG_NOSIGNAL) !=
+        static_cast<ssize_t>(says->welcome.size())) {
       return refuse("it hung up before it was welcomed");
     }
     acceptor_.reactor_.remove(socket_.get());
     Acceptor::Owner* const owner = acceptor_.owner_;
-    Fd socket = std::move(socket_);
+    Connection connection(std::move(socket_), std::move(says->keys));
     acceptor_.finish(this);  // destroys this
-    owner->joined(std::move(socket), *hello);
+    owner->joined(std::move(connection), *hello);
   }
 
   void refuse(const std::string& why) {
@@ -107,9 +110,10 @@ class Acceptor::Visitor final : public Reactor::FdHandler {
 };
 
 Acceptor::Acceptor(Reactor& reactor, std::vector<Fd> sockets, const HandleContent& content,
-                   Owner* owner)
+                   Owner* owner, const EncryptionOptions& encryption)
     : reactor_(reactor),
       content_(content),
+      credentials_(content.secret, encryption),
       owner_(owner),
       timers_(&reactor, [owner](const Status& why) { owner->failed(why); }) {
   for (Fd& socket : sockets) doors_.push_back(std::make_unique<Door>(*this, std::move(socket)));

@@ -12,6 +12,7 @@
 #include "plugin/transport/base/owned_timers.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/reactor/socket.h"
+#include "plugin/transport/tcp/connection.h"
 #include "plugin/transport/tcp/handshake.h"
 
 namespace riffle {
@@ -27,12 +28,13 @@ class Acceptor {
     // Is there a place for this stream? The HELLO is authentic. Not ok: dropped with that reason.
     virtual Status admit(const Hello& hello) = 0;
     // The stream is welcome and stands. The owner may destroy the acceptor here.
-    virtual void joined(Fd socket, const Hello& hello) = 0;
+    virtual void joined(Connection connection, const Hello& hello) = 0;
     // The acceptor's own work threw (base/caught.h): it may accept nothing more.
     virtual void failed(const Status& /*why*/) {}
   };
 
-  Acceptor(Reactor& reactor, std::vector<Fd> sockets, const HandleContent& content, Owner* owner);
+  Acceptor(Reactor& reactor, std::vector<Fd> sockets, const HandleContent& content, Owner* owner,
+           const EncryptionOptions& encryption = {});
   ~Acceptor();
 
  private:
@@ -46,6 +48,7 @@ class Acceptor {
 
   Reactor& reactor_;
   const HandleContent content_;
+  const Credentials credentials_;
   Owner* const owner_;
   std::vector<std::unique_ptr<Door>> doors_;
   std::vector<std::unique_ptr<Visitor>> visitors_;

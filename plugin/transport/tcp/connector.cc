@@ -19,11 +19,12 @@ constexpr int kMaxRefusals = 3;
 }  // namespace
 
 Connector::Connector(Reactor& reactor, ConnectorOptions options,
-                     std::function<void(Result<Fd>)> done)
+                     std::function<void(Result<Connection>)> done)
     : reactor_(reactor),
       options_(std::move(options)),
       routes_(routes(options_.to.endpoints, options_.own, options_.hello.stream)),
       done_(std::move(done)),
+      credentials_(options_.to.secret, options_.encryption),
       timers_(&reactor, [this](const Status& why) { on_failure(why); }) {
   set_timer(Reactor::now_ns());
 }
@@ -108,7 +109,8 @@ bool Connector::receive(std::uint8_t* data, std::size_t size) {
   if (step_ == Step::kWelcome && ++refusals_ >= kMaxRefusals) {
     finish(remote_error(target() +
                         " refused this node's introduction: its log says why (a handle of "
-                        "another job, or its side of the connection failed)"));
+                        "another job, another key in RIFFLE_KEY_FILE, or its side of the "
+                        "connection failed)"));
   } else {
     try_again(target() + " hung up during the handshake");
   }
@@ -117,11 +119,15 @@ bool Connector::receive(std::uint8_t* data, std::size_t size) {
 
 void Connector::read_challenge() {
   if (!receive(challenge_.data(), challenge_.size())) return;
-  hello_ = make_hello(options_.hello, options_.to.secret, challenge_);
-  const Status s = check_challenge(challenge_);
-  // This version reaches the listener in any case, so that its log names both versions too.
+  Hello hello = options_.hello;
+  pair_ = add_key(credentials_, &hello);
+  hello_ = make_hello(hello, credentials_, challenge_);
+  Status s = check_challenge(challenge_);
+  // This version reaches the listener in any case, so that its log names both versions too; and so
+  // does what this side was told about encryption.
   const std::size_t size = s ? hello_.size() : kVersionPrefixBytes;
   const ssize_t sent = ::send(socket_.get(), hello_.data(), size, MSG_NOSIGNAL);
+  if (s) s = check_offer(challenge_, credentials_.offer());
   if (!s) return finish(remote_error("cannot connect to " + target() + ": " + s.message()));
   if (sent != static_cast<ssize_t>(size)) return try_again(target() + " hung up");
   step_ = Step::kWelcome;
@@ -130,14 +136,15 @@ void Connector::read_challenge() {
 
 void Connector::read_welcome() {
   if (!receive(welcome_.data(), welcome_.size())) return;
-  if (const Status s = check_welcome(welcome_, hello_, options_.to.secret); !s) {
-    return finish(remote_error("cannot connect to " + target() + ": " + s.message()));
+  auto keys = open_welcome(credentials_, challenge_, hello_, pair_.get(), welcome_);
+  if (!keys) {
+    return finish(remote_error("cannot connect to " + target() + ": " + keys.status().message()));
   }
   reactor_.remove(socket_.get());
-  finish(std::move(socket_));
+  finish(Connection(std::move(socket_), std::move(*keys)));
 }
 
-void Connector::finish(Result<Fd> result) {
+void Connector::finish(Result<Connection> result) {
   timers_.clear();
   drop_socket();
   const auto done = std::move(done_);

@@ -8,8 +8,7 @@
 
 #include "plugin/transport/base/owned_timers.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/reactor/socket.h"
-#include "plugin/transport/tcp/handshake.h"
+#include "plugin/transport/tcp/link_keys.h"
 #include "plugin/transport/tcp/routes.h"
 
 namespace riffle {
@@ -20,13 +19,15 @@ struct ConnectorOptions {
   std::vector<NicAddress> own;    // addresses of this device (routes.h); may be empty
   std::uint64_t deadline_ns = 0;  // on Reactor::now_ns()
   std::string congestion = "auto";
+  EncryptionOptions encryption;
 };
 
 class Connector final : public Reactor::FdHandler {
  public:
   // `done` is called once, from a later turn of the reactor, with the welcome stream or the reason
   // why there is none; it may destroy the connector.
-  Connector(Reactor& reactor, ConnectorOptions options, std::function<void(Result<Fd>)> done);
+  Connector(Reactor& reactor, ConnectorOptions options,
+            std::function<void(Result<Connection>)> done);
   ~Connector() override;
 
   void on_ready(std::uint32_t epoll_events) override;
@@ -43,16 +44,18 @@ class Connector final : public Reactor::FdHandler {
   void drop_socket();
   void set_timer(std::uint64_t when_ns);
   void on_timer();
-  void finish(Result<Fd> result);
+  void finish(Result<Connection> result);
   const Route& route(std::size_t attempt) const { return routes_[attempt % routes_.size()]; }
   std::string target() const;
 
   Reactor& reactor_;
   const ConnectorOptions options_;
   const std::vector<Route> routes_;
-  std::function<void(Result<Fd>)> done_;
+  std::function<void(Result<Connection>)> done_;
   Step step_ = Step::kPause;
   Fd socket_;
+  const Credentials credentials_;
+  Locked<KeyPair> pair_;  // of this attempt; with encryption
   ChallengeBytes challenge_{};
   HelloBytes hello_{};
   WelcomeBytes welcome_{};

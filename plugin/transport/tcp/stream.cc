@@ -2,13 +2,13 @@
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "plugin/transport/reactor/kernel_version.h"
+#include "plugin/transport/tcp/copy_forward.h"
 #include "plugin/transport/tcp/tcp_account.h"
 #include "plugin/transport/tcp/tcp_link.h"
 
@@ -18,27 +18,20 @@ namespace {
 constexpr std::size_t kLeastWakeBytes = 16 << 10;
 constexpr std::size_t kMostWakeBytes = 256 << 10;
 
-// Copies in increasing order of addresses by aligned words. NCCL's low-latency protocols poll
-// memory while it fills: a flag must not become visible before the data in front of it, which
-// memcpy does not promise.
-void copy_forward(std::byte* to, const std::byte* from, std::size_t size) {
-  const auto step = [&](auto word) {
-    std::memcpy(&word, from, sizeof word);
-    *reinterpret_cast<volatile decltype(word)*>(to) = word;
-    to += sizeof word, from += sizeof word, size -= sizeof word;
-  };
-  while (size > 0 && reinterpret_cast<std::uintptr_t>(to) % 8 != 0) step(std::uint8_t{});
-  while (size >= 8) step(std::uint64_t{});
-  while (size > 0) step(std::uint8_t{});
+Status unsealed() {
+  return remote_error(
+      "what came does not open with this connection's key (RIFFLE_ENCRYPT): it was changed, "
+      "repeated or left out on its way");
 }
 
 }  // namespace
 
-Stream::Stream(Reactor& reactor, TcpLink& link, Fd socket, bool is_proven)
+Stream::Stream(Reactor& reactor, TcpLink& link, Connection connection, bool is_proven)
     : reactor_(reactor),
       link_(link),
-      socket_(std::move(socket)),
+      socket_(std::move(connection.socket)),
       is_proven_(is_proven),
+      keys_(std::move(connection.keys)),
       staging_(kStagingBytes) {
   own_frame_.is_own = true;
   last_sent_ns = last_received_ns = Reactor::now_ns();
@@ -63,35 +56,51 @@ void Stream::on_failure(const Status& why) { link_.on_failure(why); }
 
 // ---- sending ----
 
+std::size_t Stream::wire_bytes(const TxFrame& frame) const {
+  const std::size_t payload = frame.payload.size();
+  return keys_ == nullptr ? kFrameHeaderBytes + payload : sealed_frame_bytes(payload);
+}
+
 void Stream::take_frames() {
   while (taken_count_ < kMaxTaken && taken_bytes_ < kBatchBytes) {
     TxFrame* const frame = link_.next_frame(*this);
     if (frame == nullptr) return;
     frame->wire = encode(frame->header);
     taken_[taken_count_++] = frame;
-    taken_bytes_ += kFrameHeaderBytes + frame->payload.size();
+    taken_bytes_ += wire_bytes(*frame);
   }
+}
+
+std::size_t Stream::pieces_to_send(Pieces& pieces) {
+  std::size_t count = 0;
+  if (keys_ != nullptr) {
+    const auto sealed = outbox_.fill({taken_.data(), taken_count_}, keys_->out);
+    pieces[count++] = {const_cast<std::byte*>(sealed.data()), sealed.size()};
+    return count;
+  }
+  std::size_t skip = sent_of_first_;
+  for (std::size_t i = 0; i < taken_count_; ++i, skip = 0) {
+    TxFrame& f = *taken_[i];
+    const std::size_t of_header = std::min(skip, kFrameHeaderBytes);
+    const std::size_t of_payload = skip - of_header;
+    if (of_header < kFrameHeaderBytes) {
+      pieces[count++] = {f.wire.data() + of_header, kFrameHeaderBytes - of_header};
+    }
+    if (of_payload < f.payload.size()) {
+      pieces[count++] = {const_cast<std::byte*>(f.payload.data()) + of_payload,
+                         f.payload.size() - of_payload};
+    }
+  }
+  return count;
 }
 
 Status Stream::write() {
   while (writable_ && is_open()) {
     take_frames();
     if (taken_count_ == 0) return Status::ok();
-    std::array<iovec, 2 * kMaxTaken> pieces;
-    std::size_t count = 0, wanted = 0;
-    std::size_t skip = sent_of_first_;
-    for (std::size_t i = 0; i < taken_count_; ++i, skip = 0) {
-      TxFrame& f = *taken_[i];
-      const std::size_t of_header = std::min(skip, kFrameHeaderBytes);
-      const std::size_t of_payload = skip - of_header;
-      if (of_header < kFrameHeaderBytes) {
-        pieces[count++] = {f.wire.data() + of_header, kFrameHeaderBytes - of_header};
-      }
-      if (of_payload < f.payload.size()) {
-        pieces[count++] = {const_cast<std::byte*>(f.payload.data()) + of_payload,
-                           f.payload.size() - of_payload};
-      }
-    }
+    Pieces pieces;
+    const std::size_t count = pieces_to_send(pieces);
+    std::size_t wanted = 0;
     for (std::size_t i = 0; i < count; ++i) wanted += pieces[i].iov_len;
     msghdr message{};
     message.msg_iov = pieces.data();
@@ -126,7 +135,7 @@ void Stream::release_sent(std::size_t bytes) {
   std::size_t done_count = 0;
   sent_of_first_ += bytes;
   while (done_count < taken_count_) {
-    const std::size_t size = kFrameHeaderBytes + taken_[done_count]->payload.size();
+    const std::size_t size = wire_bytes(*taken_[done_count]);
     if (sent_of_first_ < size) break;
     sent_of_first_ -= size;
     taken_bytes_ -= size;
@@ -135,6 +144,7 @@ void Stream::release_sent(std::size_t bytes) {
   }
   std::copy(taken_.begin() + done_count, taken_.begin() + taken_count_, taken_.begin());
   taken_count_ -= done_count;
+  if (keys_ != nullptr) outbox_.took(bytes, done_count);
   for (std::size_t i = 0; i < done_count && link_.is_up(); ++i) link_.frame_sent(*this, done[i]);
 }
 
@@ -196,8 +206,14 @@ Status Stream::read_all() {
 
 Status Stream::read(std::size_t read_budget) {
   if (Status s = read_available(read_budget); !s) return s;
-  if (!readable_ && is_open()) wake_at(in_payload_ ? header_.length - payload_have_ : 1);
+  if (!readable_ && is_open()) wake_at(bytes_to_wake_at());
   return Status::ok();
+}
+
+std::size_t Stream::bytes_to_wake_at() const {
+  if (!in_payload_) return 1;
+  const std::size_t left = header_.length - payload_have_;
+  return keys_ == nullptr ? left : sealed_payload_bytes(left) - staged_;
 }
 
 // Takes effect also for what has arrived meanwhile: the kernel then tells at once.
@@ -214,7 +230,11 @@ void Stream::wake_at(std::size_t bytes) {
 Status Stream::read_available(std::size_t read_budget) {
   while (readable_ && read_budget > 0 && is_open()) {
     if (discarding_) return discard();
-    const std::size_t payload_left = in_payload_ ? header_.length - payload_have_ : 0;
+    std::size_t payload_left = in_payload_ ? header_.length - payload_have_ : 0;
+    if (keys_ != nullptr) {
+      payload_left = 0;
+      if (next_record_bytes() > staging_.size()) staging_.resize(kSealedStagingBytes);
+    }
     std::array<iovec, 2> pieces;
     std::size_t count = 0;
     if (payload_left > 0) pieces[count++] = {payload_ + payload_have_, payload_left};
@@ -243,16 +263,20 @@ Status Stream::read_available(std::size_t read_budget) {
     last_received_ns = Reactor::now_ns();
     bytes_received += got;
     link_.moved(0, got);
-    is_proven_ = true;
+    if (keys_ == nullptr) is_proven_ = true;
     read_budget -= std::min(read_budget, got);
     if (got < wanted && !hung_up_) readable_ = false;
     const std::size_t to_payload = std::min(got, payload_left);
     payload_have_ += to_payload;
     staged_ += got - to_payload;
-    if (in_payload_ && payload_have_ == header_.length) {
-      if (Status s = end_frame(); !s) return s;
+    if (keys_ != nullptr) {
+      if (Status s = open_records(); !s) return s;
+    } else {
+      if (in_payload_ && payload_have_ == header_.length) {
+        if (Status s = end_frame(); !s) return s;
+      }
+      if (Status s = digest_staging(); !s) return s;
     }
-    if (Status s = digest_staging(); !s) return s;
     if (!link_.is_up()) return Status::ok();
   }
   return Status::ok();
@@ -280,9 +304,58 @@ Status Stream::digest_staging() {
     if (!header) return header.status();
     if (Status s = begin_frame(*header); !s) return s;
   }
-  if (at > 0) std::memmove(staging_.data(), staging_.data() + at, staged_ - at);
-  staged_ -= at;
+  used(at);
   return Status::ok();
+}
+
+void Stream::used(std::size_t staged_bytes) {
+  if (staged_bytes == 0) return;
+  std::memmove(staging_.data(), staging_.data() + staged_bytes, staged_ - staged_bytes);
+  staged_ -= staged_bytes;
+}
+
+// ---- receiving what is sealed ----
+
+std::size_t Stream::next_record_bytes() const {
+  if (!in_payload_) return kSealedHeaderBytes;
+  return std::min<std::size_t>(header_.length - payload_have_, kRecordBytes) + kTagBytes;
+}
+
+// As digest_staging(), by whole records.
+Status Stream::open_records() {
+  std::size_t at = 0;
+  while (link_.is_up() && !discarding_) {
+    const std::size_t size = next_record_bytes();
+    if (staged_ - at < size) break;
+    const std::span<std::byte> record(staging_.data() + at, size);
+    at += size;
+    if (Status s = in_payload_ ? open_payload(record) : open_header(record); !s) return s;
+    is_proven_ = true;
+  }
+  used(at);
+  return Status::ok();
+}
+
+Status Stream::open_header(std::span<const std::byte> record) {
+  FrameBytes bytes;
+  if (!keys_->in.open(record, std::as_writable_bytes(std::span(bytes)).data())) return unsealed();
+  const Result<FrameHeader> header = decode(bytes);
+  if (!header) return header.status();
+  if (Status s = begin_frame(*header); !s) return s;
+  // One without a payload has no further record.
+  return in_payload_ && header_.length == 0 ? end_frame() : Status::ok();
+}
+
+// NET's receivers may poll the memory (copy_forward.h), so nothing but plain bytes goes there, in
+// order. Other payloads are opened straight into their place.
+Status Stream::open_payload(std::span<std::byte> record) {
+  std::byte* const place = payload_ + payload_have_;
+  const std::size_t size = record.size() - kTagBytes;
+  const bool is_polled = header_.type == FrameType::kMessage;
+  if (!keys_->in.open(record, is_polled ? record.data() : place)) return unsealed();
+  if (is_polled) copy_forward(place, record.data(), size);
+  payload_have_ += size;
+  return payload_have_ == header_.length ? end_frame() : Status::ok();
 }
 
 Status Stream::begin_frame(const FrameHeader& header) {

@@ -6,16 +6,24 @@
 // follows it going to the staging buffer in the same call. Inside a large payload the kernel is
 // asked to wake the thread when the rest of it is there (SO_RCVLOWAT), not for every packet: half a
 // frame is of no use, and on a slow link a frame comes in dozens of packets.
+//
+// With keys every frame is sealed (sealed_outbox.h). Then all that comes goes through the staging
+// buffer, and a payload reaches its place record by record, opened: no byte that was not
+// authenticated is ever seen outside. The first record that does not open ends the link.
 #pragma once
+
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/reactor/socket.h"
+#include "plugin/transport/tcp/connection.h"
+#include "plugin/transport/tcp/sealed_outbox.h"
 #include "plugin/transport/tcp/tx_queue.h"
 
 namespace riffle {
@@ -26,7 +34,7 @@ class Stream final : public Reactor::FdHandler {
  public:
   // `is_proven`: the peer is known to use this connection. Where it is not, nothing but what comes
   // from there proves it; until then nothing is sent, and its end is as good as a goodbye.
-  Stream(Reactor& reactor, TcpLink& link, Fd socket, bool is_proven = true);
+  Stream(Reactor& reactor, TcpLink& link, Connection connection, bool is_proven = true);
   ~Stream() override;
 
   void on_ready(std::uint32_t epoll_events) override;
@@ -78,7 +86,11 @@ class Stream final : public Reactor::FdHandler {
   static constexpr std::size_t kMaxTaken = 16;          // frames per system call
   static constexpr std::size_t kBatchBytes = 64 << 10;  // no further frame once this much is taken
   static constexpr std::size_t kStagingBytes = 4 << 10;
+  static constexpr std::size_t kSealedStagingBytes = 64 << 10;  // once a record needs more
+  using Pieces = std::array<iovec, 2 * kMaxTaken>;
 
+  std::size_t wire_bytes(const TxFrame& frame) const;
+  std::size_t pieces_to_send(Pieces& pieces);
   Status read_available(std::size_t read_budget);
   void wake_at(std::size_t bytes);
   void take_frames();
@@ -87,7 +99,13 @@ class Stream final : public Reactor::FdHandler {
   Status on_broken(const char* doing, int error);
   Status discard();
   void close_unconfirmed();
+  void used(std::size_t staged_bytes);
   Status digest_staging();
+  std::size_t next_record_bytes() const;
+  std::size_t bytes_to_wake_at() const;
+  Status open_records();
+  Status open_header(std::span<const std::byte> record);
+  Status open_payload(std::span<std::byte> record);
   Status begin_frame(const FrameHeader& header);
   Status end_frame();
 
@@ -110,6 +128,9 @@ class Stream final : public Reactor::FdHandler {
   std::size_t taken_bytes_ = 0;
   std::size_t sent_of_first_ = 0;  // bytes of taken_[0], header included, that the kernel has
   TxFrame own_frame_;
+
+  const StreamKeysPtr keys_;
+  SealedOutbox outbox_;  // with keys
 
   std::vector<std::byte> staging_;
   std::size_t staged_ = 0;

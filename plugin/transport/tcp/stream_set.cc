@@ -15,23 +15,23 @@ Status check_streams(const Hello& hello) {
   return Status::ok();
 }
 
-void StreamSet::add(Fd socket, const Hello& hello) {
+void StreamSet::add(Connection connection, const Hello& hello) {
   if (hello.session != session_) clear();
   session_ = hello.session;
-  sockets_.resize(hello.streams);
-  Fd& place = sockets_.at(hello.stream);
-  if (!place.is_open()) ++count_;
-  place = std::move(socket);
+  connections_.resize(hello.streams);
+  Connection& place = connections_.at(hello.stream);
+  if (!place.socket.is_open()) ++count_;
+  place = std::move(connection);
 }
 
-std::vector<Fd> StreamSet::take() {
-  std::vector<Fd> all = std::move(sockets_);
+std::vector<Connection> StreamSet::take() {
+  std::vector<Connection> all = std::move(connections_);
   clear();
   return all;
 }
 
 void StreamSet::clear() {
-  sockets_.clear();
+  connections_.clear();
   count_ = 0;
 }
 

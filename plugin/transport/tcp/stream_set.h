@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "plugin/transport/reactor/socket.h"
+#include "plugin/transport/tcp/connection.h"
 #include "plugin/transport/tcp/handshake.h"
 
 namespace riffle {
@@ -23,15 +23,15 @@ class StreamSet {
  public:
   // Precondition: check_streams(hello). A connector that started anew has a new session; what its
   // former attempt left behind is dropped.
-  void add(Fd socket, const Hello& hello);
-  bool is_complete() const { return !sockets_.empty() && count_ == sockets_.size(); }
+  void add(Connection connection, const Hello& hello);
+  bool is_complete() const { return !connections_.empty() && count_ == connections_.size(); }
   bool is_empty() const { return count_ == 0; }
   std::uint64_t session() const { return session_; }
-  std::vector<Fd> take();
+  std::vector<Connection> take();
   void clear();
 
  private:
-  std::vector<Fd> sockets_;  // by stream; closed where none joined yet
+  std::vector<Connection> connections_;  // by stream; closed where none joined yet
   std::size_t count_ = 0;
   std::uint64_t session_ = 0;
 };

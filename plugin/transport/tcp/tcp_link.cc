@@ -21,12 +21,12 @@ std::string seconds(std::uint64_t ns) {
 
 }  // namespace
 
-std::shared_ptr<TcpLink> TcpLink::create(Reactor& reactor, std::vector<Fd> sockets,
+std::shared_ptr<TcpLink> TcpLink::create(Reactor& reactor, std::vector<Connection> connections,
                                          TcpLinkOptions options, FrameSink* sink) {
-  RIFFLE_CHECK(!sockets.empty(), "a link needs a stream");
+  RIFFLE_CHECK(!connections.empty(), "a link needs a stream");
   std::shared_ptr<TcpLink> link(new TcpLink(reactor, std::move(options), sink));
-  for (Fd& socket : sockets) {
-    link->streams_.push_back(std::make_unique<Stream>(reactor, *link, std::move(socket)));
+  for (Connection& one : connections) {
+    link->streams_.push_back(std::make_unique<Stream>(reactor, *link, std::move(one)));
   }
   link->schedule_tick();
   return link;
@@ -126,9 +126,9 @@ void TcpLink::fail(const Status& why) {
       [&](const Status& thrown) { sink->failed(thrown); });
 }
 
-void TcpLink::add(Fd socket, bool is_proven) {
+void TcpLink::add(Connection connection, bool is_proven) {
   if (state_ != State::kUp || sink_ == nullptr || goodbyes_heard_ > 0) return;
-  streams_.push_back(std::make_unique<Stream>(*reactor_, *this, std::move(socket), is_proven));
+  streams_.push_back(std::make_unique<Stream>(*reactor_, *this, std::move(connection), is_proven));
   streams_.back()->owes_heartbeat = is_proven;  // which proves it to the peer
   reactor_->wake(this);
 }

@@ -46,7 +46,7 @@ class TcpLink final : public Link,
                       private Reactor::WakeHandler {
  public:
   // Without a sink it needs one by set_sink() before the reactor's next turn.
-  static std::shared_ptr<TcpLink> create(Reactor& reactor, std::vector<Fd> sockets,
+  static std::shared_ptr<TcpLink> create(Reactor& reactor, std::vector<Connection> connections,
                                          TcpLinkOptions options, FrameSink* sink = nullptr);
   ~TcpLink() override;
 
@@ -63,7 +63,7 @@ class TcpLink final : public Link,
   LinkActivity activity();
   int hops() const;  // precondition: this side accepted the connections
   // One more stream, while the link is up. `is_proven`: the peer has it, or is going to (stream.h).
-  void add(Fd socket, bool is_proven);
+  void add(Connection connection, bool is_proven);
   // Frames are sent on so many streams from now on, or on all that there are.
   void use_streams(std::size_t streams) { in_use_ = streams; }
   void hint(RateHints hints) { hints_ = hints; }

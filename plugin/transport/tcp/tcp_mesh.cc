@@ -35,7 +35,8 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
     HandleContent gate = listener.content();
     gate.communicator = communicator_;
     Acceptor::Owner* const self = this;
-    acceptor_ = std::make_unique<Acceptor>(*reactor_, listener.take_sockets(), gate, self);
+    acceptor_ = std::make_unique<Acceptor>(*reactor_, listener.take_sockets(), gate, self,
+                                           transport_.encryption);
   }
   ~TcpMesh() override {
     abort();
@@ -106,9 +107,9 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
       }
       return check_streams(hello);
     }
-    void joined(Fd socket, const Hello& hello) {
-      if (state_ == State::kUp) return link_->add(std::move(socket), mesh_.rank_ > rank_);
-      streams_.add(std::move(socket), hello);
+    void joined(Connection connection, const Hello& hello) {
+      if (state_ == State::kUp) return link_->add(std::move(connection), mesh_.rank_ > rank_);
+      streams_.add(std::move(connection), hello);
       start_if_complete();
     }
     // Frames go over so many times the streams that the link began with. The side that connected it
@@ -125,7 +126,9 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
       if (state_ != State::kIdle) return;
       state_ = State::kOpening;
       const std::uint64_t deadline = Reactor::now_ns() + mesh_.options_.connect_timeout_ns;
-      if (mesh_.rank_ > rank_) {
+      if (const Status s = check_encryption(); !s) {
+        timer_ = mesh_.timers_.call_at(Reactor::now_ns(), [this, s] { lost(s); });
+      } else if (mesh_.rank_ > rank_) {
         connect(deadline);
       } else {
         timer_ = mesh_.timers_.call_at(deadline, [this] {
@@ -138,18 +141,18 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
       if (state_ != State::kOpening || !streams_.is_complete()) return;
       stop_opening();
       session_ = streams_.session();
-      std::vector<Fd> sockets = streams_.take();
-      first_ = asked_ = sockets.size();
-      link_ =
-          TcpLink::create(*mesh_.reactor_, std::move(sockets),
-                          {.number = rank_,
-                           .peer = name_,
-                           .on_lost = [this](const Status& why) { lost(why); },
-                           .communicator = mesh_.communicator_,
-                           .peer_timeout_ns = mesh_.options_.peer_timeout_ns,
-                           .payload_crc = mesh_.transport_.payload_crc,
-                           .traffic = {mesh_.nics_, &mesh_.nics_->of_mesh(mesh_.communicator_)}},
-                          mesh_.sink_);
+      std::vector<Connection> connections = streams_.take();
+      first_ = asked_ = connections.size();
+      link_ = TcpLink::create(
+          *mesh_.reactor_, std::move(connections),
+          {.number = rank_,
+           .peer = name_,
+           .on_lost = [this](const Status& why) { lost(why); },
+           .communicator = mesh_.communicator_,
+           .peer_timeout_ns = mesh_.options_.peer_timeout_ns,
+           .payload_crc = mesh_.transport_.payload_crc && !mesh_.transport_.encryption.is_on,
+           .traffic = {mesh_.nics_, &mesh_.nics_->of_mesh(mesh_.communicator_)}},
+          mesh_.sink_);
       state_ = State::kUp;
       use(static_cast<int>(weight_));
       mesh_.sink_->opened(rank_);
@@ -164,6 +167,11 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
     }
 
    private:
+    // All handles are here, so all nodes notice at once, and not the two ends of one link.
+    Status check_encryption() const {
+      return check_same_mode(mesh_.handles_[static_cast<std::size_t>(rank_)].encryption,
+                             mode_of(mesh_.transport_.encryption));
+    }
     void lost(const Status& why) {
       unreachable(Status(why.code(), address_ + ": " + why.message()));
     }
@@ -188,9 +196,10 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
                                                          .hello = own,
                                                          .own = mesh_.own_,
                                                          .deadline_ns = deadline_ns,
-                                                         .congestion = mesh_.transport_.congestion},
-                                        [this, own](Result<Fd> socket) {
-                                          mesh_.guarded([&] { connected(std::move(socket), own); });
+                                                         .congestion = mesh_.transport_.congestion,
+                                                         .encryption = mesh_.transport_.encryption},
+                                        [this, own](Result<Connection> one) {
+                                          mesh_.guarded([&] { connected(std::move(one), own); });
                                         }));
       }
     }
@@ -202,20 +211,21 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
                              .hello = hello(asked_, asked_ + 1, session_),
                              .own = mesh_.own_,
                              .deadline_ns = mesh_.now_ns() + mesh_.options_.connect_timeout_ns,
-                             .congestion = mesh_.transport_.congestion},
-            [this](Result<Fd> socket) { mesh_.guarded([&] { added(std::move(socket)); }); }));
+                             .congestion = mesh_.transport_.congestion,
+                             .encryption = mesh_.transport_.encryption},
+            [this](Result<Connection> one) { mesh_.guarded([&] { added(std::move(one)); }); }));
       }
     }
-    void connected(Result<Fd> socket, const Hello& own) {
-      if (!socket && socket.status().code() == Code::kInternal) {
-        return mesh_.failed(socket.status());  // this side's, not the peer's
+    void connected(Result<Connection> one, const Hello& own) {
+      if (!one && one.status().code() == Code::kInternal) {
+        return mesh_.failed(one.status());  // this side's, not the peer's
       }
-      if (!socket) return unreachable(socket.status());
-      joined(std::move(*socket), own);
+      if (!one) return unreachable(one.status());
+      joined(std::move(*one), own);
     }
-    void added(Result<Fd> socket) {
-      if (socket) return link_->add(std::move(*socket), true);
-      log_info("going on without one more connection to {}: {}", name_, socket.status().message());
+    void added(Result<Connection> one) {
+      if (one) return link_->add(std::move(*one), true);
+      log_info("going on without one more connection to {}: {}", name_, one.status().message());
     }
     Hello hello(std::size_t stream, std::size_t streams, std::uint64_t session) const {
       return {.communicator = mesh_.communicator_,
@@ -264,8 +274,8 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
     }
     return at(static_cast<int>(hello.rank)).admit(hello);
   }
-  void joined(Fd socket, const Hello& hello) override {
-    guarded([&] { at(static_cast<int>(hello.rank)).joined(std::move(socket), hello); });
+  void joined(Connection one, const Hello& hello) override {
+    guarded([&] { at(static_cast<int>(hello.rank)).joined(std::move(one), hello); });
   }
   void on_wake() override {
     for (const auto& peer : peers_) peer->start_if_complete();

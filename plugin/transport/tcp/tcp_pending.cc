@@ -16,7 +16,7 @@ std::shared_ptr<Link> make_link(Reactor& reactor, const TransportOptions& transp
                          {.peer = peer,
                           .communicator = communicator,
                           .peer_timeout_ns = transport.peer_timeout_ns,
-                          .payload_crc = transport.payload_crc,
+                          .payload_crc = transport.payload_crc && !transport.encryption.is_on,
                           .traffic = {nics, &nics->of_net()}});
 }
 
@@ -41,17 +41,18 @@ TcpConnecting::TcpConnecting(Reactor& reactor, const TransportOptions& transport
                          .hello = hello,
                          .own = own,
                          .deadline_ns = deadline_ns,
-                         .congestion = transport.congestion},
-        [this, hello](Result<Fd> socket) { joined(hello, std::move(socket)); }));
+                         .congestion = transport.congestion,
+                         .encryption = transport.encryption},
+        [this, hello](Result<Connection> one) { joined(hello, std::move(one)); }));
   }
 }
 
-void TcpConnecting::joined(const Hello& hello, Result<Fd> socket) {
-  if (!socket) return finish(socket.status());
+void TcpConnecting::joined(const Hello& hello, Result<Connection> connection) {
+  if (!connection) return finish(connection.status());
   Result<std::shared_ptr<Link>> link = std::shared_ptr<Link>();
   catching(
       [&] {
-        streams_.add(std::move(*socket), hello);
+        streams_.add(std::move(*connection), hello);
         if (!streams_.is_complete()) return;
         link = make_link(reactor_, transport_, &streams_, hello.communicator, peer_, nics_);
       },
@@ -74,16 +75,16 @@ TcpAccepting::TcpAccepting(Reactor& reactor, const TransportOptions& transport,
       communicator_(listener.content().communicator),
       linked_(std::move(linked)) {
   Acceptor::Owner* const self = this;
-  acceptor_ =
-      std::make_unique<Acceptor>(reactor, listener.take_sockets(), listener.content(), self);
+  acceptor_ = std::make_unique<Acceptor>(reactor, listener.take_sockets(), listener.content(), self,
+                                         transport.encryption);
 }
 
-void TcpAccepting::joined(Fd socket, const Hello& hello) {
+void TcpAccepting::joined(Connection connection, const Hello& hello) {
   Result<std::shared_ptr<Link>> link = std::shared_ptr<Link>();
   catching(
       [&] {
-        const std::string peer = role_ + " " + to_text(remote_address_of(socket.get()));
-        streams_.add(std::move(socket), hello);
+        const std::string peer = role_ + " " + to_text(remote_address_of(connection.socket.get()));
+        streams_.add(std::move(connection), hello);
         if (!streams_.is_complete()) return;
         link = make_link(reactor_, transport_, &streams_, communicator_, peer, nics_);
       },

@@ -22,7 +22,7 @@ class TcpConnecting final : public PendingLink {
                 Transport::Linked linked);
 
  private:
-  void joined(const Hello& hello, Result<Fd> socket);
+  void joined(const Hello& hello, Result<Connection> connection);
   void finish(Result<std::shared_ptr<Link>> result);
 
   Reactor& reactor_;
@@ -41,7 +41,7 @@ class TcpAccepting final : public PendingLink, Acceptor::Owner {
 
  private:
   Status admit(const Hello& hello) override { return check_streams(hello); }
-  void joined(Fd socket, const Hello& hello) override;
+  void joined(Connection connection, const Hello& hello) override;
   void failed(const Status& why) override { finish(why); }
   void finish(Result<std::shared_ptr<Link>> result);
 

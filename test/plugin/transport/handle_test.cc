@@ -73,7 +73,7 @@ TEST(Handle, HasRoomForTwelveOfIpv4OrFourOfIpv6) {
 
 // A peer that knows the secret and the checksum may still write nonsense.
 TEST(Handle, NamingMoreThanFitsIsRefused) {
-  constexpr std::size_t kCount = 40, kIpv6 = 41, kCrc = 115;
+  constexpr std::size_t kCount = 40, kIpv6 = 41, kCrc = 116;
   for (const auto& [count, ipv6] :
        {std::pair<std::uint8_t, std::uint8_t>{0, 0}, {13, 0}, {5, 255}}) {
     Handle handle = encode(example(1));
@@ -96,7 +96,7 @@ TEST(Handle, AnotherVersionIsRefusedNamingBoth) {
 TEST(Handle, ForeignAndMangledBlobsAreRefused) {
   EXPECT_NE(decode(Handle{}).status().message().find("not one of Riffle"), std::string::npos);
   const Handle good = encode(example(3, 2));
-  for (std::size_t bit = 0; bit < 8 * 119; ++bit) {
+  for (std::size_t bit = 0; bit < 8 * 120; ++bit) {
     Handle bad = good;
     bad.bytes[bit / 8] = static_cast<std::uint8_t>(bad.bytes[bit / 8] ^ 1u << bit % 8);
     EXPECT_FALSE(decode(bad)) << bit;

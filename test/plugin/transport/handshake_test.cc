@@ -97,8 +97,8 @@ class AcceptorTest : public ::testing::Test, public Acceptor::Owner {
   Status admit(const Hello& hello) override {
     return hello.rank == 66 ? remote_error("no place for node 66") : Status::ok();
   }
-  void joined(Fd socket, const Hello&) override {
-    sockets_.push_back(std::move(socket));
+  void joined(Connection connection, const Hello&) override {
+    sockets_.push_back(std::move(connection.socket));
     ++joined_;
   }
 
@@ -150,9 +150,9 @@ class AcceptorTest : public ::testing::Test, public Acceptor::Owner {
           *reactor_,
           ConnectorOptions{
               .to = content_, .hello = hello, .deadline_ns = Reactor::now_ns() + 5'000'000'000},
-          [&](Result<Fd> socket) {
-            EXPECT_TRUE(socket) << socket.status().message();
-            if (socket) mine = std::move(*socket);
+          [&](Result<Connection> made) {
+            EXPECT_TRUE(made) << made.status().message();
+            if (made) mine = std::move(made->socket);
             done = true;
           });
     });
@@ -236,7 +236,7 @@ TEST_F(AcceptorTest, OneWhoTakesForEverIsDroppedAfterFiveSeconds) {
   expect_dropped(fd);
   EXPECT_GT(Reactor::now_ns() - start, 4'000'000'000u);
   EXPECT_LT(Reactor::now_ns() - start, 6'500'000'000u);
-  expect_one_line("20 of 80 bytes");
+  expect_one_line("20 of 120 bytes");
 }
 
 TEST_F(AcceptorTest, ACrowdOfSilentStrangersIsBoundedAndDoesNotKeepFriendsOut) {
@@ -256,7 +256,7 @@ TEST(Connector, ARefusalEndsTheAttemptsSoon) {
   wrong.secret = kSecret;
   struct Nobody : Acceptor::Owner {
     Status admit(const Hello&) override { return Status::ok(); }
-    void joined(Fd, const Hello&) override { ADD_FAILURE(); }
+    void joined(Connection, const Hello&) override { ADD_FAILURE(); }
   } nobody;
   const auto reactor = Reactor::acquire(settings());
   std::unique_ptr<Acceptor> acceptor;
@@ -270,7 +270,7 @@ TEST(Connector, ARefusalEndsTheAttemptsSoon) {
         *reactor,
         ConnectorOptions{
             .to = wrong, .hello = kHello, .deadline_ns = Reactor::now_ns() + 60'000'000'000},
-        [&](Result<Fd> socket) { outcome.set_value(socket.status().message()); });
+        [&](Result<Connection> made) { outcome.set_value(made.status().message()); });
   });
   auto future = outcome.get_future();
   ASSERT_EQ(future.wait_for(std::chrono::seconds(5)), std::future_status::ready);
@@ -291,7 +291,7 @@ TEST(Connector, ADeadEndpointIsSteppedOver) {
   to.endpoints.insert(to.endpoints.begin(), dead);
   struct Owner : Acceptor::Owner {
     Status admit(const Hello&) override { return Status::ok(); }
-    void joined(Fd socket, const Hello&) override { kept = std::move(socket); }
+    void joined(Connection made, const Hello&) override { kept = std::move(made.socket); }
     Fd kept;
   } owner;
   const auto reactor = Reactor::acquire(settings());
@@ -305,7 +305,7 @@ TEST(Connector, ADeadEndpointIsSteppedOver) {
         ConnectorOptions{.to = to,
                          .hello = {.communicator = to.communicator},
                          .deadline_ns = Reactor::now_ns() + 5'000'000'000},
-        [&](Result<Fd> socket) { outcome.set_value(socket.is_ok()); });
+        [&](Result<Connection> made) { outcome.set_value(made.is_ok()); });
   });
   auto future = outcome.get_future();
   ASSERT_EQ(future.wait_for(std::chrono::seconds(5)), std::future_status::ready);

@@ -57,7 +57,7 @@ class LinkTest : public ::testing::Test {
   void start(std::size_t streams, TcpLinkOptions options = {}) {
     options.peer = "the test";
     options.communicator = kCommunicator;
-    std::vector<Fd> near;
+    std::vector<Connection> near;
     for (std::size_t i = 0; i < streams; ++i) near.push_back(one_more());
     reactor_->run_and_wait(
         [&] { link_ = TcpLink::create(*reactor_, std::move(near), options, &sink_); });
