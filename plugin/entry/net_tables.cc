@@ -41,9 +41,52 @@ Status start_own(const NetStart& start, Table* table) {
   return status;
 }
 
+// Of a process that is to encrypt and cannot. An init that fails would make NCCL take its next
+// network, which is in the clear; what ends the job is a device without properties.
+Status& refusal() {
+  static Status& why = *new Status();
+  return why;
+}
+
+abi::NcclResult one_device(int* count) {
+  *count = 1;
+  return abi::kSuccess;
+}
+
+template <class Properties>
+abi::NcclResult refuse_properties(int, Properties*) {
+  return refuse("NET", refusal());
+}
+
+template <class Table>
+Status start_refusing(const Status& why, Table* table) {
+  static std::once_flag once;
+  std::call_once(once, [&] {
+    refusal() = why;
+    table->devices = one_device;
+    table->getProperties = refuse_properties;
+  });
+  return Status::ok();
+}
+
+bool must_encrypt() { return options().transport.encryption.is_on || !options().refusal; }
+
+template <class Table>
+Status start_encrypted(const NetStart& start, Table* table) {
+  const Status status = options().refusal ? start_own(start, table) : options().refusal;
+  return status ? status : start_refusing(status, table);
+}
+
 template <class Table>
 abi::NcclResult begin(const NetStart& start) {
   if (start.context != nullptr) *start.context = nullptr;
+  start_log(start.log);  // before the settings are read, which may have something to say
+  bool encrypts = false;
+  const abi::NcclResult code = guard("NET init", [&] {
+    encrypts = must_encrypt();
+    return encrypts ? start_encrypted(start, &exported<Table>()) : Status::ok();
+  });
+  if (encrypts || code != abi::kSuccess) return code;
   return start_or_decline("NET init", start.log, is_left_to_nccl, [&] {
     Table* const table = &exported<Table>();
     return has_wire() ? start_wire(start, table) : start_own(start, table);

@@ -1,7 +1,9 @@
 #include "plugin/entry/options.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "plugin/entry/encryption.h"
 #include "plugin/entry/sync_settings.h"
 #include "plugin/entry/transport_options.h"
 #include "plugin/kernels/reduce.h"
@@ -87,6 +89,12 @@ Options options_from(const Config& c) {
   Options options;
   options.isa = c.isa;
   options.transport = transport_options(c);
+  if (auto encryption = encryption_options(c)) {
+    options.transport.encryption = std::move(*encryption);
+  } else {
+    options.transport.encryption.is_on = true;  // nothing is to go out in the clear
+    options.refusal = encryption.status();
+  }
   options.net.piece_bytes = static_cast<std::size_t>(c.piece_bytes);
   options.identity = identity_options(c);
   CollectiveOptions& collective = options.collective;
@@ -106,6 +114,7 @@ const Options& options() {
     auto* const made = new Options(options_from(config()));
     limit_isa(made->isa);
     if (made->wire.name.empty()) made->rdma = find_rdma(rdma_choice(config()));
+    made->refusal = refusal_of(*made, config_problems());
     if (made->rdma.is_left_to_nccl) made->has_collectives = false;
     if (!made->has_collectives) made->identity = {};  // no events are asked for
     return made;

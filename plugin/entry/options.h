@@ -12,6 +12,7 @@
 #include "plugin/transport/device/rdma.h"
 #include "plugin/transport/nccl_net/library_name.h"
 #include "plugin/tuner/tuner.h"
+#include "topology/base/status.h"
 
 namespace riffle {
 
@@ -24,10 +25,11 @@ struct Options {
   TunerSettings tuner;
   nccl_net::LibraryChoice wire;  // RIFFLE_NET names a library that NET is
   RdmaFinding rdma;              // left to NCCL: no table does anything
+  Status refusal;                // not ok: NET refuses the job with it (encryption.h)
   bool has_collectives = true;   // false: COLLNET, tuner and profiler do nothing
 };
 
-// All but `rdma`.
+// All but `rdma`, and what follows from it.
 Options options_from(const Config& config);
 
 // Of this process, from config() and this machine, made on first use; what holds for the whole

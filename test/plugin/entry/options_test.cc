@@ -55,6 +55,20 @@ TEST(Options, AnotherLibraryAsNet) {
   EXPECT_TRUE(beside.has_collectives);
 }
 
+TEST(Options, EncryptionThatCannotBeKeptIsRefusedAndNeverOff) {
+  EXPECT_FALSE(options_from(default_config()).transport.encryption.is_on);
+  const Options on = options_from(config_with({{"RIFFLE_ENCRYPT", "1"}}));
+  EXPECT_TRUE(on.transport.encryption.is_on);
+  EXPECT_TRUE(on.refusal);
+  for (const Knobs& knobs : {Knobs{{"RIFFLE_ENCRYPT", "1"}, {"RIFFLE_KEY_FILE", "/absent"}},
+                             {{"RIFFLE_KEY_FILE", "/x"}}}) {
+    const Options refused = options_from(config_with(knobs));
+    EXPECT_TRUE(refused.transport.encryption.is_on);
+    EXPECT_FALSE(refused.refusal);
+  }
+  EXPECT_NE(decision_knobs(default_config()).find("RIFFLE_ENCRYPT=0\n"), std::string::npos);
+}
+
 TEST(Options, LossesThatAreSurvived) {
   const Options options = options_from(config_with({{"RIFFLE_ON_LOSS", "continue"},
                                                     {"RIFFLE_KEEP_BYTES", "2M"},

@@ -1,0 +1,118 @@
+// A process that is to encrypt and cannot: NCCL must neither take its next network, which is in the
+// clear, nor go on. So init succeeds, there is a device, and asking for its properties, which every
+// release does before it connects anything, ends the job with the reason. Every case needs a
+// process of its own (decline_test.cc).
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "plugin/abi/constants.h"
+#include "test/abi/drive.h"
+#include "test/rdma_folder.h"
+
+namespace riffle::abi_encryption_test {
+namespace {
+
+using Environment = std::vector<std::pair<const char*, const char*>>;
+
+class Refusal : public FakePluginTest {
+ protected:
+  void SetUp() override {
+    FakePluginTest::SetUp();
+    if (std::getenv("RIFFLE_TEST_EMULATED") != nullptr) {
+      GTEST_SKIP() << "a program under qemu-user cannot start itself anew";
+    }
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+  }
+
+  template <class Table>
+  [[noreturn]] void refuses(const Environment& environment, const std::string& reason) {
+    for (const auto& [name, value] : environment) ::setenv(name, value, 1);
+    const Table& table = plugin.table<Table>();
+    for (int communicator = 0; communicator < 2; ++communicator) {
+      void* context = nullptr;
+      EXPECT_EQ(drive::init(table, &context), 0);
+      int count = 0;
+      EXPECT_EQ(table.devices(&count), 0);
+      EXPECT_EQ(count, 1);
+      plugin.take_lines();
+      drive::PropertiesOf<Table> properties{};
+      EXPECT_NE(table.getProperties(0, &properties), 0);
+      const std::vector<std::string> lines = plugin.take_lines();
+      EXPECT_EQ(lines.size(), 1u);
+      EXPECT_NE((lines.empty() ? "" : lines[0]).find(reason), std::string::npos)
+          << (lines.empty() ? "" : lines[0]);
+      EXPECT_EQ(drive::finalize(table, context), 0);
+    }
+    EXPECT_EQ(plugin.take_calls(), "") << "nothing listens or connects";
+    std::exit(::testing::Test::HasFailure() ? 1 : 0);
+  }
+};
+
+template <class Table>
+class EveryNetRefuses : public Refusal {};
+TYPED_TEST_SUITE(EveryNetRefuses, NetTables);
+
+TYPED_TEST(EveryNetRefuses, AKeyFileThatIsNotThere) {
+  EXPECT_EXIT(this->template refuses<TypeParam>(
+                  {{"RIFFLE_ENCRYPT", "1"}, {"RIFFLE_KEY_FILE", "/absent/key"}},
+                  "cannot read RIFFLE_KEY_FILE /absent/key"),
+              ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(Refusal, AKeyWithoutEncryption) {
+  EXPECT_EXIT(refuses<abi::NetV12>({{"RIFFLE_KEY_FILE", "/absent/key"}},
+                                   "has no use without RIFFLE_ENCRYPT=1"),
+              ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(Refusal, AValueThatIsNone) {
+  EXPECT_EXIT(refuses<abi::NetV12>({{"RIFFLE_ENCRYPT", "aes"}}, "RIFFLE_ENCRYPT=aes"),
+              ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(Refusal, AMisspeltName) {
+  EXPECT_EXIT(refuses<abi::NetV12>({{"RIFFLE_ENCRYPTION", "1"}}, "did you mean RIFFLE_ENCRYPT?"),
+              ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(Refusal, AnotherLibraryAsNet) {
+  EXPECT_EXIT(refuses<abi::NetV12>({{"RIFFLE_ENCRYPT", "1"}, {"RIFFLE_NET", "ofi"}},
+                                   "RIFFLE_ENCRYPT=1 does not go with RIFFLE_NET=ofi"),
+              ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(Refusal, ANetworkThatWouldBeLeftToNccl) {
+  const auto run = [&] {
+    RdmaFolder folder;
+    folder.add("mlx5_0", 1, "4: ACTIVE", "InfiniBand");
+    const std::string ports = folder.path();
+    for (const char* name : {"NCCL_NET", "NCCL_IB_DISABLE", "NCCL_IB_HCA"}) ::unsetenv(name);
+    EXPECT_NE(::dlopen(RIFFLE_FAKE_IBVERBS, RTLD_NOW), nullptr) << ::dlerror();
+    refuses<abi::NetV12>(
+        {{"RIFFLE_ENCRYPT", "1"}, {"RIFFLE_NET", "auto"}, {"RIFFLE_RDMA_PORTS", ports.c_str()}},
+        "NCCL's own InfiniBand transport is not encrypted");
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(Refusal, NotWhereItCanBeKept) {
+  const auto run = [&] {
+    ::setenv("RIFFLE_ENCRYPT", "1", 1);
+    ::setenv("RIFFLE_NET", "tcp", 1);
+    void* context = nullptr;
+    const auto& table = plugin.table<abi::NetV12>();
+    EXPECT_EQ(drive::init(table, &context), 0);
+    drive::PropertiesOf<abi::NetV12> properties{};
+    EXPECT_EQ(table.getProperties(0, &properties), 0);
+    EXPECT_EQ(drive::finalize(table, context), 0);
+    std::exit(::testing::Test::HasFailure() ? 1 : 0);
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace riffle::abi_encryption_test
