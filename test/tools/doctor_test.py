@@ -170,6 +170,25 @@ def knobs():
     fine("a rack", {"RIFFLE_RACK": "r1"}, "RIFFLE_RACK=r1 names the rack")
 
 
+def encryption(folder):
+    key = folder / "key"
+    key.write_bytes(b"k" * 32)
+    key.chmod(0o600)
+    on, keyed = {"RIFFLE_ENCRYPT": "1"}, {"RIFFLE_ENCRYPT": "1", "RIFFLE_KEY_FILE": str(key)}
+    fine("encryption", on, "RIFFLE_ENCRYPT=1: ", "note  without RIFFLE_KEY_FILE")
+    fine("encryption with a key", keyed, "with the key of RIFFLE_KEY_FILE", "!note  without RIFFLE_KEY_FILE")
+    key.chmod(0o644)
+    problem("a key that others can read", keyed, f"RIFFLE_KEY_FILE {key} has mode 0644", "chmod 0600", "\n1 problem\n")
+    key.chmod(0o600)
+    key.write_bytes(b"k")
+    problem("a short key", keyed, "has 1 bytes: 32..4096", "\n1 problem\n")
+    problem("no key", {"RIFFLE_ENCRYPT": "1", "RIFFLE_KEY_FILE": "/nope"}, "cannot read RIFFLE_KEY_FILE /nope", "\n1 problem\n")
+    problem("a key without encryption", {"RIFFLE_KEY_FILE": str(key)}, "has no use without RIFFLE_ENCRYPT=1", "\n1 problem\n")
+    problem("encryption, misspelt", {"RIFFLE_ENCRYPTION": "1"}, "did you mean RIFFLE_ENCRYPT?", "\n1 problem\n")
+    problem("encryption of another library", on | {"RIFFLE_NET": NET_LIBRARY}, "RIFFLE_ENCRYPT=1 does not go with RIFFLE_NET=",
+            "\n1 problem\n")
+
+
 def wires():
     fine("NET of another library", {"RIFFLE_NET": NET_LIBRARY}, f"RIFFLE_NET={NET_LIBRARY} is {NET_LIBRARY}, NET v9",
          "all-reduces stay with NCCL over that library", "device 1: strict1, 12345 Mbit/s", "!no RDMA port")
@@ -226,6 +245,7 @@ def forms():
 variables()
 with tempfile.TemporaryDirectory() as made:
     files(pathlib.Path(made))
+    encryption(pathlib.Path(made))
 knobs()
 wires()
 forms()

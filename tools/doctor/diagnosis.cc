@@ -11,6 +11,7 @@
 #include "plugin/entry/transport_options.h"
 #include "plugin/transport/device/machine_reading.h"
 #include "plugin/transport/device/placement.h"
+#include "tools/doctor/encryption.h"
 #include "tools/doctor/job_variables.h"
 #include "tools/doctor/knobs.h"
 #include "tools/doctor/loading.h"
@@ -142,14 +143,15 @@ Result<Diagnosis> diagnose(const DoctorQuestion& question) {
   found.network = has_wire          ? config().net
                   : is_left_to_nccl ? "left to NCCL for RDMA"
                                     : "Riffle's TCP";
+  const bool is_refused = !check_encryption(config(), &verdicts);
   check_machine(verdicts);
   const std::vector<std::string> addresses = check_interfaces(config(), variables, &verdicts);
   if (found.plugin.empty()) {
     verdicts.problem("there is no libnccl-net-riffle.so", "install Riffle, or build riffle_plugin");
   } else {
     check_tables(found.plugin, &verdicts);
-    if (question.has_loop) check_loop(found.plugin, &verdicts);
-    if ((has_wire || !addresses.empty()) && !is_left_to_nccl) {
+    if (question.has_loop && !is_refused) check_loop(found.plugin, &verdicts);
+    if ((has_wire || !addresses.empty()) && !is_left_to_nccl && !is_refused) {
       check_devices(found.plugin, verdicts);
     }
   }

@@ -9,6 +9,7 @@
 
 #include "plugin/config/config.h"
 #include "plugin/version.h"
+#include "tools/doctor/encryption.h"
 #include "tools/probe/measurement.h"
 
 namespace riffle::tools {
@@ -42,6 +43,7 @@ HostReport report_of(const Diagnosis& diagnosis) {
     if (knob.in_digest) report.settings[knob.name] = knob.value;
   }
   report.settings["RIFFLE_NET"] = diagnosis.network;
+  report.settings["RIFFLE_KEY_FILE"] = key_mark(config());
   for (const Verdicts::Verdict& v : diagnosis.verdicts.all()) {
     if (v.kind == Verdicts::Kind::kProblem) report.problems.emplace_back(v.text, v.remedy);
   }
