@@ -17,10 +17,9 @@ struct Context {
   std::shared_ptr<agreement::Publication> publication;
 };
 
-// At start, so that what is wrong with them is said then, and NCCL takes another network.
-Status find_devices() { return devices(options().transport.devices).status(); }
-
 }  // namespace
+
+Status find_devices() { return devices(options().transport.devices).status(); }
 
 bool is_left_to_nccl(abi::LogFn log) {
   start_log(log);
@@ -33,6 +32,7 @@ bool is_left_to_nccl(abi::LogFn log) {
 bool are_collectives_left_to_nccl(abi::LogFn log) {
   if (is_left_to_nccl(log)) return true;
   if (options().has_collectives) return false;
+  if (!options().refusal) return true;  // NET says why
   static std::atomic<bool> was_said{false};
   if (!was_said.exchange(true)) {
     log_info("RIFFLE_NET=" + options().wire.name +

@@ -35,6 +35,9 @@ abi::ResultCode start_or_decline(const char* function, abi::LogFn log, bool (*de
   return declines ? abi::kInternalError : code;
 }
 
+// At start, so that what is wrong with them is said then, and NCCL takes another network.
+Status find_devices();
+
 // Publishes the knobs of this process for its neighbours on its node.
 std::shared_ptr<agreement::Publication> publish_knobs(std::uint64_t comm_id);
 

@@ -21,8 +21,10 @@ Result<EncryptionOptions> encryption_options(const Config& c) {
 Status refusal_of(const Options& options, const std::vector<std::string>& problems) {
   if (!options.refusal) return options.refusal;
   for (const std::string& problem : problems) {
-    // Misspelt ones too: RIFFLE_ENCRYPTION.
-    if (problem.starts_with("RIFFLE_ENCRYPT") || problem.starts_with("RIFFLE_KEY")) {
+    // Misspelt ones too.
+    const auto says = [&](const char* text) { return problem.find(text) != std::string::npos; };
+    if (problem.starts_with("RIFFLE_ENCRYPT") || problem.starts_with("RIFFLE_KEY") ||
+        says("did you mean RIFFLE_ENCRYPT?") || says("did you mean RIFFLE_KEY_FILE?")) {
       return invalid_argument(problem);
     }
   }

@@ -11,6 +11,8 @@
 #include "plugin/entry/net_own.h"
 #include "plugin/entry/net_wire.h"
 #include "plugin/entry/options.h"
+#include "plugin/entry/properties.h"
+#include "plugin/transport/base/caught.h"
 
 namespace riffle::entry::net_tables {
 namespace {
@@ -41,12 +43,20 @@ Status start_own(const NetStart& start, Table* table) {
   return status;
 }
 
-// Of a process that is to encrypt and cannot. An init that fails would make NCCL take its next
-// network, which is in the clear; what ends the job is a device without properties.
+// Of a process that is to encrypt and cannot. NCCL must not go on with its next network, which is
+// in the clear, as it does (2.19 on) where init fails or a device has no properties. So it gets a
+// device like any other, and the first listen or connect ends the job with the reason.
 Status& refusal() {
   static Status& why = *new Status();
   return why;
 }
+
+template <class Function>
+struct Refusing;
+template <class... Arguments>
+struct Refusing<abi::NcclResult (*)(Arguments...)> {
+  static abi::NcclResult refuse_call(Arguments...) noexcept { return refuse("NET", refusal()); }
+};
 
 abi::NcclResult one_device(int* count) {
   *count = 1;
@@ -54,39 +64,57 @@ abi::NcclResult one_device(int* count) {
 }
 
 template <class Properties>
-abi::NcclResult refuse_properties(int, Properties*) {
-  return refuse("NET", refusal());
+abi::NcclResult some_properties(int device, Properties* properties) {
+  static const Device& some = *new Device{.name = "refused", .speed_mbps = 1000};
+  describe(some, device, properties);
+  return abi::kSuccess;
 }
 
 template <class Table>
-Status start_refusing(const Status& why, Table* table) {
-  static std::once_flag once;
-  std::call_once(once, [&] {
-    refusal() = why;
-    table->devices = one_device;
-    table->getProperties = refuse_properties;
-  });
+void fill_refusing(Table* table) {
+  table->devices = one_device;
+  table->getProperties = some_properties;
+  table->listen = Refusing<decltype(table->listen)>::refuse_call;
+  table->connect = Refusing<decltype(table->connect)>::refuse_call;
+}
+
+Status can_encrypt() noexcept {
+  try {
+    return options().refusal ? find_devices() : options().refusal;
+  } catch (...) {
+    return caught();
+  }
+}
+
+// Never fails: what a communicator lacks then is but its id.
+template <class Table>
+Status start_encrypted(const NetStart& start, Table* table) {
+  static const bool can = [table] {
+    refusal() = can_encrypt();
+    if (refusal()) return true;
+    (void)refuse("NET init", refusal());
+    fill_refusing(table);
+    return false;
+  }();
+  if (can) {
+    catching([&] { (void)start_own(start, table); },
+             [](const Status& why) { log_caught("NET init", why); });
+  }
   return Status::ok();
 }
 
 bool must_encrypt() { return options().transport.encryption.is_on || !options().refusal; }
 
 template <class Table>
-Status start_encrypted(const NetStart& start, Table* table) {
-  const Status status = options().refusal ? start_own(start, table) : options().refusal;
-  return status ? status : start_refusing(status, table);
-}
-
-template <class Table>
 abi::NcclResult begin(const NetStart& start) {
   if (start.context != nullptr) *start.context = nullptr;
-  start_log(start.log);  // before the settings are read, which may have something to say
-  bool encrypts = false;
+  start_log(start.log);
+  bool must = false;
   const abi::NcclResult code = guard("NET init", [&] {
-    encrypts = must_encrypt();
-    return encrypts ? start_encrypted(start, &exported<Table>()) : Status::ok();
+    must = must_encrypt();
+    return must ? start_encrypted(start, &exported<Table>()) : Status::ok();
   });
-  if (encrypts || code != abi::kSuccess) return code;
+  if (must || code != abi::kSuccess) return code;
   return start_or_decline("NET init", start.log, is_left_to_nccl, [&] {
     Table* const table = &exported<Table>();
     return has_wire() ? start_wire(start, table) : start_own(start, table);

@@ -115,7 +115,7 @@ const Options& options() {
     limit_isa(made->isa);
     if (made->wire.name.empty()) made->rdma = find_rdma(rdma_choice(config()));
     made->refusal = refusal_of(*made, config_problems());
-    if (made->rdma.is_left_to_nccl) made->has_collectives = false;
+    if (made->rdma.is_left_to_nccl || !made->refusal) made->has_collectives = false;
     if (!made->has_collectives) made->identity = {};  // no events are asked for
     return made;
   }();

@@ -30,12 +30,11 @@ inline Status check_device(int device) {
                           std::to_string(count - 1));
 }
 
+// `device` stays for the life of the process, so NCCL may keep pointers into it; it does not write
+// through them.
 template <class Properties>
-Status fill_properties(int index, Properties* out) {
-  if (Status status = check_device(index); !status) return status;
-  const Device& device = (*devices(options().transport.devices))[static_cast<std::size_t>(index)];
+void describe(const Device& device, int index, Properties* out) {
   Properties p{};
-  // devices() never changes, so NCCL may keep pointers into it; it does not write through them.
   p.name = const_cast<char*>(device.name.c_str());
   p.pciPath = device.pci_path.empty() ? nullptr : const_cast<char*>(device.pci_path.c_str());
   p.guid = device.guid;
@@ -66,6 +65,13 @@ Status fill_properties(int index, Properties* out) {
     p.planeId = abi::kNetIdUndefined;
   }
   *out = p;  // regIsGlobal and forceFlush stay 0
+}
+
+template <class Properties>
+Status fill_properties(int index, Properties* out) {
+  if (Status status = check_device(index); !status) return status;
+  const std::vector<Device>& all = *devices(options().transport.devices);  // never changes
+  describe(all[static_cast<std::size_t>(index)], index, out);
   return Status::ok();
 }
 

@@ -1,10 +1,11 @@
 // A process that is to encrypt and cannot: NCCL must neither take its next network, which is in the
-// clear, nor go on. So init succeeds, there is a device, and asking for its properties, which every
-// release does before it connects anything, ends the job with the reason. Every case needs a
-// process of its own (decline_test.cc).
+// clear (2.19 on do where init or a device's properties fail), nor go on. So init succeeds, there
+// is a device, and listen and connect end the job with the reason. Every case needs a process of
+// its own (decline_test.cc).
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -38,13 +39,17 @@ class Refusal : public FakePluginTest {
       int count = 0;
       EXPECT_EQ(table.devices(&count), 0);
       EXPECT_EQ(count, 1);
-      plugin.take_lines();
       drive::PropertiesOf<Table> properties{};
-      EXPECT_NE(table.getProperties(0, &properties), 0);
+      EXPECT_EQ(table.getProperties(0, &properties), 0) << "NCCL would take its next network";
+      EXPECT_STREQ(properties.name, "refused");
+      plugin.take_lines();
+      std::array<char, 128> handle{};
+      void* made = nullptr;
+      EXPECT_NE(drive::listen(table, context, 0, handle.data(), &made), 0);
+      EXPECT_NE(drive::connect(table, context, 0, handle.data(), &made), 0);
       const std::vector<std::string> lines = plugin.take_lines();
-      EXPECT_EQ(lines.size(), 1u);
-      EXPECT_NE((lines.empty() ? "" : lines[0]).find(reason), std::string::npos)
-          << (lines.empty() ? "" : lines[0]);
+      EXPECT_EQ(lines.size(), 2u);
+      for (const std::string& line : lines) EXPECT_NE(line.find(reason), std::string::npos) << line;
       EXPECT_EQ(drive::finalize(table, context), 0);
     }
     EXPECT_EQ(plugin.take_calls(), "") << "nothing listens or connects";
@@ -76,6 +81,11 @@ TEST_F(Refusal, AValueThatIsNone) {
 
 TEST_F(Refusal, AMisspeltName) {
   EXPECT_EXIT(refuses<abi::NetV12>({{"RIFFLE_ENCRYPTION", "1"}}, "did you mean RIFFLE_ENCRYPT?"),
+              ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(Refusal, AnotherMisspeltName) {
+  EXPECT_EXIT(refuses<abi::NetV12>({{"RIFFLE_ENCRPYT", "1"}}, "did you mean RIFFLE_ENCRYPT?"),
               ::testing::ExitedWithCode(0), "");
 }
 

@@ -137,6 +137,7 @@ void Connector::read_challenge() {
 void Connector::read_welcome() {
   if (!receive(welcome_.data(), welcome_.size())) return;
   auto keys = open_welcome(credentials_, challenge_, hello_, pair_.get(), welcome_);
+  pair_.reset();
   if (!keys) {
     return finish(remote_error("cannot connect to " + target() + ": " + keys.status().message()));
   }

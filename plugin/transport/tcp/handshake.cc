@@ -81,15 +81,11 @@ Status check_version(const std::uint8_t* bytes, std::uint32_t magic) {
 }  // namespace
 
 Credentials::Credentials(const Secret& secret, const EncryptionOptions& encryption)
-    : key_(make_locked<Key>()) {
+    : secret_(secret) {
   offer_.mode = mode_of(encryption);
-  if (!encrypts()) {
-    size_ = secret.size();
-    std::copy(secret.begin(), secret.end(), key_->begin());
-    return;
-  }
+  if (!encrypts()) return;
   offer_.ciphers = encryption.ciphers != 0 ? encryption.ciphers : own_ciphers();
-  size_ = key_->size();
+  key_ = make_locked<Key>();
   const ByteView preshared = encryption.key != nullptr ? encryption.key->bytes() : ByteView();
   derive_key(preshared, "riffle proof", {secret}, key_.get());
 }

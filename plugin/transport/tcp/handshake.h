@@ -46,13 +46,13 @@ struct EncryptionOffer {
 class Credentials {
  public:
   Credentials(const Secret& secret, const EncryptionOptions& encryption = {});  // NOLINT: implicit
-  ByteView proof_key() const { return {key_->data(), size_}; }
+  ByteView proof_key() const { return encrypts() ? ByteView(*key_) : ByteView(secret_); }
   const EncryptionOffer& offer() const { return offer_; }
   bool encrypts() const { return offer_.mode != EncryptionMode::kOff; }
 
  private:
-  Locked<Key> key_;
-  std::size_t size_ = 0;
+  const Secret secret_;
+  Locked<Key> key_;  // with encryption
   EncryptionOffer offer_;
 };
 

@@ -1,5 +1,5 @@
 // The last step of the handshake where frames are encrypted: both ends come to the same keys for
-// one stream, or to none. Where they are not, both give no keys, and the stream is plain. Reactor
+// one stream. Without encryption there are no keys, and the stream is plain. Reactor
 // thread; takes some 0.1 ms of it.
 #pragma once
 

@@ -343,7 +343,8 @@ Status Stream::open_header(std::span<const std::byte> record) {
   if (!header) return header.status();
   if (Status s = begin_frame(*header); !s) return s;
   // One without a payload has no further record.
-  return in_payload_ && header_.length == 0 ? end_frame() : Status::ok();
+  const bool is_whole = in_payload_ && header_.length == 0 && link_.is_up() && !discarding_;
+  return is_whole ? end_frame() : Status::ok();
 }
 
 // NET's receivers may poll the memory (copy_forward.h), so nothing but plain bytes goes there, in
@@ -389,7 +390,7 @@ Status Stream::discard() {
   std::array<std::byte, 16 << 10> waste;
   while (true) {
     const ssize_t n = ::recv(socket_.get(), waste.data(), waste.size(), 0);
-    if (n > 0) is_proven_ = true;
+    if (n > 0 && keys_ == nullptr) is_proven_ = true;
     if (n > 0 || (n < 0 && errno == EINTR)) continue;
     if (n == 0) eof_ = true;
     if (n == 0 && !is_proven_) said_goodbye_ = true;  // it would reach no peer

@@ -37,6 +37,12 @@ class KeyFile : public ::testing::Test {
   std::string folder_;
 };
 
+TEST_F(KeyFile, APipeIsNotWaitedFor) {
+  const std::string path = folder_ + "/pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  expect_refused(path, "is not a regular file");
+}
+
 TEST_F(KeyFile, TheSameBytesGiveTheSameKeyAndOthersAnother) {
   const auto a = read_key_file(write(std::string(32, 'a')));
   const auto again = read_key_file(write(std::string(32, 'a'), 0400));
