@@ -225,7 +225,12 @@ void Replanner::learn() {
     trusts_model_ = true;  // the network is another one: what is believed of it now may be right
   }
   if (proof_.is_refuted(measured_us_)) return go_back();
-  if (looks_at_pairs() && is_of_one_plan && !pairs().empty()) return look_at_pairs(time);
+  // One slow node is the simpler explanation: its plan comes first, racks if that does not help.
+  const bool is_explained = is_one_slow && is_news_;
+  const bool takes_longer = time.us_per_byte > PlanTrials::kLag * expected;
+  if (takes_longer && !is_explained && looks_at_pairs() && !pairs().empty()) {
+    return look_at_pairs(time);
+  }
   if (looks_at_simple()) return look_at_simple(time);
   follow(live);
 }
