@@ -16,23 +16,27 @@ modulecmd=$(ls "$unpacked"/usr/lib/*/modulecmd.tcl)
 prefix=$work/modules/riffle
 rm -rf "$work/modules"
 install_build "$prefix"
-others=$work/modules/others/aws-ofi-nccl
-mkdir -p "$others"
-echo 'setenv("OTHER_PLUGIN", "1")' >"$others/1.0.lua"
-printf '#%%Module\nsetenv OTHER_PLUGIN 1\n' >"$others/1.0"
+# Modules that know nothing of Riffle, and one for Lmod of the same family.
+others=$work/modules/others
+mkdir -p "$others"/{aws-ofi-nccl,of-the-family}
+echo 'setenv("OTHER_PLUGIN", "1")' >"$others/aws-ofi-nccl/1.0.lua"
+printf '#%%Module\nsetenv OTHER_PLUGIN 1\n' >"$others/aws-ofi-nccl/1.0"
+echo 'family("nccl_net_plugin")' >"$others/of-the-family/1.0.lua"
 
-# with_modules START: the test in a shell of its own, where START brings the function `module`.
+# with_modules TOOL START: the test in a shell of its own, where START brings the function `module`.
 with_modules() {
-  env -i HOME="$HOME" PATH=/usr/bin:/bin LD_LIBRARY_PATH=/its/own bash -euo pipefail -s "$@" <<'INSIDE'
+  say "$1"
+  env -i HOME="$HOME" PATH=/usr/bin:/bin LD_LIBRARY_PATH=/its/own \
+    bash -euo pipefail -s "$@" "$prefix" "$others" "$version" "$doctor" <<'INSIDE'
 fail() {
   echo "failed: $1" >&2
   exit 1
 }
 # What the tools note for themselves is theirs.
 variables() { env -0 | sort -z | tr '\n\0' ' \n' | grep -Ev '^(_|BASH_FUNC_|FPATH|LMOD|LOADEDMODULES|MANPATH|MODULE)'; }
-start=$1 prefix=$2 others=$3 version=$4 doctor=$5
+tool=$1 prefix=$3 others=$4 version=$5 doctor=$6
 set +u
-eval "$start"
+eval "$2"
 before=$(variables)
 module use "$prefix/share/riffle/modulefiles" "$others"
 used=$(variables)
@@ -45,11 +49,19 @@ for name in riffle riffle/"$version"; do
   wanted=$(env -i LD_LIBRARY_PATH=/its/own bash -c "eval \"\$($prefix/bin/riffle env)\"; env" | grep ^NCCL_ | sort)
   [[ -n $wanted && $(env | grep ^NCCL_ | sort) == "$wanted" ]] || fail "$name: $(env | grep ^NCCL_), but riffle env says $wanted"
   (export RIFFLE_SOCKET_IFNAME==lo && $doctor) || fail "$name: riffle doctor"
-  ! module load aws-ofi-nccl 2>/dev/null || [[ -z ${OTHER_PLUGIN-} ]] || fail "$name: loads beside another plugin"
   module unload riffle
   [[ $(variables) == "$before" ]] || fail "$name: unload leaves $(diff <(echo "$before") <(variables))"
 done
 
+module load riffle
+if [[ $tool == Lmod ]]; then # which looks at conflicts of the module that is loaded second alone
+  module load of-the-family 2>/dev/null
+  ! env | grep ^NCCL_ || fail "another of its family does not take its place"
+  module unload of-the-family
+else
+  ! module load aws-ofi-nccl 2>/dev/null && [[ -z $OTHER_PLUGIN ]] || fail "another plugin loads beside it"
+  module unload riffle
+fi
 module load aws-ofi-nccl
 [[ $OTHER_PLUGIN == 1 ]] || fail "the other module does not load: the test shows nothing"
 with_other=$(variables)
@@ -61,9 +73,6 @@ module load riffle 2>/dev/null || true
 INSIDE
 }
 
-say "Lmod"
-with_modules 'source /usr/share/lmod/lmod/init/bash' "$prefix" "${others%/*}" "$version" "$doctor"
-say "Environment Modules"
-with_modules "module() { eval \"\$(tclsh $modulecmd bash \"\$@\")\"; }" \
-  "$prefix" "${others%/*}" "$version" "$doctor"
+with_modules Lmod 'source /usr/share/lmod/lmod/init/bash'
+with_modules "Environment Modules" "module() { eval \"\$(tclsh $modulecmd bash \"\$@\")\"; }"
 echo "modules: loaded, used, unloaded, refused beside another plugin, by both tools"
