@@ -18,6 +18,8 @@ AuthType=auth/none
 CredType=cred/none
 ProctrackType=proctrack/linuxproc
 SwitchType=switch/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
 MpiDefault=none
 StateSaveLocation=$home/state
 SlurmdSpoolDir=$home/state/%n
@@ -80,7 +82,7 @@ doctor=$(USE_RIFFLE=2.28.9 srun -N 4 /opt/riffle/bin/riffle doctor --nccl 2.28.9
 echo "$doctor"
 for node in n1 n2 n3 n4; do grep -q "^$node " <<<"$doctor" || fail "no $node in the table"; done
 grep -q "all pairs of 4 hosts connect" <<<"$doctor" || fail "pairs"
-! srun -N 4 /opt/riffle/bin/riffle doctor --nccl 2.28.9 >/dev/null || fail "without variables nothing is wrong"
+! srun -N 4 /opt/riffle/bin/riffle doctor --nccl 2.28.9 >/dev/null 2>&1 || fail "without variables nothing is wrong"
 
 sbatch --quiet --wait -o "$home/job.txt" "$slurm/job.sbatch" || fail "job.sbatch: $(cat "$home/job.txt")"
 for node in n1 n2 n3 n4; do
