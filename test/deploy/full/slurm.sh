@@ -50,6 +50,9 @@ fail() {
   exit 1
 }
 ip link set lo up
+ip link add eth0 type veth peer eth1 # Slurm does not listen where there is only loopback
+ip address add 10.0.0.1/24 dev eth0
+ip link set eth0 up
 hostname n0
 mount --bind "$home/etc/hosts" /etc/hosts
 mount -t tmpfs none /opt
