@@ -65,11 +65,10 @@ for node in n1 n2 n3 n4; do
 done
 srun() { command srun --input=none "$@"; } # this script comes by standard input
 idle() { sinfo -h -N -o %T 2>/dev/null | grep -c '^idle$' || true; }
-for ((wait = 0; wait < 60; wait++)); do
-  [[ $(idle) != 4 ]] || break
+until [[ $(idle) == 4 ]]; do
+  ((SECONDS < 60)) || fail "no four nodes: $(sinfo -N 2>&1)"
   sleep 1
 done
-[[ $(idle) == 4 ]] || fail "no four nodes: $(sinfo -N)"
 
 # A job that does not ask stays as it is; one that asks has the variables; a wish that cannot be met is said.
 [[ $(srun -N 4 hostname | sort | tr '\n' ' ') == "n1 n2 n3 n4 " ]] || fail "srun"
