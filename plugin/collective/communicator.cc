@@ -1,5 +1,6 @@
 #include "plugin/collective/communicator.h"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -373,7 +374,7 @@ ReplanHooks Communicator::replan_hooks(const SyncSettings& sync, const SessionOp
   hooks.observer = recording_.get();
   // (Later NCCL's thread may ask, while it does the reactor's work.)
   hooks.wanted_ns = [thread = pid_t{0}]() mutable {
-    if (thread == 0) thread = gettid();
+    if (thread == 0) thread = static_cast<pid_t>(syscall(SYS_gettid));
     return thread_wanted_ns(thread);
   };
   if (relaxed_) hooks.participant = relaxed_->participant();

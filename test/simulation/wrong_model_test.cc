@@ -100,6 +100,19 @@ TEST(WrongModel, SlowNodesWhereThereIsARack) {
   EXPECT_LE(*std::max_element(c.x.begin() + 20, c.x.end()), 1.1);
 }
 
+// Slow nodes that own nothing of a direct plan send each other nothing, like nodes behind an
+// uplink. But it is node 1 that keeps all waiting, and less work for it helps at once.
+TEST(WrongModel, ASlowNodeComesBeforeRacks) {
+  const std::vector<std::int64_t> percent = {60, 100, 60, 25, 60, 60, 25, 60, 25};
+  Fabric truth = even_fabric(9, kRate);
+  for (std::size_t n = 0; n < percent.size(); ++n) {
+    truth.nodes[n].out_kbps = truth.nodes[n].in_kbps = percent[n] * kRate / 100;
+  }
+  const Course c = run(truth, truth, false, 8 << 20);
+  EXPECT_EQ(c.noticed, -1);
+  EXPECT_LE(*std::max_element(c.x.begin() + 16, c.x.end()), 1.08);
+}
+
 TEST(WrongModel, AnUplinkOfTwiceItsRate) {
   const Fabric truth = in_racks({0, 1, 2, 0, 1, 2, 0, 1, 2}, {kRate, kRate, kRate / 2});
   const Fabric told = in_racks({0, 1, 2, 0, 1, 2, 0, 1, 2}, {kRate, kRate, kRate});

@@ -168,6 +168,7 @@ Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOpt
   for (const Family& family : families()) {
     if (!options.only.empty() && options.only != family.name) continue;
     for (Blueprint& blueprint : family.propose(view)) {
+      if (!options.exactly.empty() && options.exactly != blueprint.name) continue;
       const PlanSet plans = build(view, blueprint, options);
       const PlanCost cost = cost_of(view, plans);
       Prediction p = predict(view, cost, bytes, options.message_ns);
@@ -180,12 +181,13 @@ Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOpt
   if (proposals.empty() && options.only_if_it_applies) {
     PlanOptions any = options;
     any.only.clear();
+    any.exactly.clear();
     any.only_if_it_applies = false;
     return plan(fabric, bytes, any);
   }
   if (proposals.empty()) {
-    return invalid_argument("planner: \"" + options.only + "\" does not apply to " +
-                            std::to_string(view.size()) + " nodes in " +
+    return invalid_argument("planner: \"" + options.only + options.exactly +
+                            "\" does not apply to " + std::to_string(view.size()) + " nodes in " +
                             std::to_string(view.racks().size()) + " racks");
   }
   const auto faster = [](const Proposal& a, const Proposal& b) {
@@ -201,8 +203,8 @@ Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOpt
   choice.time_us = proposals.front().cost.time_us;
   choice.bound_us = bound_us(fabric, bytes);
   for (Proposal& p : proposals) choice.candidates.push_back(std::move(p.cost));
-  choice.reason = reason(choice, bytes, !options.only.empty());
-  if (bytes > kMostSmallBytes && options.only.empty()) {
+  choice.reason = reason(choice, bytes, !options.only.empty() || !options.exactly.empty());
+  if (bytes > kMostSmallBytes && options.only.empty() && options.exactly.empty()) {
     add_small(view, proposals, proposals.front(), options, &choice);
   }
   if (Status s = validate(choice.plans); !s) return internal_error(s.message());

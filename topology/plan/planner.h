@@ -18,10 +18,11 @@ struct PlanOptions {
   int max_lanes = 8;       // shuffled variants to return at most
   std::uint64_t seed = 1;  // of the shuffles
   std::string only;        // force one candidate by name ("ring", "direct", ...); empty = best
+  std::string exactly;     // ... or by its full name ("racks x rails, one centre")
   std::int64_t message_ns = kMessageNs;
   // The same for small sums, of which it is most of the time: more where nodes share processors.
   std::int64_t small_message_ns = kMessageNs;
-  bool only_if_it_applies = false;  // where `only` does not, the best of all instead of an error
+  bool only_if_it_applies = false;  // where `only` or `exactly` does not, the best of all
 };
 
 struct Candidate {

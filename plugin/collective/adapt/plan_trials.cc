@@ -19,8 +19,7 @@ constexpr double kNever = std::numeric_limits<double>::max();  // a plan that ca
 
 // Without what only looks new: the same lanes need no trial.
 void take(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes, PlanOptions options,
-          const char* only, std::vector<Weighed>* plans) {
-  options.only = only;
+          std::vector<Weighed>* plans) {
   options.only_if_it_applies = true;
   Result<PlanChoice> choice = plan(fabric, bytes, options);
   if (!choice) return;
@@ -34,6 +33,26 @@ void take(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes, Pla
   if (choice->plans.small.is_empty()) choice->plans.small = current.small;
   const double former_us = predict(fabric, current, bytes, options.message_ns).time_us;
   plans->push_back({fabric, std::move(*choice), former_us});
+}
+
+void take(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes, PlanOptions options,
+          const char* only, std::vector<Weighed>* plans) {
+  options.only = only;
+  take(fabric, current, bytes, std::move(options), plans);
+}
+
+// In racks many plans take about as long by the model, and it may err about one of them more than
+// about the network: a hub that keeps all others waiting, levels that wait for each other.
+void take_runner_up(const Fabric& base, const PlanSet& current, double measured_us,
+                    std::uint64_t bytes, PlanOptions options, std::vector<Weighed>* plans) {
+  if (base.racks.size() < 2) return;
+  const Result<PlanChoice> choice = plan(base, bytes, options);
+  if (!choice) return;
+  for (const Candidate& c : choice->candidates) {
+    if (c.name == current.name || c.time_us > measured_us) continue;
+    options.exactly = c.name;
+    return take(base, current, bytes, options, plans);
+  }
 }
 
 Fabric without_racks(Fabric fabric) {
@@ -89,6 +108,7 @@ std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, co
                                   const PlanSet& current, double measured_us, std::uint64_t bytes,
                                   const PlanOptions& options) {
   std::vector<Weighed> plans;
+  take_runner_up(base, current, measured_us, bytes, options, &plans);
   if (!pairs.empty()) {
     for (const Fabric& seen : probe::racks_from_pairs(pairs, base)) {
       take(seen, current, bytes, options, "", &plans);
@@ -185,8 +205,16 @@ bool PlanTrials::took(const PlanTime& time, bool is_of_one_plan) {
   const bool is_doubtful =
       !was_right_ && first_us_ > 0 && predicted_us > kNeverRight * first_us_ && !has_seen_pairs();
   is_explained_ = is_explained && is_fastest_in_force() && !is_doubtful;
-  if (is_explained_) left_.clear();
+  if (is_explained_ || lags_alike()) left_.clear();
   return true;
+}
+
+bool PlanTrials::lags_alike() const {
+  const auto lag = [this](const Tried& t) {
+    return t.us_per_byte * planned_bytes_ / t.weighed.choice.time_us;
+  };
+  const double former = lag(tried_.front()), now = lag(tried_[in_force_]);
+  return former < kWrong && std::abs(now / former - 1) <= kAlike;
 }
 
 void PlanTrials::refused() {

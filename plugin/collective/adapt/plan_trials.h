@@ -37,9 +37,10 @@ PlanTime plan_time(const std::vector<NodeRates>& reports);
 using PairTimes = std::vector<std::vector<probe::PairTime>>;
 
 // What to try where the model on `live` is wrong, `current` left out, which takes `measured_us`.
-// Before all else plans for what the direct plan has shown of all pairs (tomography.h); if it has
-// not run yet, that comes first. Simple plans, too, which lose less where links lose what many
-// flows send at once, unless they would be slower still. Any thread; plans, so may take long.
+// In racks first the next best plan for what connect knew. Then plans for what the direct plan has
+// shown of all pairs (tomography.h); if it has not run yet, that comes first. Simple plans, too,
+// which lose less where links lose what many flows send at once, unless they would be slower still.
+// Any thread; plans, so may take long.
 std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, const Fabric& live,
                                   const PlanSet& current, double measured_us, std::uint64_t bytes,
                                   const PlanOptions& options);
@@ -52,7 +53,7 @@ class PlanTrials {
   static constexpr int kLagIntervals = 3;
   static constexpr std::uint64_t kNoProcessor = 60;  // percent from which on a node lacks it
   static constexpr int kShortestPause = 16, kLongestPause = 1024;  // replanning intervals
-  static constexpr double kGain = 1.05;      // another plan must be faster by this factor
+  static constexpr double kGain = 1.03;      // another plan must be faster by this factor
   static constexpr double kTieGain = 1.015;  // ... if it was predicted to be as fast and asks less
   static constexpr int kMostRefusals = 3;
   static constexpr int kBlind = 4;          // intervals that say nothing: no trial waits longer
@@ -60,6 +61,7 @@ class PlanTrials {
   // A plan that takes what its fabric predicts, within this: that is the network.
   static constexpr double kExplained = 0.12;
   static constexpr double kContradicted = 1.1;
+  static constexpr double kAlike = 0.02;
   // What connect knew has never been right, and what is believed instead is slower by this factor:
   // rather another network than one that has just changed.
   static constexpr double kNeverRight = 1.12;
@@ -115,6 +117,9 @@ class PlanTrials {
   };
   std::size_t best() const;
   bool has_seen_pairs() const;
+  // The plan in force takes as much more than was predicted as the one before all trials: some rate
+  // is wrong that all plans have in common, and none will do better than predictions say.
+  bool lags_alike() const;
 
   bool is_running_ = false, is_decided_ = false, is_explained_ = false;
   int wrong_intervals_ = 0, lag_intervals_ = 0, slow_intervals_ = 0, blind_intervals_ = 0;

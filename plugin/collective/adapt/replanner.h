@@ -121,6 +121,7 @@ class Replanner {
   void begin_gathering(std::uint64_t interval, bool with_pairs);
   void pass_on_if_complete();
   void learn();
+  int slow_nodes(const Fabric& live) const;
   Fabric believed() const;
   void find_latency(const Fabric& fabric);
   void follow(const Fabric& live);

@@ -15,8 +15,10 @@ namespace {
 constexpr double kBelieved = 0.25;
 constexpr int kLooksAtPairs = 3;
 constexpr double kShownGain = 1.15;
+constexpr double kShown = 0.12;  // of what all-reduces take: so well racks have to explain it
 constexpr int kLooksAtSimple = 2;
 constexpr double kTie = 1.03;
+constexpr double kFarLag = 1.12;
 
 bool same_members(const Fabric& a, const Fabric& b) {
   const auto same = [](const NodeLink& x, const NodeLink& y) { return x.rack == y.rack; };
@@ -101,7 +103,7 @@ void Replanner::look_at_pairs(const PlanTime& time) {
     const double measured_us = for_bytes(time.us_per_byte, options_.planned_bytes);
     std::erase_if(candidates, [&](const Weighed& w) {
       const auto is_same = [&w](const Fabric& tried) { return same_members(w.fabric, tried); };
-      return w.gain() < kShownGain || std::abs(w.former_us / measured_us - 1) > kBelieved ||
+      return w.gain() < kShownGain || std::abs(w.former_us / measured_us - 1) > kShown ||
              is_same(rates_->base()) || has_lone_node(w.fabric) ||
              std::any_of(tried_racks_.begin(), tried_racks_.end(), is_same);
     });
@@ -116,7 +118,8 @@ void Replanner::look_at_pairs(const PlanTime& time) {
 
 // What the model does not know costs some plans more than others: behind short queues a direct plan
 // loses what a ring does not, where one flow comes in at a time; levels wait for each other. So
-// where the plan lags, a simple one that should take less than it takes is tried.
+// where the plan lags, a simple one that should take less than it takes is tried, and where it lags
+// far, any other one for the same network.
 bool Replanner::looks_at_simple() const {
   return looks_at_simple_ < kLooksAtSimple && may_try() && trials_.is_lagging();
 }
@@ -128,10 +131,14 @@ void Replanner::look_at_simple(const PlanTime& time) {
     const auto gain_of = [this](const Weighed& w) {
       return w.choice.time_us <= kTie * expected_us_ ? PlanTrials::kTieGain : PlanTrials::kGain;
     };
+    const Fabric& base = rates_->base();
+    const bool lags_far = measured_us > kFarLag * expected_us_;
     std::erase_if(candidates, [&](const Weighed& w) {
       const std::string& name = w.choice.plans.name;
-      return (name != "ring" && !name.starts_with("tree")) ||
-             w.choice.time_us * gain_of(w) > measured_us;
+      const bool is_simple = name == "ring" || name.starts_with("tree");
+      const bool is_for_racks =
+          lags_far && same_members(w.fabric, base) && !is_news(base, w.fabric);
+      return !(is_simple || is_for_racks) || w.choice.time_us * gain_of(w) > measured_us;
     });
     if (candidates.empty()) return follow(believed());
     const Weighed& first = candidates.front();

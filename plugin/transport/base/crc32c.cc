@@ -7,6 +7,7 @@
 #include "plugin/transport/base/wire.h"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <nmmintrin.h>
 #elif defined(__aarch64__)
 #include <asm/hwcap.h>
@@ -49,6 +50,12 @@ std::uint32_t crc32c_tables(const std::uint8_t* p, std::size_t n, std::uint32_t 
 }
 
 #if defined(__x86_64__)
+// (Not every compiler's runtime library has what __builtin_cpu_supports reads.)
+bool has_sse42() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_SSE4_2) != 0;
+}
+
 __attribute__((target("sse4.2,crc32"))) std::uint32_t crc32c_sse42(const std::uint8_t* p,
                                                                    std::size_t n,
                                                                    std::uint32_t crc) {
@@ -76,8 +83,8 @@ std::uint32_t crc32c_portable(const void* data, std::size_t size, std::uint32_t 
 
 std::uint32_t crc32c(const void* data, std::size_t size, std::uint32_t seed) {
 #if defined(__x86_64__)
-  static const bool has_sse42 = __builtin_cpu_supports("sse4.2") != 0;
-  if (has_sse42) return ~crc32c_sse42(static_cast<const std::uint8_t*>(data), size, ~seed);
+  static const bool has_instruction = has_sse42();
+  if (has_instruction) return ~crc32c_sse42(static_cast<const std::uint8_t*>(data), size, ~seed);
 #elif defined(__aarch64__)
   static const bool has_crc32 = (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
   if (has_crc32) {

@@ -13,16 +13,21 @@ fail() {
   exit 1
 }
 
-# fresh_debian TARGET PACKAGE...: a Debian of its own, with these packages, from where this one has its own;
-# a folder, or an archive for a name that ends in .tar.
+# fresh_debian [OPTION...] TARGET PACKAGE...: a Debian of its own, with these packages, from where this one has its
+# own; a folder, or an archive for a name that ends in .tar. Options are mmdebstrap's, in place of --variant=apt.
 fresh_debian() {
-  local target=$1 sources
+  local options=() target
+  while [[ $1 == --* ]]; do
+    options+=("$1")
+    shift
+  done
+  target=$1
   shift
   say "a fresh Debian"
   sources() { apt-get indextargets --format 'deb $(REPO_URI) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian' | sort -u; }
   [[ -n $(sources) ]] || apt-get -qq update
   rm -rf --one-file-system "$target"
-  mmdebstrap --quiet --variant=apt --include="$(IFS=,; echo "$*")" bookworm "$target" - < <(sources)
+  mmdebstrap --quiet "${options[@]:---variant=apt}" --include="$(IFS=,; echo "$*")" bookworm "$target" - < <(sources)
   [[ ! -d $target ]] || cp /etc/resolv.conf "$target/etc/"
 }
 
@@ -31,6 +36,14 @@ inside() {
   unshare --mount bash -euc '
     mount -t proc proc "$0/proc"; mount --rbind /sys "$0/sys"; mount --rbind /dev "$0/dev"
     exec chroot "$0" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive "$@"' "$@"
+}
+
+# install_build PREFIX: what `build release riffle riffle_plugin` built, without manual pages.
+install_build() {
+  local component
+  for component in plugin links command modulefiles; do
+    cmake --install "$root/build" --prefix "$1" --component $component >/dev/null
+  done
 }
 
 # python_tools PACKAGE...: programs from PyPI, in $tools/bin.

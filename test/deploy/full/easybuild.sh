@@ -15,7 +15,7 @@ chmod 755 "$home"
 say "building"
 export LMOD_CMD=/usr/share/lmod/lmod/libexec/lmod
 as_user() { setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME="$home" USER=nobody PATH=/usr/bin:/bin "$@"; }
-(cd "$home" && as_user "$tools/bin/eb" --prefix="$home/eb" --sourcepath="$home/sources" --modules-tool=Lmod \
+(cd "$home" && as_user EB_PYTHON="$tools/bin/python" "$tools/bin/eb" --prefix="$home/eb" --sourcepath="$home/sources" --modules-tool=Lmod \
   --parallel="$(nproc)" --tmpdir="$home/tmp" Riffle-"$version".eb) >"$work/easybuild.log" 2>&1 || fail "$(tail -n 30 "$work/easybuild.log")"
 
 say "using it"

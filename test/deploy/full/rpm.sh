@@ -9,21 +9,20 @@ out=$work/rpm
 
 say "building"
 rm -rf "$out"
-# Debian's libraries are not in rpm's own database.
-"$root/deploy/rpm/build" "$out" --nodeps >"$work/rpm.log" 2>&1 || fail "$(tail -n 30 "$work/rpm.log")"
+# Debian's libraries are not in rpm's own database, and its loader does not look in /usr/lib64.
+"$root/deploy/rpm/build" "$out" --nodeps --define '_lib lib' --define '_libdir %{_prefix}/lib' >"$work/rpm.log" 2>&1 || fail "$(tail -n 30 "$work/rpm.log")"
 package=$(ls "$out"/RPMS/*/riffle-"$version"-*.rpm)
 say "rpmlint"
-"$tools/bin/rpmlint" "$package" "$out"/SRPMS/*.rpm "$root/deploy/rpm/riffle.spec"
+"$tools/bin/rpmlint" -c "$root/deploy/rpm/rpmlint.toml" "$package" "$out"/SRPMS/*.rpm "$root/deploy/rpm/riffle.spec"
 
 chroot=$work/chroot
 fresh_debian "$chroot" libstdc++6
-lib=$(rpm --eval %_lib)
 # Debian's rpm wants to be told that it is meant.
 meant=$(rpm --help | grep -o -- --force-debian | head -n 1 || true)
 for prefix in /usr /opt/riffle; do
   say "installing under $prefix"
   rpm --root "$chroot" --prefix "$prefix" --nodeps $meant -i "$package"
-  inside "$chroot" bash -euo pipefail -s "$prefix" "$prefix/$lib" "$export_variables" "$doctor" <<'INSIDE'
+  inside "$chroot" bash -euo pipefail -s "$prefix" "$prefix/lib" "$export_variables" "$doctor" <<'INSIDE'
 fail() {
   echo "failed: $1" >&2
   exit 1

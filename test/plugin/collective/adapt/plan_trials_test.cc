@@ -115,6 +115,26 @@ TEST(PlanTrials, APlanThatTakesWhatWasPredictedEndsTheTrial) {
   EXPECT_FALSE(trials.is_former_fastest());
 }
 
+TEST(PlanTrials, WhereAnotherPlanLagsAsMuchTheTrialEnds) {
+  PlanTrials trials;
+  const std::vector<Weighed> others = {candidate("ring", 1010, 2), candidate("tree", 1020, 3)};
+  trials.begin(candidate("old", 1000, 1), took(1200), others, kBytes);
+  trials.next();
+  EXPECT_TRUE(trials.took(took(1215), true));
+  EXPECT_EQ(trials.next()->choice.plans.name, "old");
+  EXPECT_TRUE(trials.is_decided());
+
+  trials.begin(candidate("old", 1000, 1), took(1200), others, kBytes);
+  trials.next();
+  EXPECT_TRUE(trials.took(took(1180), true));
+  EXPECT_EQ(trials.next()->choice.plans.name, "tree") << "it lags less";
+
+  trials.begin(candidate("old", 1000, 1), took(2000), others, kBytes);
+  trials.next();
+  EXPECT_TRUE(trials.took(took(2020), true));
+  EXPECT_EQ(trials.next()->choice.plans.name, "tree") << "the model is wrong, not only a rate";
+}
+
 TEST(PlanTrials, AnExplanationByLinksThatWereNeverRightDoesNotEndTheTrial) {
   for (const bool is_refused : {false, true}) {
     PlanTrials trials;
@@ -199,6 +219,25 @@ TEST(PlanTrials, ARingIsTriedForWhatConnectKnew) {
                                                   2 * current.choice.time_us, 32 << 20, {});
   EXPECT_TRUE(std::any_of(plans.begin(), plans.end(),
                           [](const Weighed& w) { return w.choice.plans.name == "ring"; }));
+}
+
+TEST(PlanTrials, InRacksTheNextBestPlanIsTriedFirst) {
+  constexpr std::uint64_t kSum = 32 << 20;
+  Fabric fabric = even_fabric(7, 100'000);
+  fabric.racks = {{"a", 0, 0}, {"b", 116'000, 116'000}};
+  for (std::size_t n = 3; n < 7; ++n) fabric.nodes[n].rack = 1;
+  for (const std::size_t n : {0, 5}) {
+    fabric.nodes[n].out_kbps = fabric.nodes[n].in_kbps = 400'000;
+  }
+  const Result<PlanChoice> current = plan(fabric, kSum, {});
+  ASSERT_TRUE(current);
+  const Candidate& second = current->candidates.at(1);
+  ASSERT_LT(second.time_us, 1.05 * current->time_us);
+  const std::vector<Weighed> plans =
+      plans_to_try({}, fabric, fabric, current->plans, 2 * current->time_us, kSum, {});
+  ASSERT_FALSE(plans.empty());
+  EXPECT_EQ(plans.front().choice.plans.name, second.name);
+  EXPECT_DOUBLE_EQ(plans.front().choice.time_us, second.time_us);
 }
 
 // One slow node: a direct plan should take half of a ring's time.
