@@ -64,6 +64,8 @@ def variables():
     fine("2.28 needs no profiler variable", {"NCCL_PROFILER_PLUGIN": None})
     problem("2.27 does", {"NCCL_PROFILER_PLUGIN": None}, "NCCL_PROFILER_PLUGIN is not set",
             arguments=("--nccl", "2.27.5"))
+    problem("2.30 compares nodes", {}, "NCCL_IGNORE_COLLNET_MISMATCH is not set", "\n1 problem\n",
+            arguments=("--nccl", "2.30.7"))
     problem("not where the loader looks", {"LD_LIBRARY_PATH": ""}, "is not found by the loader",
             f"remedy: export LD_LIBRARY_PATH={FOLDER}\n")
     problem("... nor the folders that are there", {"LD_LIBRARY_PATH": "/some:/other folder"},

@@ -273,10 +273,11 @@ TEST_F(CommunicatorTest, NodesThatCallDifferentCollectivesAreToldApart) {
 }
 
 TEST_F(CommunicatorTest, FenceFreesTheMemoryAndPeersLearnOfTheAbort) {
-  Cluster cluster(3);
   constexpr std::size_t kCount = 1 << 20;
-  auto region = std::make_unique<std::vector<float>>(kCount * 8, 1.0f);
+  // Outlives the cluster, as no fence takes it away from links that still send.
   std::vector<std::vector<float>> others(2, std::vector<float>(kCount * 8, 1.0f));
+  Cluster cluster(3);
+  auto region = std::make_unique<std::vector<float>>(kCount * 8, 1.0f);
   std::vector<coll::Request*> survivors;
   for (int k = 0; k < 8; ++k) {
     float* at = region->data() + k * kCount;
