@@ -76,9 +76,10 @@ std::vector<Export> needed_exports(int code, const PluginPlace& place) {
                    "2.28.3 to 2.29.7 forget the plugin's name after the last communicator"});
   }
   if (from(30, 3)) {
-    all.push_back({"NCCL_IGNORE_COLLNET_MISMATCH", "1",
-                   "where nodes differ, 2.30.3 and later end on rank 0 alone, before Riffle can say "
-                   "why"});
+    all.push_back(
+        {"NCCL_IGNORE_COLLNET_MISMATCH", "1",
+         "where nodes differ, 2.30.3 and later end on rank 0 alone, before Riffle can say "
+         "why"});
   }
   return all;
 }
