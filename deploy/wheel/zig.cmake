@@ -13,8 +13,9 @@ set(CMAKE_CXX_COMPILER $ENV{ZIG_TOOLS}/c++)
 set(includes $ENV{ZIG_LIBRARIES}/usr/include $ENV{ZIG_LIBRARIES}/usr/include/${CMAKE_LIBRARY_ARCHITECTURE})
 set(CMAKE_C_STANDARD_INCLUDE_DIRECTORIES ${includes})
 set(CMAKE_CXX_STANDARD_INCLUDE_DIRECTORIES ${includes})
-# fmt 9 checks formats in a way that later releases of clang do not take for a constant.
-set(CMAKE_CXX_FLAGS_INIT "-DFMT_CONSTEVAL= -fmacro-prefix-map=$ENV{ZIG_LIBRARIES}/=")
+# fmt 9 checks formats in a way that later releases of clang do not take for a constant, and Asio 1.74 asks for
+# std::result_of, which C++20 has not and libc++ neither.
+set(CMAKE_CXX_FLAGS_INIT "-DFMT_CONSTEVAL= -DBOOST_ASIO_HAS_STD_INVOKE_RESULT -fmacro-prefix-map=$ENV{ZIG_LIBRARIES}/=")
 set(CMAKE_SHARED_LINKER_FLAGS_INIT -s)
 set(CMAKE_EXE_LINKER_FLAGS_INIT -s)
 set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-namespace riffle {
+namespace riffle::isa_test {
 namespace {
 
 // What the kernel says of the first processor, less what it does not save for threads.
@@ -41,4 +41,4 @@ TEST(Isa, TheProcessorHasWhatTheKernelSaysOfIt) {
 }
 
 }  // namespace
-}  // namespace riffle
+}  // namespace riffle::isa_test

@@ -33,7 +33,8 @@ GresTypes=gpu
 NodeName=n[1-4] Port=17001-17004 CPUs=64 Gres=gpu:8
 PartitionName=all Nodes=ALL Default=YES
 CONF
-echo 'Name=gpu Count=8' >"$home/gres.conf"
+touch "$home"/gpu{0..7}
+printf 'AutoDetect=off\nName=gpu File=%s/gpu[0-7]\n' "$home" >"$home/gres.conf"
 printf '127.0.0.1 localhost n0 n1 n2 n3 n4\n' >"$home/etc/hosts"
 cat >"$home/bin/torchrun" <<'TORCHRUN'
 #!/bin/sh
