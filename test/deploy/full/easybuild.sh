@@ -31,6 +31,6 @@ module load Riffle/"$2"
 set -u
 [[ $(riffle --version) == "riffle $2" ]] || fail "riffle --version"
 ! env | grep ^NCCL_ || fail "the module sets variables of NCCL"
-(eval "$3" && $4) || fail "riffle doctor"
+(eval "$3" && $4) | sed "s,$HOME/,," || fail "riffle doctor"
 INSIDE
 echo "EasyBuild: built, loaded, used"
