@@ -231,7 +231,7 @@ void Replanner::learn() {
   if (takes_longer && !is_explained && looks_at_pairs() && !pairs().empty()) {
     return look_at_pairs(time);
   }
-  if (looks_at_simple()) return look_at_simple(time);
+  if (looks_at_others()) return look_at_others(time);
   follow(live);
 }
 

@@ -142,8 +142,8 @@ class Replanner {
   PairTimes pairs() const;
   bool looks_at_pairs() const;
   void look_at_pairs(const PlanTime& time);
-  bool looks_at_simple() const;
-  void look_at_simple(const PlanTime& time);
+  bool looks_at_others() const;
+  void look_at_others(const PlanTime& time);
   void prepare(const PlanSwitch::Order& order, const std::function<void(Status)>& prepared);
   std::uint64_t hold(std::uint64_t horizon_ns);
   void decided(const Result<std::uint64_t>& first_seq);
@@ -202,7 +202,7 @@ class Replanner {
   int quick_intervals_ = 0;   // in a row, in which all-reduces took less
   bool can_predict_ = false;  // rates were measured or given
   bool trusts_model_ = true;
-  int looks_at_pairs_ = 0, looks_at_simple_ = 0;  // so far
+  int looks_at_pairs_ = 0, looks_at_others_ = 0;  // so far
   std::vector<Fabric> tried_racks_;               // for what the pairs showed
   // The generation alone in force when the last interval began, if only one was; and when it ended.
   std::optional<std::uint64_t> began_in_, ended_in_;

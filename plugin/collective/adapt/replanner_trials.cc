@@ -16,7 +16,7 @@ constexpr double kBelieved = 0.25;
 constexpr int kLooksAtPairs = 3;
 constexpr double kShownGain = 1.15;
 constexpr double kShown = 0.12;  // of what all-reduces take: so well racks have to explain it
-constexpr int kLooksAtSimple = 2;
+constexpr int kLooksAtOthers = 2;
 constexpr double kTie = 1.03;
 constexpr double kFarLag = 1.12;
 
@@ -120,12 +120,12 @@ void Replanner::look_at_pairs(const PlanTime& time) {
 // loses what a ring does not, where one flow comes in at a time; levels wait for each other. So
 // where the plan lags, a simple one that should take less than it takes is tried, and where it lags
 // far, any other one for the same network.
-bool Replanner::looks_at_simple() const {
-  return looks_at_simple_ < kLooksAtSimple && may_try() && trials_.is_lagging();
+bool Replanner::looks_at_others() const {
+  return looks_at_others_ < kLooksAtOthers && may_try() && trials_.is_lagging();
 }
 
-void Replanner::look_at_simple(const PlanTime& time) {
-  ++looks_at_simple_;
+void Replanner::look_at_others(const PlanTime& time) {
+  ++looks_at_others_;
   plan_trials(time.us_per_byte, [this, time](std::vector<Weighed> candidates) {
     const double measured_us = for_bytes(time.us_per_byte, options_.planned_bytes);
     const auto gain_of = [this](const Weighed& w) {
