@@ -38,16 +38,8 @@ void* stale() { return reinterpret_cast<void*>(0xdead); }
 // Ends the process: 0 if all that was expected came true.
 [[noreturn]] void finish() { std::exit(::testing::Test::HasFailure() ? 1 : 0); }
 
-class Decline : public FakePluginTest {
+class Decline : public FreshProcessTest {
  protected:
-  void SetUp() override {
-    FakePluginTest::SetUp();
-    if (std::getenv("RIFFLE_TEST_EMULATED") != nullptr) {
-      GTEST_SKIP() << "a program under qemu-user cannot start itself anew";
-    }
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
-  }
-
   // One line, however often a table was asked; and no warning.
   void expect_one_line() {
     EXPECT_TRUE(plugin.take_lines().empty());

@@ -19,16 +19,8 @@ namespace {
 
 using Environment = std::vector<std::pair<const char*, const char*>>;
 
-class Refusal : public FakePluginTest {
+class Refusal : public FreshProcessTest {
  protected:
-  void SetUp() override {
-    FakePluginTest::SetUp();
-    if (std::getenv("RIFFLE_TEST_EMULATED") != nullptr) {
-      GTEST_SKIP() << "a program under qemu-user cannot start itself anew";
-    }
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
-  }
-
   template <class Table>
   [[noreturn]] void refuses(const Environment& environment, const std::string& reason) {
     for (const auto& [name, value] : environment) ::setenv(name, value, 1);

@@ -132,4 +132,16 @@ class FakePluginTest : public ::testing::Test {
   FakePlugin& plugin = FakePlugin::get();
 };
 
+// Settings are read once per process, so every case starts one of its own (EXPECT_EXIT).
+class FreshProcessTest : public FakePluginTest {
+ protected:
+  void SetUp() override {
+    FakePluginTest::SetUp();
+    if (std::getenv("RIFFLE_TEST_EMULATED") != nullptr) {
+      GTEST_SKIP() << "a program under qemu-user cannot start itself anew";
+    }
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+  }
+};
+
 }  // namespace riffle
