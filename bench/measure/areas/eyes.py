@@ -108,9 +108,9 @@ AREA = Area(
                    printed(r"networks: within 1.10 (\d+)"), at_least(950), digits=0),
             Figure("1,000 simulated, corrected: times as long as told by a file, worst",
                    printed(r"over 1.25 \d+, worst ([0-9.]+)"), at_most(1.25), digits=3),
-            Figure("1,000 simulated, corrected: more than 1.05 times the best of ring, tree and direct",
+            Figure("1,000 simulated, corrected: over 1.05 times the best of ring, tree, direct",
                    printed(r"; beaten (\d+)"), at_most(0), digits=0),
-            Figure("1,000 simulated, corrected: time over the best of ring, tree and direct, worst",
+            Figure("1,000 simulated, corrected: time over the best of ring, tree, direct, worst",
                    printed(r"beaten \d+, by ([0-9.]+)"), at_most(1.05), digits=3)],
               program="simulation/riffle_sim_tests"),
         units("recorded", "RecordedRounds.*", [
