@@ -159,6 +159,25 @@ TEST(Planner, NearTheBoundOnMostRandomFabrics) {
   EXPECT_GE(near, all * 97 / 100);
 }
 
+// One fast node of each rack adds up for all others: many stages, and a job has few calls under
+// way.
+TEST(Planner, ChunksAreSmallWhereStagesAreMany) {
+  Fabric f = racks(2, 4, 400, 116, false);
+  for (std::size_t n = 0; n < f.nodes.size(); ++n) {
+    if (n % 4 != 0) f.nodes[n].out_kbps = f.nodes[n].in_kbps = f.nodes[n].out_kbps / 4;
+  }
+  for (const int latency_us : {50, 250, 550}) {
+    f.latency_us = latency_us;
+    const auto choice = plan(f, 32 << 20, {});
+    ASSERT_TRUE(choice.is_ok());
+    EXPECT_GE(choice->plans.lanes[0].levels.size(), 2U);
+    EXPECT_LE(choice->plans.chunk_bytes, 64U << 10) << latency_us;
+  }
+  const auto even = plan(even_fabric(8, 400'000), 32 << 20, {});
+  ASSERT_TRUE(even.is_ok());
+  EXPECT_GE(even->plans.chunk_bytes, 256U << 10);
+}
+
 TEST(Planner, GridsKeepTheFirstLevelsInsideTheRacks) {
   PlanOptions options;
   options.only = "grid";

@@ -48,6 +48,7 @@ struct Prediction {
   double time_us = 0;
   std::string limit;              // the busiest link, e.g. "uplink of rack r1", or what else limits
   std::uint32_t chunk_bytes = 0;  // that the time is for
+  double empty_us = 0;  // in which stages are empty as a job has too few such chunks under way
 };
 // With chunks of the given size ...
 Prediction predict(const FabricView& view, const PlanCost& cost, std::uint64_t bytes,
