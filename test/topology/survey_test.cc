@@ -192,6 +192,29 @@ TEST(Survey, OneFastNodeAmongSlowOnesIsMeasuredByFans) {
   EXPECT_EQ(found.racks.count, 1);
 }
 
+// Its rack has slower ones only, and its other partners are behind an uplink: pairs show no more of
+// it than they can, however many rounds there are.
+TEST(Survey, TheTimeDoesNotEndBeforeFansShowAFastNode) {
+  Fabric fabric = with_racks(7, 2, kRate * 29 / 100, false);
+  for (const std::size_t slow : {1, 2, 3, 4, 6}) {
+    fabric.nodes[slow].out_kbps = fabric.nodes[slow].in_kbps = kRate / 4;
+  }
+  for (int most = 16; most <= 24; ++most) {
+    ProbeNetwork network(fabric, {}, static_cast<std::uint64_t>(most));
+    probe::Survey survey(7, 1);
+    for (int round = 0; round < most; ++round) {
+      const auto next = survey.next(most - round);
+      if (!next) break;
+      survey.add(network.run(*next));
+    }
+    const probe::Findings& found = survey.findings();
+    EXPECT_EQ(found.racks.count, 2) << most;
+    // Rack 0 takes no more than two slow nodes and the uplink give.
+    EXPECT_GE(found.rates.out[0].kbps, 2.5 * kRate / 4) << most;
+    EXPECT_GE(found.rates.out[5].kbps, 2.5 * kRate / 4) << most;
+  }
+}
+
 TEST(Survey, RoundsAreBounded) {
   for (const int nodes : {2, 3, 8, 16, 33, 64}) {
     if (kIsSanitized && nodes == 64) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -68,7 +69,17 @@ void Survey::plan_pairs() {
   for (int i = 0; i < steps; ++i) queue_.push_back(neighbours(nodes_, 1 << i, random_));
 }
 
-std::optional<Round> Survey::next() {
+bool Survey::must_begin_fans(int rounds_left) const {
+  const int groups = std::max(1, nodes_ / kGroup), fans = (nodes_ + groups - 1) / groups;
+  return stage_ > Stage::kPairs && stage_ < Stage::kFans && rounds_left <= fans;
+}
+
+std::optional<Round> Survey::next(int rounds_left) {
+  if (must_begin_fans(rounds_left)) {
+    queue_.clear();
+    stage_ = Stage::kFans;
+    plan_fans();
+  }
   while (queue_.empty() && stage_ != Stage::kOver) advance();
   if (queue_.empty()) return std::nullopt;
   Round round = std::move(queue_.front());
@@ -173,7 +184,15 @@ void Survey::plan_fans() {
   if (nodes_ < 3) return;
   const Findings& known = findings();
   const bool is_held_back = anything_held_back();  // whose limit it was is not sure then
-  for (const Round& all : fans(known.racks.rack_of, kGroup, random_)) {
+  std::vector<Round> rounds = fans(known.racks.rack_of, kGroup, random_);
+  // The time may be up before the last one: those of hubs that may be far faster come first.
+  const auto unknown = [&](const Round& r) {
+    return std::ranges::count_if(r.flows, [&](const Flow& f) {
+      return !known.rates.out[static_cast<std::size_t>(f.from)].is_own;
+    });
+  };
+  std::ranges::stable_sort(rounds, std::greater<>(), unknown);
+  for (const Round& all : rounds) {
     Round wanted;  // every second flow leaves its hub, the next one comes back
     for (std::size_t f = 0; f + 1 < all.flows.size(); f += 2) {
       const auto hub = static_cast<std::size_t>(all.flows[f].from);

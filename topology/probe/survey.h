@@ -12,7 +12,8 @@
 //              what it exchanges with one of them is never more than that one's uplink can do
 //   4. fans    nodes that met no partner able to do clearly more, or all if flows were held back:
 //              one against three at once, and against more where that was still not enough, or was
-//              a surprise
+//              a surprise. Nothing else shows what a node can do whose rack has slower ones only,
+//              so fans come before 1 to 3 are complete where the time does not suffice for all
 //   5. doubts  as long as flows were held back and no racks that were put to the test explain it:
 //              more rounds, up to kMostDoubts times. Nothing is missing if the time is up then
 //
@@ -22,6 +23,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -45,8 +47,9 @@ class Survey {
   // `known`: of the racks; where they are beyond doubt only rates are measured.
   Survey(int nodes, std::uint64_t seed, KnownRacks known = {});
 
-  // The next round; none: enough is known. add() must follow before the next call.
-  std::optional<Round> next();
+  // The next round; none: enough is known. add() must follow before the next call. `rounds_left`:
+  // there is time for so many, about.
+  std::optional<Round> next(int rounds_left = std::numeric_limits<int>::max());
   void add(Observed observed);
 
   // All that belongs to a survey took place; further rounds only make what is known surer.
@@ -63,6 +66,7 @@ class Survey {
 
   void plan_pairs();
   void advance();
+  bool must_begin_fans(int rounds_left) const;
   void plan_racks();
   void plan_hubs();
   void plan_fans();

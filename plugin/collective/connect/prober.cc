@@ -1,6 +1,7 @@
 #include "plugin/collective/connect/prober.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -116,8 +117,16 @@ void Prober::begin_rounds() {
   next_round();
 }
 
+// In the budget, by what rounds took so far.
+int Prober::rounds_left() const {
+  if (survey_->observed().empty()) return std::numeric_limits<int>::max();
+  const std::uint64_t spent_ns = std::max<std::uint64_t>(mesh_->now_ns() - begin_ns_, 1);
+  const std::uint64_t left_ns = budget_ns_ - std::min(budget_ns_, spent_ns);
+  return static_cast<int>(left_ns * survey_->observed().size() / spent_ns);
+}
+
 void Prober::next_round() {
-  const std::optional<probe::Round> round = survey_->next();
+  const std::optional<probe::Round> round = survey_->next(rounds_left());
   if (!round) return finish("");
   ProbeOrder order;
   order.number = order_.number + 1;

@@ -86,6 +86,7 @@ class Prober final : public FrameHandler {
   void give_way();
   void begin_rounds();
   void set_limit(std::uint64_t when_ns);
+  int rounds_left() const;
   void next_round();
   void take_samples();
   void end_round();
