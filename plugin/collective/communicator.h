@@ -129,7 +129,6 @@ class Communicator final : private Reactor::WakeHandler {
   std::array<Operation*, kMaxOperations> posted_{};
   std::atomic<std::uint64_t> posted_head_{0}, posted_tail_{0};
   std::size_t next_request_ = 0;
-  int large_running_ = 0;             // requests that the thread works on; NCCL's progress thread
   CallIdentity identity_;             // of the last call looked up; NCCL's progress thread
   std::unique_ptr<KeptInputs> kept_;  // null unless RIFFLE_ON_LOSS=continue; NCCL's progress thread
   bool said_too_large_ = false;
