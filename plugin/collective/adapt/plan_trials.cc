@@ -205,7 +205,7 @@ bool PlanTrials::took(const PlanTime& time, bool is_of_one_plan) {
   const bool is_doubtful =
       !was_right_ && first_us_ > 0 && predicted_us > kNeverRight * first_us_ && !has_seen_pairs();
   is_explained_ = is_explained && is_fastest_in_force() && !is_doubtful;
-  if (is_explained_ || lags_alike()) left_.clear();
+  if (is_explained_ || (!is_doubtful && lags_alike())) left_.clear();
   return true;
 }
 
