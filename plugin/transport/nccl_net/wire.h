@@ -33,6 +33,9 @@ struct Wire {
   std::string (*missing)() = nullptr;  // names of mandatory functions that are null; empty: none
   abi::NcclResult (*devices)(int*) = nullptr;
   abi::NcclResult (*properties)(int device, abi::NetPropsV12*) = nullptr;
+  // For Riffle's own use of the library (net.h): what it calls itself, and a newest table on it.
+  const char* (*name)() = nullptr;
+  void (*fill_newest)(abi::NetV12*) = nullptr;
 };
 
 // ... for one version of NCCL's table, which `fill` makes stand on the library (pass_through.h).
@@ -72,6 +75,8 @@ struct Life {
 
   static std::string missing() { return missing_functions(lib()); }
 
+  static const char* name() { return lib().name == nullptr ? "unnamed" : lib().name; }
+
   static abi::NcclResult devices(int* count) { return lib().devices(count); }
 
   static abi::NcclResult properties(int device, abi::NetPropsV12* out) {
@@ -105,6 +110,8 @@ Result<WireOf<Ours>> find_wire(const Library& library) {
       wire.missing = Life<Theirs>::missing;
       wire.devices = Life<Theirs>::devices;
       wire.properties = Life<Theirs>::properties;
+      wire.name = Life<Theirs>::name;
+      wire.fill_newest = Life<Theirs>::template fill<abi::NetV12>;
       wire.fill = Life<Theirs>::template fill<Ours>;
       return true;
     }
