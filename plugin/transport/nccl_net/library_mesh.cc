@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
+#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -56,9 +58,10 @@ struct Peer {
   std::unique_ptr<LibraryLink> link;
   std::uint64_t deadline_ns = 0;  // for its connections; 0: not asked for
   bool is_dismissed = false;
-  bool has_ended = false;           // dismissed, and over
-  std::string text;                 // of the frame about the library that arrives
-  std::vector<std::byte> unwanted;  // what arrives by TCP once the link is closed here
+  bool has_ended = false;  // dismissed, and over
+  // Payloads on their way here over TCP, one for each of its streams at the most. They are the
+  // mesh's own memory, as TCP goes on reading when the owner has left.
+  std::list<std::vector<std::byte>> arriving;
 };
 
 // The mesh. It stays until what was sent has left, beyond its owner's handle on it (below).
@@ -196,25 +199,22 @@ class Core final : public FrameSink,
         return remote_error("it sent a message about its library of " +
                             std::to_string(header.length) + " bytes");
       }
-      p.text.resize(header.length + 1u);
-      return reinterpret_cast<std::byte*>(p.text.data());
-    }
-    if (is_wanted(p) && !p.link->peer_is_up() && is_wanted(p)) {
+    } else if (is_wanted(p) && !p.link->peer_is_up() && is_wanted(p)) {
       return remote_error("it sends before its library is connected");
     }
-    if (is_wanted(p)) return sink_->get_receive_buffer(peer, header);
-    p.unwanted.resize(header.length + 1u);
-    return p.unwanted.data();
+    return p.arriving.emplace_back(header.length + 1u).data();
   }
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override {
     Peer& p = at(peer);
-    if (header.type != FrameType::kLibrary) {
-      if (is_wanted(p) && payload != p.unwanted.data()) sink_->arrived(peer, header, payload);
-      return;
-    }
+    const auto is_it = [&](const auto& one) { return one.data() == payload; };
+    const auto found = std::ranges::find_if(p.arriving, is_it);
+    const std::vector<std::byte> bytes = std::move(*found);
+    p.arriving.erase(found);
+    if (header.type != FrameType::kLibrary) return pass_on(peer, header, bytes);
     const LibraryUse use;
     if (!use) return;
-    p.link->heard(frame_of<LibraryFrame>(header), {p.text.data(), header.length});
+    p.link->heard(frame_of<LibraryFrame>(header),
+                  {reinterpret_cast<const char*>(bytes.data()), header.length});
     reactor_->start_polling(this);
   }
   void sent(int peer, std::uint64_t number) override {
@@ -236,6 +236,23 @@ class Core final : public FrameSink,
   }
   void failed(const Status& why) override {
     if (sink_ != nullptr) sink_->failed(why);
+  }
+  // The owner's place is asked for only now: it may have gone while the payload came.
+  void pass_on(int peer, const FrameHeader& header, std::span<const std::byte> payload) {
+    const Peer& p = at(peer);
+    if (!is_wanted(p)) return;
+    const Result<std::byte*> to = sink_->get_receive_buffer(peer, header);
+    if (!is_wanted(p)) return;
+    if (!to) return refuse(peer, to.status());
+    std::memcpy(*to, payload.data(), header.length);
+    sink_->arrived(peer, header, *to);
+  }
+  void refuse(int peer, const Status& why) {
+    {
+      const LibraryUse use;
+      if (use) link(peer).abort();
+    }
+    has_failed(peer, why, true);
   }
   bool is_wanted(const Peer& p) const {
     return sink_ != nullptr && !p.is_dismissed && !p.link->is_over();

@@ -1,5 +1,6 @@
 // Frames over the strict library: intact, in order, of any size, however slow or short of requests
 // the library is; and what a mesh does while nothing happens, and at its end.
+#include <array>
 #include <ctime>
 
 #include "test/sanitized.h"
@@ -199,6 +200,89 @@ TEST_F(LibraryFrames, CloseDeliversControlMessagesThatTheirOwnerForgets) {
   for (const auto& f : nodes[1]->sink.frames_) {
     const bool is_control = f.header.type == FrameType::kControl;
     EXPECT_EQ(f.payload, is_control ? random_bytes(1000, 3) : std::vector<std::byte>());
+  }
+}
+
+// Leaves as soon as it is asked for a place, of which nothing may be written to then.
+class LeavingSink : public RecordingSink {
+ public:
+  Result<std::byte*> get_receive_buffer(int, const FrameHeader&) override {
+    mesh->close();
+    mesh.reset();
+    has_left = true;
+    return place.data();
+  }
+  void arrived(int, const FrameHeader&, std::byte*) override { ADD_FAILURE() << "it has left"; }
+
+  std::unique_ptr<TransportMesh> mesh;
+  std::vector<std::byte> place = std::vector<std::byte>(kMaxFramePayload, std::byte{1});
+  std::atomic<bool> has_left{false};
+};
+
+TEST_F(LibraryFrames, ControlMessagesAreNotWrittenToAnOwnerThatHasLeft) {
+  Listeners all(2);
+  Node sender;
+  auto reactor = Reactor::acquire(settings());
+  LeavingSink sink;
+  reactor->run_and_wait([&] {
+    sink.mesh =
+        transport()->make_mesh(*reactor, std::move(all.listeners[1]), all.handles, 1, {}, &sink);
+    sink.mesh->open(0);
+  });
+  sender.start(std::move(all.listeners[0]), all.handles, 0, {});
+  ASSERT_TRUE(sender.sink.wait([](auto& s) { return s.opened_.size() == 1; }));
+  const auto payload = random_bytes(kMaxFramePayload, 1);
+  FrameHeader control = numbered(1, payload.size());
+  control.type = FrameType::kControl;
+  sender.send(1, control, payload);
+  ASSERT_TRUE(sender.sink.wait([](auto& s) { return !s.departed_.empty(); }));
+  EXPECT_TRUE(sink.has_left);
+  EXPECT_TRUE(std::ranges::all_of(sink.place, [](std::byte b) { return b == std::byte{1}; }));
+}
+
+// TCP has a stream for each of the peer's addresses, so two are on their way at a time.
+TEST_F(LibraryFrames, ControlMessagesOfSeveralStreamsArriveIntact) {
+  Listeners all(2);
+  auto& endpoints = all.handles[0].endpoints;  // to which node 1 connects
+  endpoints.push_back(endpoints.front());
+  std::array<Node, 2> nodes;
+  for (int r : {0, 1}) {
+    nodes[static_cast<std::size_t>(r)].start(std::move(all.listeners[static_cast<std::size_t>(r)]),
+                                             all.handles, r, {});
+  }
+  for (Node& node : nodes) {
+    ASSERT_TRUE(node.sink.wait([](auto& s) { return s.opened_.size() == 1; }));
+  }
+  constexpr std::uint64_t kFrames = 40;
+  std::vector<std::vector<std::byte>> payloads;
+  for (std::uint64_t i = 0; i < kFrames; ++i) {
+    payloads.push_back(random_bytes(kMaxFramePayload - 1000 * i, static_cast<std::uint32_t>(i)));
+  }
+  nodes[0].reactor->run_and_wait([&] {
+    for (std::uint64_t i = 0; i < kFrames; ++i) {
+      FrameHeader control = numbered(i, payloads[i].size());
+      control.type = FrameType::kControl;
+      nodes[0].mesh->send(1, control, payloads[i], i, 0);
+    }
+  });
+  ASSERT_TRUE(nodes[1].sink.wait([](auto& s) { return s.frames_.size() == kFrames; }));
+  for (const auto& f : nodes[1].sink.frames_) {
+    EXPECT_TRUE(f.payload == payloads[number_of(f.header)]) << number_of(f.header);
+  }
+}
+
+TEST_F(LibraryFrames, AControlMessageThatIsRefusedLosesItsPeer) {
+  auto nodes = start_mesh(2, {});
+  nodes[1]->sink.refuse(7);
+  FrameHeader control = numbered(1, 0);
+  NumberedFrame body = frame_of<NumberedFrame>(control);
+  body.key = 7;
+  control.body = body.encode();
+  control.type = FrameType::kControl;
+  nodes[0]->send(1, control, {});
+  for (auto& node : nodes) {
+    ASSERT_TRUE(node->sink.wait([](auto& s) { return !s.lost_.empty(); }));
+    EXPECT_NE(node->sink.lost_.begin()->second.find("refused by the test"), std::string::npos);
   }
 }
 
