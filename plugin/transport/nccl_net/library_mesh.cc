@@ -92,14 +92,15 @@ class Core final : public FrameSink,
       p.address = to_text(handles[r].endpoints.front());
       p.link = std::make_unique<LibraryLink>(
           *this, *port_.net, port_.context.get(),
-          LibraryLinkOptions{.rank = rank_,
-                             .number = static_cast<int>(r),
-                             .peer = "node " + std::to_string(r) + " (" + p.address + ")",
-                             .device = port_.device,
-                             .communicator = handles.front().communicator,
-                             .slots = slots_of_each(static_cast<int>(handles.size()) - 1),
-                             .payload_crc = transport.payload_crc,
-                             .peer_timeout_ns = options_.peer_timeout_ns});
+          LibraryLinkOptions{
+              .rank = rank_,
+              .number = static_cast<int>(r),
+              .peer = "node " + std::to_string(r) + " (" + p.address + ")",
+              .device = port_.device,
+              .communicator = handles.front().communicator,
+              .slots = slots_of_each(static_cast<int>(handles.size()) - 1, port_.net->wire.version),
+              .payload_crc = transport.payload_crc,
+              .peer_timeout_ns = options_.peer_timeout_ns});
     }
     TransportOptions control = transport;
     control.streams = 1;

@@ -8,12 +8,15 @@ namespace {
 
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kMostBytes = 256 << 20;  // of a communicator
+constexpr int kLastOfFewRequests = 6;          // version of the table
+constexpr std::size_t kFewRequests = 8;
 
 }  // namespace
 
-std::size_t slots_of_each(int peers) {
+std::size_t slots_of_each(int peers, int version) {
+  const std::size_t most = version <= kLastOfFewRequests ? kFewRequests : kMostSlots;
   const auto connections = 2 * static_cast<std::size_t>(std::max(peers, 1));
-  return std::clamp(kMostBytes / (connections * kSlotBytes), std::size_t{2}, kMostSlots);
+  return std::clamp(kMostBytes / (connections * kSlotBytes), std::size_t{2}, most);
 }
 
 Slots::~Slots() {

@@ -26,8 +26,9 @@ inline constexpr std::size_t kContentBytes = kSlotBytes - kMessageHeadBytes;
 inline constexpr int kTag = 1;  // of all messages
 
 // Every node has connections to all others, so large communicators have fewer on each: all together
-// no more than 256 MiB, unless it takes more for two.
-std::size_t slots_of_each(int peers);
+// no more than 256 MiB, unless it takes more for two. `version` is that of the library's table:
+// those of NCCL up to 2.18, v6 and older, need not bear more than 8 requests on a connection.
+std::size_t slots_of_each(int peers, int version);
 
 class Slots {
  public:

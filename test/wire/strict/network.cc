@@ -40,11 +40,12 @@ void begin(const Behaviour& behaviour) {
 
 }  // namespace
 
-Result start_once() {
+Result start_once(int most_requests) {
   const std::lock_guard lock(objects().mutex);
   Objects& o = objects();
   demand(!o.is_started, "a table without contexts is started twice");
   begin(read_behaviour());
+  o.most_requests = most_requests;
   ++o.probe.inits;
   if (o.behaviour.init_result != kSuccess) return o.behaviour.init_result;
   o.is_started = true;

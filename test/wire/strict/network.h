@@ -16,8 +16,9 @@ namespace strict {
 
 using Result = riffle::abi::NcclResult;
 
-// Tables up to v10 start once per process and have no context.
-Result start_once();
+// Tables up to v10 start once per process and have no context. `most_requests`: that the table's
+// connections bear.
+Result start_once(int most_requests);
 Result start(void** context, std::uint64_t comm_id, int traffic_class);
 Result finalize(void* context);
 

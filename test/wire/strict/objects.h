@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "plugin/abi/constants.h"
 #include "plugin/abi/net_properties.h"
 #include "test/wire/strict/behaviour.h"
 #include "test/wire/strict/connection.h"
@@ -30,11 +31,12 @@ struct Objects {
   Behaviour behaviour;
   Probe probe{};
   bool is_started = false;
-  bool is_torn_down = false;  // the process exits
-  int transfers = 0;          // calls of isend, irecv and test so far
-  int registrations = 0;      // calls of regMr so far
-  long calls = 0;             // of accept, connect, isend, irecv and test so far
-  bool is_told = false;       // how to behave, by strict_net_behave
+  bool is_torn_down = false;                         // the process exits
+  int most_requests = riffle::abi::kNetMaxRequests;  // that NCCL of the table's time may have
+  int transfers = 0;                                 // calls of isend, irecv and test so far
+  int registrations = 0;                             // calls of regMr so far
+  long calls = 0;        // of accept, connect, isend, irecv and test so far
+  bool is_told = false;  // how to behave, by strict_net_behave
   std::set<Context*> contexts;
   std::set<Listener*> listeners;
   std::set<Connection*> connections;

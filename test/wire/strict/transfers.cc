@@ -14,7 +14,6 @@ using riffle::abi::kRemoteError;
 using riffle::abi::kSuccess;
 using riffle::abi::kSystemError;
 
-constexpr int kMostRequests = riffle::abi::kNetMaxRequests;
 constexpr int kMostReceives = 8;
 
 // True from the call on that STRICT_NET_FAIL_AT names.
@@ -40,7 +39,7 @@ void demand_inside(const Region& r, const void* data, std::size_t size) {
 Request* add_request(Connection* c, std::vector<Part> parts) {
   Objects& o = objects();
   const int outstanding = c->outstanding();
-  demand(outstanding < kMostRequests, "more requests than NCCL may have");
+  demand(outstanding < o.most_requests, "more requests than NCCL may have");
   if (outstanding >= o.behaviour.requests) return nullptr;
   if (o.never(c->sends ? "isend" : "irecv")) return nullptr;
   while (const Request* const old = c->oldest_to_forget()) {
