@@ -370,7 +370,8 @@ void LibraryLink::tick(std::uint64_t passed_ns) {
 // ---- the end ----
 
 void LibraryLink::look_at_end() {
-  const bool is_done = !has_to_send() && !out_.is_under_way();
+  // To a peer that closes too, what is queued goes nowhere.
+  const bool is_done = (!has_to_send() || heard_end_) && !out_.is_under_way();
   if (state_ == State::kClosing && is_done && !told_end_) {
     told_end_ = true;
     tell(LibraryFrame::kEnd, out_.begun());

@@ -312,6 +312,27 @@ TEST_F(LibraryFrames, CloseInTheMiddleOfBothWays) {
   }
 }
 
+// Neither waits for the other one to take what it has queued.
+TEST_F(LibraryFrames, CloseOfBothAtOnceIsOverSoon) {
+  auto nodes = start_mesh(2, {});
+  const auto payload = random_bytes(200'000, 3);
+  behave({.slow = 20});
+  nodes[0]->reactor->run_and_wait([&] {
+    for (int from : {0, 1}) {
+      auto& mesh = *nodes[static_cast<std::size_t>(from)]->mesh;
+      // One end comes long before the other one's queue is empty.
+      for (std::uint64_t i = 0; i < (from == 0 ? 2 : 500); ++i) {
+        mesh.send(1 - from, numbered(i, payload.size()), payload, i, 0);
+      }
+    }
+    for (auto& node : nodes) {
+      node->mesh->close();
+      node->mesh.reset();
+    }
+  });
+  EXPECT_TRUE(eventually([] { return probe().sends + probe().receives == 0; }, 3000));
+}
+
 TEST_F(LibraryFrames, ADismissedPeerHearsAGoodbyeAndSaysNoMore) {
   auto nodes = start_mesh(3, {});
   const auto payload = random_bytes(200'000, 3);
