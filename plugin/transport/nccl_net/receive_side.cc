@@ -70,7 +70,7 @@ Result<std::span<const std::byte>> ReceiveSide::take() {
 void ReceiveSide::close() {
   if (comm_ != nullptr) {
     slots_.close(net_, comm_);
-    (void)net_.table.closeRecv(std::exchange(comm_, nullptr));
+    if (net_.table.closeRecv(std::exchange(comm_, nullptr)) != abi::kSuccess) slots_.keep();
   }
   if (listener_ != nullptr) (void)net_.table.closeListen(std::exchange(listener_, nullptr));
 }

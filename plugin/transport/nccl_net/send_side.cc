@@ -59,7 +59,7 @@ Result<std::size_t> SendSide::take_done() {
 void SendSide::close() {
   if (comm_ == nullptr) return;
   slots_.close(net_, comm_);
-  (void)net_.table.closeSend(std::exchange(comm_, nullptr));
+  if (net_.table.closeSend(std::exchange(comm_, nullptr)) != abi::kSuccess) slots_.keep();
 }
 
 }  // namespace riffle::nccl_net

@@ -20,7 +20,7 @@ std::size_t slots_of_each(int peers, int version) {
 }
 
 Slots::~Slots() {
-  if (is_registered_) (void)memory_.release();
+  if (is_registered_ || is_kept_) (void)memory_.release();
 }
 
 Status Slots::open(const Net& net, void* comm, const std::string& peer) {
@@ -35,7 +35,7 @@ Status Slots::open(const Net& net, void* comm, const std::string& peer) {
 }
 
 void Slots::close(const Net& net, void* comm) {
-  if (is_registered_) (void)net.table.deregMr(comm, region_);
+  if (is_registered_ && net.table.deregMr(comm, region_) != abi::kSuccess) keep();
   is_registered_ = false;
   region_ = nullptr;
 }

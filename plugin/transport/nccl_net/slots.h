@@ -33,12 +33,15 @@ std::size_t slots_of_each(int peers, int version);
 class Slots {
  public:
   explicit Slots(std::size_t count) : count_(count) {}  // 1..kMostSlots
-  // Memory that is still registered stays: the library was not told that it goes (exit_guard.h).
+  // Memory that the library may still use stays for ever: it is registered, as the library was not
+  // told that it goes (exit_guard.h), or refused to let it go.
   ~Slots();
   // For messages: "node 3 (10.0.0.3:4000)".
   Status open(const Net& net, void* comm, const std::string& peer);
   // Before the connection is closed.
   void close(const Net& net, void* comm);
+  // The library refused to close the connection.
+  void keep() { is_kept_ = true; }
 
   bool is_open() const { return is_registered_; }
   std::size_t count() const { return count_; }
@@ -54,7 +57,7 @@ class Slots {
   const std::size_t count_;
   std::unique_ptr<std::byte, Free> memory_;
   void* region_ = nullptr;
-  bool is_registered_ = false;
+  bool is_registered_ = false, is_kept_ = false;
 };
 
 }  // namespace riffle::nccl_net
