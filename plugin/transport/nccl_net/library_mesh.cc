@@ -411,6 +411,7 @@ std::unique_ptr<TransportMesh> make_library_mesh(Reactor& reactor,
 }
 
 void wait_for_closing_meshes() {
+  if (const LibraryUse use; !use) return;  // nothing moves any more, and a fork may have the lock
   Closing& all = closing();
   std::unique_lock lock(all.mutex);
   (void)all.changed.wait_for(lock, kLongestSettle, [&] { return all.meshes == 0; });

@@ -74,8 +74,9 @@ Result<std::shared_ptr<void>> make_context(const Net& net, std::uint64_t comm_id
   }
   return std::shared_ptr<void>(contexts().add(std::move(context)), [](void* key) {
     const LibraryUse last;
+    if (!last) return;  // a forked child may find the lock of contexts held for ever
     const auto ended = contexts().take(key);
-    if (last && ended != nullptr) (void)ended->end(ended->theirs);
+    if (ended != nullptr) (void)ended->end(ended->theirs);
   });
 }
 
