@@ -246,6 +246,8 @@ std::uint64_t ReactorThread::sleep_limit_ns() {
 // Less than a millisecond takes a call of its own, as kernels before 5.11 have no epoll_pwait2.
 int ReactorThread::wait(std::span<epoll_event> events, std::uint64_t limit_ns) {
   if (limit_ns % kMillisecond != 0) {
+    // Only where it matters: all other sleeps may be merged with others' as the system likes.
+    if (!std::exchange(has_little_slack_, true)) (void)::prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
     const timespec limit{0, static_cast<long>(limit_ns)};
     pollfd ready{epoll_.get(), POLLIN, 0};
     (void)::ppoll(&ready, 1, &limit, nullptr);
@@ -279,7 +281,6 @@ void ReactorThread::take_seat() {
 }
 
 void ReactorThread::loop() {
-  (void)::prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
   std::array<epoll_event, kEventsPerTurn> events;
   while (true) {
     take_seat();

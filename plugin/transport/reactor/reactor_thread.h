@@ -81,7 +81,8 @@ class ReactorThread final : public Reactor {
   void run_pollers();
   void run_timers();
 
-  Seat seat_;  // none once it is taken
+  Seat seat_;                      // none once it is taken
+  bool has_little_slack_ = false;  // the thread's timers
   const std::uint32_t generation_;
   Fd epoll_;
   Fd wake_event_;
