@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "plugin/config/log.h"
 #include "plugin/transport/base/frame.h"
 #include "plugin/transport/base/wire.h"
 #include "topology/base/time.h"
@@ -355,7 +356,7 @@ void LibraryLink::tick(std::uint64_t passed_ns) {
                       (out_.is_under_way() || has_to_send() || rung_by_peer_ > in_.taken() ||
                        state_ == State::kClosing);
   idle_ns_ = is_due && !std::exchange(has_moved_, false) ? idle_ns_ + passed_ns : 0;
-  if (state_ == State::kClosing && idle_ns_ > kDrainNs) return abort();
+  if (state_ == State::kClosing && idle_ns_ > kDrainNs) return give_up();
   if (state_ != State::kUp || idle_ns_ <= options_.peer_timeout_ns) return;
   const std::string what = out_.is_refused()     ? "isend to " + options_.peer + " took nothing"
                            : out_.is_under_way() ? "isend to " + options_.peer + " did not complete"
@@ -388,7 +389,7 @@ void LibraryLink::look_at_end() {
 void LibraryLink::peer_is_gone() {
   if (state_ == State::kOver) return;
   if (state_ == State::kUp && receive_fault_ && !knows_all()) return fail(*receive_fault_, false);
-  if (state_ == State::kUp && heard_end_ && !knows_all()) {
+  if (state_ == State::kUp && misses_messages()) {
     return fail(remote_error("it closed before all that it sent was in"), false);
   }
   if (state_ == State::kClosing) return abort();
@@ -399,7 +400,12 @@ void LibraryLink::peer_is_gone() {
 }
 
 void LibraryLink::close(std::uint64_t now_ns) {
-  if (state_ != State::kUp || is_halted_ || send_fault_ || told_ended_) return abort();
+  if (state_ == State::kClosing) return;
+  if (state_ != State::kUp || told_ended_) return abort();
+  if (is_halted_ || send_fault_) {
+    tell_failure(send_fault_ ? send_fault_->message() : "it closed after an error of its own");
+    return abort();
+  }
   state_ = State::kClosing;
   moved_ns_ = now_ns;
   idle_ns_ = 0;
@@ -409,6 +415,19 @@ void LibraryLink::close(std::uint64_t now_ns) {
     frame_->own_copy.assign(frame_->payload.begin(), frame_->payload.end());
     frame_->payload = frame_->own_copy;
   }
+}
+
+// The peer must not take for all what it got. Where all has left, it knows how much that is.
+void LibraryLink::give_up() {
+  log_warn(net_.text + ": the connection to " + options_.peer + " is closed after " +
+           std::to_string(kDrainNs / kSecond) + " s in which nothing moved; " +
+           std::to_string(bytes_to_send_) + " bytes had not left");
+  if (!told_end_) tell_failure("it closed, and what it had sent did not leave");
+  abort();
+}
+
+void LibraryLink::tell_failure(const std::string& why) {
+  tell(LibraryFrame::kFailed, 0, why.substr(0, kMostLibraryText));
 }
 
 void LibraryLink::abort() {

@@ -131,12 +131,18 @@ class LibraryLink {
   void ring(std::uint64_t now_ns);
   void look_at_end();
   bool knows_all() const { return peer_total_ && in_.taken() >= *peer_total_; }
+  // As far as is known: the peer has begun what it did not end.
+  bool misses_messages() const {
+    return (heard_end_ && !knows_all()) || rung_by_peer_ > in_.taken() || header_;
+  }
   Status fault() const;
   void broke(std::optional<Status>* side, const Status& why);
   void note(std::uint64_t now_ns);
   // The owner sends and hears.
   bool serves() const { return state_ == State::kUp || state_ == State::kDeparted; }
   void close_sides();
+  void give_up();
+  void tell_failure(const std::string& why);
   void fail(const Status& why, bool tell_peer);
 
   Owner& owner_;

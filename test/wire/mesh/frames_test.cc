@@ -312,6 +312,32 @@ TEST_F(LibraryFrames, CloseInTheMiddleOfBothWays) {
   }
 }
 
+TEST_F(LibraryFrames, CloseAfterDismissDeliversWhatWasQueued) {
+  auto nodes = start_mesh(2, {});
+  const auto payload = random_bytes(1'000'000, 3);
+  nodes[0]->reactor->run_and_wait([&] {
+    nodes[0]->mesh->send(1, numbered(1, payload.size()), payload, 1, 0);
+    nodes[0]->mesh->dismiss(1);
+    nodes[0]->mesh->close();
+    nodes[0]->mesh.reset();
+  });
+  ASSERT_TRUE(nodes[1]->sink.wait([](auto& s) { return !s.departed_.empty(); }));
+  ASSERT_EQ(nodes[1]->sink.frames_.size(), 1u);
+  EXPECT_EQ(nodes[1]->sink.frames_[0].payload, payload);
+}
+
+// Its goodbye does not make it look as though all were in.
+TEST_F(LibraryFrames, ACloseThatLeavesMessagesBehindIsALossOnTheOtherSide) {
+  auto nodes = start_mesh(2, {});
+  behave(library_test::never("isend"));
+  nodes[0]->send(1, numbered(1), {});
+  nodes[0]->close();
+  ASSERT_TRUE(nodes[1]->sink.wait([](auto& s) { return !s.lost_.empty(); }, 12'000));
+  EXPECT_NE(nodes[1]->sink.lost_[0].find("what it had sent did not leave"), std::string::npos)
+      << nodes[1]->sink.lost_[0];
+  EXPECT_TRUE(nodes[1]->sink.departed_.empty());
+}
+
 // Neither waits for the other one to take what it has queued.
 TEST_F(LibraryFrames, CloseOfBothAtOnceIsOverSoon) {
   auto nodes = start_mesh(2, {});
