@@ -273,7 +273,8 @@ class Core final : public FrameSink,
     for (Peer& p : peers_) {
       if (!p.link->is_active(now)) continue;
       guarded(p, [&] { moved |= p.link->poll(now); });
-      is_active |= p.link->is_active(now);
+      if (!p.link->is_active(now)) continue;
+      is_active = true;
       bytes += p.link->bytes_to_send();
     }
     keep_thread(bytes > Reactor::kPolledBytes);
