@@ -66,7 +66,7 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
   virtual void wake(WakeHandler* handler) = 0;
   // Any thread that calls again soon, until what it waits for has happened: one turn of the work,
   // if there is any and no other thread does it. Meanwhile the thread yields, and comes back within
-  // kAsideNs of the last call. The caller holds the reactor.
+  // kAsideNs of the last call, or sooner where something is polled. The caller holds the reactor.
   static constexpr std::uint64_t kAsideNs = 1'000'000;
   virtual void poll() = 0;
   // Any thread: `more` more pieces of work under way that would keep a caller too long, which is

@@ -28,7 +28,8 @@ constexpr std::size_t kEventsPerTurn = 64;
 constexpr std::size_t kExpectedHandlers = 256;  // room made at the start; more only allocate once
 constexpr std::uint64_t kLongestSleepNs = 60 * kSecond;
 constexpr std::uint64_t kMillisecond = 1'000'000;
-constexpr unsigned long kTimerSlackNs = 1'000;  // short pauses stay short (pollers.h)
+constexpr std::uint64_t kLeastAsideNs = 20'000;  // a caller that spins comes sooner
+constexpr unsigned long kTimerSlackNs = 1'000;   // short pauses stay short (pollers.h)
 constexpr std::uint64_t kWakeTag = ~std::uint64_t{0};
 
 // Runs `f`; an exception becomes a Status for `failed`, and nothing is thrown further.
@@ -262,7 +263,8 @@ void ReactorThread::stand_aside() {
   std::unique_lock lock(mutex_);
   while (!has_work()) {
     const std::uint64_t now = now_ns();
-    const std::uint64_t until = polled_ns_.load(std::memory_order_relaxed) + kAsideNs;
+    const std::uint64_t until =
+        polled_ns_.load(std::memory_order_relaxed) + aside_ns_.load(std::memory_order_relaxed);
     if (now >= until) return;
     sleep_ = Sleep::kAside;
     called_back_.wait_for(lock, std::chrono::nanoseconds(until - now));
@@ -316,6 +318,9 @@ void ReactorThread::turn(std::span<const epoll_event> events) {
   run_woken();
   run_pollers();
   run_timers();
+  // What is polled does not wait for a caller that comes back late.
+  const std::uint64_t pause_ns = pollers_.is_empty() ? kAsideNs : pollers_.pause_ns(now_ns());
+  aside_ns_.store(std::clamp(pause_ns, kLeastAsideNs, kAsideNs), std::memory_order_relaxed);
   worker_.store(std::thread::id(), std::memory_order_relaxed);
 }
 

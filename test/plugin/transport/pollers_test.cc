@@ -71,6 +71,19 @@ TEST_F(PollersTest, WhatTheyThrowReachesThemAloneAndIsNoEnd) {
   EXPECT_EQ(two.failure, "");
 }
 
+TEST_F(PollersTest, DoNotWaitForACallerThatComesBackLate) {
+  Asked one(*reactor);
+  start(one);
+  int calls = 0;
+  const std::uint64_t end_ns = Reactor::now_ns() + 300'000'000;
+  for (; Reactor::now_ns() < end_ns; ++calls) {
+    reactor->poll();
+    std::this_thread::sleep_for(std::chrono::microseconds(600));
+  }
+  stop(one);
+  EXPECT_GT(one.asked, 2 * calls);
+}
+
 TEST_F(PollersTest, TimersComeMeanwhile) {
   Asked one(*reactor);
   start(one);
