@@ -62,6 +62,8 @@ struct Peer {
   // Payloads on their way here over TCP, one for each of its streams at the most. They are the
   // mesh's own memory, as TCP goes on reading when the owner has left.
   std::list<std::vector<std::byte>> arriving;
+  std::map<std::uint64_t, Told> told;  // by number; until they have left
+  bool has_tcp = true;                 // what is told goes somewhere
 };
 
 // The mesh. It stays until what was sent has left, beyond its owner's handle on it (below).
@@ -168,20 +170,31 @@ class Core final : public FrameSink,
     if (tell_peer) {
       tell(peer, {LibraryFrame::kFailed, 0}, why.message().substr(0, kMostLibraryText));
     }
-    tcp_->dismiss(peer);
+    end_tcp(peer);
     if (sink_ == nullptr) return;
     sink_->lost(peer, Status(why.code(), at(peer).address + ": " + why.message()));
   }
 
  private:
   void tell(int peer, const FrameHeader& header, Told told, std::uint64_t priority) {
+    Peer& p = at(peer);
+    if (!p.has_tcp) return;
     std::uint64_t number = 0;  // of those of which nothing has to be kept
     std::span<const std::byte> payload;
     if (!told.payload.empty() || told.cookie) {
       number = ++last_told_;
-      payload = std::as_bytes(std::span((told_[number] = std::move(told)).payload));
+      payload = std::as_bytes(std::span((p.told[number] = std::move(told)).payload));
     }
     tcp_->send(peer, header, payload, number, priority);
+  }
+  // TCP has copied what is still to leave.
+  void end_tcp(int peer) {
+    tcp_->dismiss(peer);
+    forget_told(at(peer));
+  }
+  static void forget_told(Peer& p) {
+    p.has_tcp = false;
+    p.told.clear();
   }
   Peer& at(int peer) { return peers_.at(static_cast<std::size_t>(peer)); }
 
@@ -219,7 +232,7 @@ class Core final : public FrameSink,
     reactor_->start_polling(this);
   }
   void sent(int peer, std::uint64_t number) override {
-    const auto told = told_.extract(number);
+    const auto told = at(peer).told.extract(number);
     if (told.empty() || !told.mapped().cookie) return;
     if (sink_ != nullptr && !at(peer).is_dismissed) sink_->sent(peer, *told.mapped().cookie);
   }
@@ -228,6 +241,7 @@ class Core final : public FrameSink,
     if (use) link(peer).peer_is_gone();
   }
   void lost(int peer, const Status& why) override {
+    forget_told(at(peer));
     const bool is_news = is_wanted(at(peer));
     {
       const LibraryUse use;
@@ -325,7 +339,7 @@ class Core final : public FrameSink,
       if (p.link->is_closing()) {
         is_over = false;
       } else if (p.is_dismissed && !std::exchange(p.has_ended, true)) {
-        tcp_->dismiss(peer);
+        end_tcp(peer);
       }
     }
     if (self_ == nullptr || !is_over) return false;
@@ -357,7 +371,6 @@ class Core final : public FrameSink,
   OwnedTimers timers_;
   std::vector<Peer> peers_;  // never grows once the mesh has started
   std::unique_ptr<TransportMesh> tcp_;
-  std::map<std::uint64_t, Told> told_;  // by number; until they have left, or the mesh ends
   std::uint64_t last_told_ = 0;
   std::uint64_t tick_due_ns_ = 0;
   bool keeps_thread_ = false;
