@@ -95,7 +95,7 @@ void LibraryLink::heard(const LibraryFrame& frame, std::string_view payload) {
     }
     case LibraryFrame::kPosted:
       granted_ = std::max(granted_, frame.count);
-      has_moved_ = true;
+      out_idle_.has_moved = true;
       return;
     case LibraryFrame::kSent:
       rung_by_peer_ = std::max(rung_by_peer_, frame.count);
@@ -331,13 +331,13 @@ bool LibraryLink::poll(std::uint64_t now_ns) {
     return fail(why, true), true;
   }
   if (state_ == State::kDeparted) return settle_queue(), true;
-  bool moved = receive_on();
-  if (state_ != State::kOver && !is_halted_ && send_on()) moved = true;
+  const bool received = receive_on();
+  const bool sent = state_ != State::kOver && !is_halted_ && send_on();
   if (state_ == State::kOver || is_halted_) return true;
-  if (moved) {
-    moved_ns_ = now_ns;
-    has_moved_ = true;
-  }
+  const bool moved = received || sent;
+  if (moved) moved_ns_ = now_ns;
+  in_idle_.has_moved |= received;
+  out_idle_.has_moved |= sent;
   ring(now_ns);
   look_at_end();
   note(now_ns);
@@ -352,16 +352,18 @@ void LibraryLink::note(std::uint64_t now_ns) {
 // alive. Time in which this process did not run itself does not count (TcpLink).
 void LibraryLink::tick(std::uint64_t passed_ns) {
   if (is_halted_) return;
-  const bool is_due = (state_ == State::kUp || state_ == State::kClosing) &&
-                      (out_.is_under_way() || has_to_send() || rung_by_peer_ > in_.taken() ||
-                       state_ == State::kClosing);
-  idle_ns_ = is_due && !std::exchange(has_moved_, false) ? idle_ns_ + passed_ns : 0;
-  if (state_ == State::kClosing && idle_ns_ > kDrainNs) return give_up();
-  if (state_ != State::kUp || idle_ns_ <= options_.peer_timeout_ns) return;
-  const std::string what = out_.is_refused()     ? "isend to " + options_.peer + " took nothing"
+  const bool is_closing = state_ == State::kClosing;
+  const bool is_up = state_ == State::kUp;
+  const bool sends = out_.is_under_way() || has_to_send();
+  out_idle_.tick(is_closing || (is_up && sends), passed_ns);
+  in_idle_.tick(is_closing || (is_up && rung_by_peer_ > in_.taken()), passed_ns);
+  if (is_closing && std::min(out_idle_.ns, in_idle_.ns) > kDrainNs) return give_up();
+  if (!is_up || std::max(out_idle_.ns, in_idle_.ns) <= options_.peer_timeout_ns) return;
+  const bool is_in = out_idle_.ns <= options_.peer_timeout_ns;
+  const std::string what = is_in               ? "irecv from " + options_.peer + " did not complete"
+                           : out_.is_refused() ? "isend to " + options_.peer + " took nothing"
                            : out_.is_under_way() ? "isend to " + options_.peer + " did not complete"
-                           : has_to_send()       ? options_.peer + " took no message"
-                                           : "irecv from " + options_.peer + " did not complete";
+                                                 : options_.peer + " took no message";
   fail(timeout_error(net_.text + ": " + what + " for " +
                      std::to_string(options_.peer_timeout_ns / kSecond) +
                      " s (RIFFLE_PEER_TIMEOUT)"),
@@ -408,7 +410,7 @@ void LibraryLink::close(std::uint64_t now_ns) {
   }
   state_ = State::kClosing;
   moved_ns_ = now_ns;
-  idle_ns_ = 0;
+  out_idle_ = in_idle_ = {};
   header_.reset();
   queue_.copy_payloads();
   if (frame_ != nullptr && frame_->own_copy.empty()) {

@@ -102,6 +102,16 @@ class LibraryLink {
  private:
   // kDeparted: the peer has; what is sent counts as sent, and the library is not asked any more.
   enum class State { kIdle, kOpening, kUp, kDeparted, kClosing, kOver };
+  // How long something has been due in one direction and nothing has moved there.
+  struct IdleClock {
+    std::uint64_t ns = 0;
+    bool has_moved = false;  // since the last tick
+
+    void tick(bool is_due, std::uint64_t passed_ns) {
+      ns = is_due && !has_moved ? ns + passed_ns : 0;
+      has_moved = false;
+    }
+  };
   // What a message ends with.
   struct Ending {
     bool ends_frame = false;
@@ -176,8 +186,8 @@ class LibraryLink {
   bool told_end_ = false, told_ended_ = false, heard_end_ = false, heard_ended_ = false;
   std::optional<Status> send_fault_, receive_fault_;
   std::uint64_t fault_ns_ = 0;  // since then
-  std::uint64_t now_ns_ = 0, moved_ns_ = 0, idle_ns_ = 0;
-  bool has_moved_ = false;  // since the last tick
+  std::uint64_t now_ns_ = 0, moved_ns_ = 0;
+  IdleClock out_idle_, in_idle_;
   LinkAccount account_;
 };
 
