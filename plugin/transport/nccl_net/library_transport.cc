@@ -44,6 +44,11 @@ Result<abi::NetPropsV12> properties_of(const Net& net, int device) {
     return system_error(net.text + ": ptrSupport" + which + " is " + std::to_string(p.ptrSupport) +
                         ", group plans need host memory (1)");
   }
+  if (p.netDeviceType != abi::kDeviceHost) {
+    return system_error(net.text + ": netDeviceType" + which + " is " +
+                        std::to_string(p.netDeviceType) + ", group plans need transfers that the " +
+                        "host drives (" + std::to_string(abi::kDeviceHost) + ")");
+  }
   if (p.maxP2pBytes < kSlotBytes) {
     return system_error(net.text + ": maxP2pBytes" + which + " is " +
                         std::to_string(p.maxP2pBytes) + ", group plans need " +

@@ -65,6 +65,14 @@ TEST_F(LibraryFaults, MemoryThatIsNotRegisteredIsNamed) {
   expect_parts(losses(nodes), {"regMr of ", " bytes for node ", " returned 2 (system error)"});
 }
 
+TEST_F(LibraryFaults, DevicesThatDriveTransfersThemselvesAreRefused) {
+  behave({.offload = true});
+  const auto listener = transport()->listen(0, 0);
+  ASSERT_FALSE(listener);
+  expect_parts(listener.status().message(),
+               {"libnccl-net-strict12.so (v12): netDeviceType of device 0 is 1"});
+}
+
 TEST_F(LibraryFaults, ASendThatNeverCompletesIsNamedAfterItsTime) {
   for (const char* const function : {"isend", "test"}) {
     auto nodes = start_mesh(2, {.peer_timeout_ns = 1'000'000'000});

@@ -18,7 +18,7 @@ struct Behaviour {
   bool early = false;    // test says that a receive is done, as large as the one before, too early
   bool meets = false;    // STRICT_NET_MEETS: connect and accept need each other's calls
   char never[16] = "";   // STRICT_NET_NEVER: connect, accept, isend, irecv or test: never completes
-  bool offload = false;  // STRICT_NET_OFFLOAD: connections have device handles
+  bool offload = false;  // STRICT_NET_OFFLOAD: devices drive transfers themselves
 };
 
 Behaviour read_behaviour();

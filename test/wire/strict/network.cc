@@ -91,6 +91,11 @@ Result check_device(int device) {
   return objects().has_device(device) ? kSuccess : kInvalidArgument;
 }
 
+bool offloads() {
+  const std::lock_guard lock(objects().mutex);
+  return objects().behaviour.offload;
+}
+
 Result make_device(int* device, const riffle::abi::NetVPropsV12& members) {
   const std::lock_guard lock(objects().mutex);
   Objects& o = objects();

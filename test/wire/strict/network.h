@@ -25,6 +25,7 @@ Result finalize(void* context);
 int device_count();
 // The offset of the device among those that there are, virtual ones too; or an error.
 Result check_device(int device);
+bool offloads();
 Result make_device(int* device, const riffle::abi::NetVPropsV12& members);
 riffle::abi::NetVPropsV12 members_of(int device);
 Result set_attributes(void* context, const riffle::abi::NetAttr& attributes);

@@ -62,8 +62,8 @@ struct Calls {
     p.maxComms = 77;
     p.maxRecvs = static_cast<int>(kMostParts);
     if constexpr (requires { p.netDeviceType; }) {
-      p.netDeviceType = abi::kDeviceUnpack;
-      p.netDeviceVersion = abi::kDeviceVersionUnpack;
+      p.netDeviceType = offloads() ? abi::kDeviceUnpack : abi::kDeviceHost;
+      p.netDeviceVersion = offloads() ? abi::kDeviceVersionUnpack : 0;
     }
     if constexpr (requires { p.regIsGlobal; }) p.regIsGlobal = 1;
     if constexpr (requires { p.vProps; }) {
