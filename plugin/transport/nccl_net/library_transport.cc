@@ -71,6 +71,10 @@ Device shown_device(const abi::NetPropsV12& p, const Device& own) {
 
 Result<std::unique_ptr<TransportListener>> LibraryTransport::listen(int device,
                                                                     std::uint64_t comm_id) const {
+  // The border refuses such a job; nothing may go out in the clear if it did not.
+  if (options_.encryption.is_on) {
+    return invalid_argument("RIFFLE_ENCRYPT=1 does not cover RIFFLE_NET's library");
+  }
   const auto net = net_in_use();
   if (!net) return net.status();
   const auto properties = properties_of(**net, device);

@@ -73,6 +73,14 @@ TEST_F(LibraryFaults, DevicesThatDriveTransfersThemselvesAreRefused) {
                {"libnccl-net-strict12.so (v12): netDeviceType of device 0 is 1"});
 }
 
+TEST_F(LibraryFaults, EncryptionIsRefused) {
+  TransportOptions options = settings();
+  options.encryption.is_on = true;
+  const auto listener = transport(options)->listen(0, 0);
+  ASSERT_FALSE(listener);
+  expect_parts(listener.status().message(), {"RIFFLE_ENCRYPT=1"});
+}
+
 TEST_F(LibraryFaults, ASendThatNeverCompletesIsNamedAfterItsTime) {
   for (const char* const function : {"isend", "test"}) {
     auto nodes = start_mesh(2, {.peer_timeout_ns = 1'000'000'000});
