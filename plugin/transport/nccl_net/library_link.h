@@ -92,6 +92,7 @@ class LibraryLink {
   void halt() { is_halted_ = true; }
 
   bool is_up() const { return state_ == State::kUp; }
+  bool was_up() const { return account_.is_begun(); }
   bool is_over() const { return state_ == State::kOver; }
   bool is_closing() const { return state_ == State::kClosing; }
   void hint(RateHints hints) { hints_ = hints; }

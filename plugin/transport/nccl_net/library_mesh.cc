@@ -403,7 +403,9 @@ class LibraryMesh final : public TransportMesh {
   }
   LinkCounters counters(int peer) const override { return core_->link(peer).account().counters; }
   std::optional<WireAccount> wire_account(int peer) const override {
-    return core_->link(peer).account().wire();
+    const LibraryLink& link = core_->link(peer);
+    if (!link.was_up()) return std::nullopt;
+    return link.account().wire();
   }
 
  private:

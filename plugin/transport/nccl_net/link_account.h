@@ -24,6 +24,7 @@ struct LinkAccount {
     was_under_way_ = is_under_way;
     waited_ = waits_for_peer;
   }
+  bool is_begun() const { return since_ns_ != 0; }
   LinkActivity activity() const {
     return {.out_bytes = counters.bytes_sent,
             .in_bytes = counters.bytes_received,

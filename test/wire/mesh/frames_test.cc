@@ -113,6 +113,13 @@ TEST_F(LibraryFrames, AreCountedWhenTheyHaveLeft) {
   });
 }
 
+TEST_F(LibraryFrames, HaveNoAccountBeforeTheyCanLeave) {
+  Listeners all(2);
+  Node node;
+  node.start(std::move(all.listeners[0]), all.handles, 0, {});
+  node.reactor->run_and_wait([&] { EXPECT_FALSE(node.mesh->wire_account(1)); });
+}
+
 // -- while nothing happens
 
 TEST_F(LibraryFrames, TheLibraryIsNotAskedWhileNothingIsDue) {
