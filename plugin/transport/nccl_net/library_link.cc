@@ -13,6 +13,7 @@ namespace riffle::nccl_net {
 namespace {
 
 constexpr int kMessagesPerPoll = 4;  // of one link, so that others get their turn
+constexpr int kMostLastPolls = 64;   // a library may go on and on
 
 }  // namespace
 
@@ -386,6 +387,12 @@ void LibraryLink::look_at_end() {
   if (told_ended_) send_fault_ ? settle_all() : settle_queue();
   const bool has_answered = told_ended_ || !heard_end_;
   if (state_ == State::kClosing && heard_ended_ && knows_all() && has_answered) abort();
+}
+
+void LibraryLink::take_rest() {
+  for (int i = 0; i < kMostLastPolls && state_ == State::kUp && !is_halted_; ++i) {
+    if (!receive_on()) return;
+  }
 }
 
 void LibraryLink::peer_is_gone() {

@@ -83,7 +83,9 @@ class LibraryLink {
   // Now and then, `passed_ns` after the last time: time limits.
   void tick(std::uint64_t passed_ns);
 
-  // The peer said goodbye over TCP, which comes after all it had to say.
+  // The peer is gone: takes what it sent before, as far as it is here.
+  void take_rest();
+  // The peer said goodbye over TCP, which comes after all it had to say; after take_rest().
   void peer_is_gone();
   // The owner hears nothing more; what was sent goes out first.
   void close(std::uint64_t now_ns);

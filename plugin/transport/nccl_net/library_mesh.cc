@@ -237,17 +237,26 @@ class Core final : public FrameSink,
     if (sink_ != nullptr && !at(peer).is_dismissed) sink_->sent(peer, *told.mapped().cookie);
   }
   void departed(int peer) override {
+    const std::shared_ptr<Core> self = shared_from_this();
     const LibraryUse use;
-    if (use) link(peer).peer_is_gone();
+    if (!use) return;
+    take_rest(peer);
+    link(peer).peer_is_gone();
   }
   void lost(int peer, const Status& why) override {
-    forget_told(at(peer));
-    const bool is_news = is_wanted(at(peer));
+    const std::shared_ptr<Core> self = shared_from_this();
+    bool is_news = false;
     {
       const LibraryUse use;
+      if (use) take_rest(peer);
+      is_news = is_wanted(at(peer));
       if (use) link(peer).abort();
     }
+    forget_told(at(peer));
     if (is_news) sink_->lost(peer, why);
+  }
+  void take_rest(int peer) {
+    guarded(at(peer), [&] { link(peer).take_rest(); });
   }
   void failed(const Status& why) override {
     if (sink_ != nullptr) sink_->failed(why);

@@ -379,6 +379,23 @@ TEST_F(LibraryFrames, ADismissedPeerHearsAGoodbyeAndSaysNoMore) {
   EXPECT_TRUE(nodes[0]->sink.departed_.empty());
 }
 
+// More than one turn takes.
+TEST_F(LibraryFrames, WhatAPeerSentBeforeItWasLostArrives) {
+  auto nodes = start_mesh(2, {});
+  constexpr std::uint64_t kFrames = 12;
+  behave(library_test::never("test"));
+  nodes[0]->reactor->run_and_wait([&] {
+    for (std::uint64_t i = 0; i < kFrames; ++i) nodes[0]->mesh->send(1, numbered(i), {}, i, 0);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  nodes[0]->reactor->run_and_wait([&] {
+    behave({});
+    nodes[0]->mesh.reset();
+  });
+  ASSERT_TRUE(nodes[1]->sink.wait([](auto& s) { return !s.lost_.empty(); }));
+  EXPECT_EQ(nodes[1]->sink.frames_.size(), kFrames);
+}
+
 TEST_F(LibraryFrames, AbortIsALossOnTheOtherSide) {
   auto nodes = start_mesh(2, {});
   {
