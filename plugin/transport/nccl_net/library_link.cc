@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "plugin/config/log.h"
@@ -14,6 +15,14 @@ namespace {
 
 constexpr int kMessagesPerPoll = 4;  // of one link, so that others get their turn
 constexpr int kMostLastPolls = 64;   // a library may go on and on
+
+// What a peer says may be anything, and goes into logs.
+std::string printable(std::string_view text) {
+  std::string out(text);
+  std::ranges::replace_if(
+      out, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return out;
+}
 
 }  // namespace
 
@@ -86,7 +95,7 @@ void LibraryLink::heard(const LibraryFrame& frame, std::string_view payload) {
       const std::string_view name = payload.substr(std::min(payload.size(), kLibraryHandleBytes));
       if (payload.size() < kLibraryHandleBytes || out_.has_handle()) break;
       if (name != net_.name.substr(0, kMostLibraryText)) {
-        return fail(remote_error("its library calls itself '" + std::string(name) +
+        return fail(remote_error("its library calls itself '" + printable(name) +
                                  "', that of "
                                  "this node '" +
                                  net_.name + "': set RIFFLE_NET alike on all nodes"),
@@ -108,7 +117,7 @@ void LibraryLink::heard(const LibraryFrame& frame, std::string_view payload) {
       (frame.kind == LibraryFrame::kEnd ? heard_end_ : heard_ended_) = true;
       return;
     case LibraryFrame::kFailed:
-      return fail(remote_error("it reports: " + std::string(payload)), false);
+      return fail(remote_error("it reports: " + printable(payload)), false);
     default:
       break;
   }
