@@ -25,6 +25,10 @@ bool is_same(const Handle& a, const Handle& b) {
   return std::memcmp(a.bytes.data(), b.bytes.data(), kHandleBytes - sizeof(void*)) == 0;
 }
 
+std::string carrier_of(const HandleContent& content) {
+  return content.is_over_library ? "another library (RIFFLE_NET)" : "Riffle's TCP";
+}
+
 std::byte* shifted(void* p, std::uint64_t bytes) {
   return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(p) - bytes);
 }
@@ -86,6 +90,12 @@ Result<Communicator*> connect(std::span<const Handle* const> handles, int /*rank
     if (!content) {
       return Status(content.status().code(),
                     "handle of node " + std::to_string(i) + ": " + content.status().message());
+    }
+    if (content->is_over_library != listener->open->content().is_over_library) {
+      return remote_error("node " + std::to_string(i) + " carries group plans over " +
+                          carrier_of(*content) + ", this node over " +
+                          carrier_of(listener->open->content()) +
+                          ": set RIFFLE_NET and RIFFLE_COLLNET alike on all nodes");
     }
     if (is_same(*handles[i], listener->handle)) rank = static_cast<int>(i);
     contents.push_back(std::move(*content));

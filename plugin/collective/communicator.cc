@@ -127,7 +127,9 @@ Communicator::~Communicator() {
     if (r.is_large) reactor_->keep_thread(-1);  // NCCL aborts
   }
   reactor_->run_and_wait([this] { stop(); });
-  if (recording_ && !is_close_deferred_) recording_->flush();
+  if (is_close_deferred_) return;
+  if (recording_) recording_->flush();
+  transport_->settle();
 }
 
 void Communicator::fence(const void* base, std::size_t size) {

@@ -1,6 +1,6 @@
 // The devices that COLLNET shows: NET's, whatever NET stands on, as NCCL takes devices of both for
-// the same by name and index. Beside another library's NET they are that library's, and what is
-// shown as its device is carried by one of Riffle's own.
+// the same by name and index. Where NET is another library's they are that library's; group plans
+// go over the device that is shown, or with RIFFLE_COLLNET=tcp over one of Riffle's own.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ Status fill_shown_properties(int device, Properties* out) {
   return Status::ok();
 }
 
-// The device of Riffle's own that carries what is shown as `device`.
+// The transport's device that carries what is shown as `device`.
 inline Status find_own_device(int device, int* own) {
   if (!has_wire()) {
     *own = device;
@@ -39,6 +39,8 @@ inline Status find_own_device(int device, int* own) {
   }
   abi::NetPropsV12 shown{};
   if (Status status = wire_properties(device, &shown); !status) return status;
+  *own = device;
+  if (options().transport.name == kOverLibrary) return Status::ok();
   int count = 0;
   if (Status status = count_devices(&count); !status) return status;
   *own = device % std::max(count, 1);

@@ -37,7 +37,7 @@ bool are_collectives_left_to_nccl(abi::LogFn log) {
   if (!was_said.exchange(true)) {
     log_info("RIFFLE_NET=" + options().wire.name +
              ": all-reduces stay with NCCL over that library; RIFFLE_COLLNET=on carries them in "
-             "group plans over Riffle's TCP beside it");
+             "group plans over that library's connections, RIFFLE_COLLNET=tcp over Riffle's TCP");
   }
   return true;
 }

@@ -19,7 +19,7 @@ namespace riffle::entry {
 bool is_left_to_nccl(abi::LogFn log);
 
 // ... or NET alone is not: all-reduces stay with NCCL over another library (RIFFLE_NET) unless
-// RIFFLE_COLLNET=on. One line per process.
+// RIFFLE_COLLNET is on or tcp. One line per process.
 bool are_collectives_left_to_nccl(abi::LogFn log);
 
 // init of NET and COLLNET: `start`, or a code that makes NCCL go on without the table where

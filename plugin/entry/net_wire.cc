@@ -9,6 +9,7 @@
 #include "plugin/entry/border.h"
 #include "plugin/entry/context.h"
 #include "plugin/entry/options.h"
+#include "plugin/transport/nccl_net/net.h"
 
 namespace riffle::entry {
 namespace {
@@ -24,6 +25,15 @@ Result<const nccl_net::Wire*> find_wire_in_use() {
   const nccl_net::Wire* const wire = wire_in_use.load(std::memory_order_acquire);
   if (wire == nullptr) return invalid_argument("COLLNET is asked before NET has started");
   return wire;
+}
+
+// Riffle's own transfers over the library have nothing to tell NCCL's profiler.
+nccl_net::StartArguments arguments_of(const NetStart& start) {
+  nccl_net::StartArguments arguments = start;
+  if (options().has_collectives && options().transport.name == kOverLibrary) {
+    arguments.profiler = nccl_net::profiler_beside(start.profiler);
+  }
+  return arguments;
 }
 
 }  // namespace
@@ -44,7 +54,7 @@ Status start_library(const nccl_net::Wire& wire, const NetStart& start) {
     static const std::shared_ptr<void> process = publish_knobs(0);  // versions without contexts
     if (start.context != nullptr) context->ours = publish_knobs(start.comm_id);
   }
-  const abi::NcclResult result = wire.start(start, &context->theirs);
+  const abi::NcclResult result = wire.start(arguments_of(start), &context->theirs);
   if (result != abi::kSuccess) {
     return system_error(said(wire) + ": its init returned " + std::to_string(result));
   }
@@ -68,7 +78,8 @@ Status check_first_start(const nccl_net::Wire& wire, const NetStart& start) {
   return system_error(said(wire) + ": " + fault);
 }
 
-void announce(const nccl_net::Wire& wire, int table_version) {
+void announce(const nccl_net::Wire& wire, int table_version, abi::LogFn log) {
+  nccl_net::set_net_in_use(wire, log);
   wire_in_use.store(&wire, std::memory_order_release);
   log_info(said(wire) + " carries NCCL's NET v" + std::to_string(table_version));
 }

@@ -1,6 +1,7 @@
 // NET as another library's, where RIFFLE_NET names one (transport/nccl_net): the library is opened
-// at the first init, and NCCL's tables are filled with its functions. COLLNET beside it is off, or
-// Riffle's TCP with RIFFLE_COLLNET=on. Any thread.
+// at the first init, and NCCL's tables are filled with its functions. COLLNET beside it is off;
+// with RIFFLE_COLLNET=on it goes over connections of that library, with =tcp over Riffle's. Any
+// thread.
 #pragma once
 
 #include <mutex>
@@ -26,7 +27,7 @@ Status start_library(const nccl_net::Wire& wire, const NetStart& start);
 // After the first: a wire that NCCL cannot use is refused, and its library finalized.
 Status check_first_start(const nccl_net::Wire& wire, const NetStart& start);
 // One line per process; and COLLNET's devices are this wire's from now on.
-void announce(const nccl_net::Wire& wire, int table_version);
+void announce(const nccl_net::Wire& wire, int table_version, abi::LogFn log);
 // finalize of every table over a library.
 abi::NcclResult end_wire(void* context);
 
@@ -46,12 +47,12 @@ Status start_wire(const NetStart& start, Table* table) {
   in_use = new nccl_net::WireOf<Table>(*found);
   in_use->fill(table);
   if constexpr (requires { table->finalize; }) table->finalize = end_wire;
-  announce(*in_use, nccl_net::kVersion<Table>);
+  announce(*in_use, nccl_net::kVersion<Table>, start.log);
   return Status::ok();
 }
 
 // -- COLLNET beside a wire. NCCL takes devices of NET and COLLNET for the same by name and index,
-// so COLLNET shows the library's. Its data goes over Riffle's TCP, from and to host memory.
+// so COLLNET shows the library's. Its data goes from and to host memory.
 
 Status count_wire_devices(int* count);
 Status wire_properties(int device, abi::NetPropsV12* properties);

@@ -13,7 +13,7 @@ namespace riffle {
 namespace {
 
 Wish wish_of(const std::string& text) {
-  return text == "on" ? Wish::kOn : text == "off" ? Wish::kOff : Wish::kAuto;
+  return text == "on" || text == "tcp" ? Wish::kOn : text == "off" ? Wish::kOff : Wish::kAuto;
 }
 
 std::uint64_t seconds(std::int64_t s) { return static_cast<std::uint64_t>(s) * kSecond; }
@@ -105,7 +105,9 @@ Options options_from(const Config& c) {
                        static_cast<std::uint32_t>(c.trace)};
   options.tuner = tuner_settings(c, collective.connect.sync);
   options.wire = wire_choice(c);
-  options.has_collectives = options.wire.name.empty() || c.collnet == "on";
+  const bool is_wanted = c.collnet == "on" || c.collnet == "tcp";
+  options.has_collectives = options.wire.name.empty() || is_wanted;
+  if (!options.wire.name.empty() && c.collnet == "on") options.transport.name = kOverLibrary;
   return options;
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "plugin/transport/nccl_net/library_transport.h"
 #include "plugin/transport/tcp/tcp_transport.h"
 
 namespace riffle {
@@ -20,7 +21,8 @@ struct Line {
 
 // Adding a transport: its folder, and a line here.
 constexpr Line kTransports[] = {
-    {"tcp", make<TcpTransport>},
+    {kOverTcp, make<TcpTransport>},
+    {kOverLibrary, make<nccl_net::LibraryTransport>},
 };
 
 }  // namespace

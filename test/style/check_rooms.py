@@ -40,8 +40,8 @@ ROOMS = {room: set(below.split()) for room, below in {
     "plugin/transport/crypto": f"{GROUND} plugin/transport/base",
     "plugin/transport/tcp": f"{GROUND} {WIRE}",
     "plugin/transport/sim": f"{GROUND} plugin/transport/base",
-    "plugin/transport/nccl_net": "topology/base plugin/abi plugin/config",
-    "plugin/transport": f"{GROUND} {WIRE} plugin/transport/tcp",  # the factory
+    "plugin/transport/nccl_net": f"{GROUND} plugin/abi {WIRE} plugin/transport/tcp",
+    "plugin/transport": f"{GROUND} {WIRE} plugin/transport/tcp plugin/transport/nccl_net",  # the factory
     "plugin/identity": f"{GROUND} plugin/abi",
     "plugin/net": f"{GROUND} plugin/transport {WIRE}",
     "plugin/collective/base": COLLECTIVE,

@@ -147,7 +147,7 @@ def files(folder):
 def knobs():
     for name, value, said in (
             ("RIFFLE_STREAMS", "abc", "accepted is 0..16"), ("RIFFLE_STREAMS", "17", "accepted is 0..16"),
-            ("RIFFLE_COLLNET", "maybe", "auto|on|off"), ("RIFFLE_PAYLOAD_CRC", "2", "0|1"),
+            ("RIFFLE_COLLNET", "maybe", "auto|on|off|tcp"), ("RIFFLE_PAYLOAD_CRC", "2", "0|1"),
             ("RIFFLE_CHUNK_BYTES", "1", "64K..64M"), ("RIFFLE_NO_SUCH", "1", "no setting of Riffle"),
             ("RIFFLE_COLLNET", "off", "no group plan ever runs"), ("RIFFLE_PLAN", "triangle", "triangle"),
             ("RIFFLE_CPUS", "8000", "threads cannot run there"), ("RIFFLE_CPUS", "x", "RIFFLE_CPUS=x"),
@@ -196,8 +196,10 @@ def wires():
          "all-reduces stay with NCCL over that library", "device 1: strict1, 12345 Mbit/s", "!no RDMA port")
     fine("... by its bare name", {"RIFFLE_NET": "strict9", "LD_LIBRARY_PATH": f"{FOLDER}:{os.path.dirname(NET_LIBRARY)}"},
          f"RIFFLE_NET=strict9 is {NET_LIBRARY}")
-    fine("... beside Riffle's TCP", {"RIFFLE_NET": NET_LIBRARY, "RIFFLE_COLLNET": "on"},
-         "RIFFLE_COLLNET=on: all-reduces take Riffle's TCP beside that library")
+    fine("... with group plans over it", {"RIFFLE_NET": NET_LIBRARY, "RIFFLE_COLLNET": "on"},
+         "RIFFLE_COLLNET=on: all-reduces take connections of that library")
+    fine("... beside Riffle's TCP", {"RIFFLE_NET": NET_LIBRARY, "RIFFLE_COLLNET": "tcp"},
+         "RIFFLE_COLLNET=tcp: all-reduces take Riffle's TCP beside that library")
     fine("... alone, all-reduces being NCCL's", {"RIFFLE_NET": NET_LIBRARY, "RIFFLE_COLLNET": "off", "NCCL_ALGO": "Ring",
                                                  "NCCL_COLLNET_ENABLE": None, "NCCL_TUNER_PLUGIN": None})
     problem("... but not where they are to be Riffle's", {"RIFFLE_NET": NET_LIBRARY, "RIFFLE_COLLNET": "on",

@@ -174,9 +174,10 @@ TEST(WireLoading, CollectivesStayWithNccl) {
   });
 }
 
-TEST(WireLoading, CollnetBesideShowsTheLibrarysDevices) {
-  const Settings settings = {
-      {"RIFFLE_NET", strict_library(11)}, {"RIFFLE_COLLNET", "on"}, {"RIFFLE_SOCKET_IFNAME", "lo"}};
+void expect_the_librarys_devices(const std::string& riffle_collnet) {
+  const Settings settings = {{"RIFFLE_NET", strict_library(11)},
+                             {"RIFFLE_COLLNET", riffle_collnet},
+                             {"RIFFLE_SOCKET_IFNAME", "lo"}};
   in_process(settings, [&] {
     void *net_context = nullptr, *context = nullptr, *listener = nullptr;
     int count = 0;
@@ -195,11 +196,19 @@ TEST(WireLoading, CollnetBesideShowsTheLibrarysDevices) {
     EXPECT_EQ(collnet().getProperties(2, &p), abi::kInvalidArgument);
     char handle[128] = {};
     ASSERT_EQ(collnet().listen(context, 1, handle, &listener), 0) << all_lines();
+    // Group plans over the library have a context of their own.
+    const int contexts = riffle_collnet == "on" ? 2 : 1;
+    EXPECT_EQ(wire::probe(strict_library(11)).contexts, contexts);
     EXPECT_EQ(collnet().closeListen(listener), 0);
+    EXPECT_EQ(wire::probe(strict_library(11)).contexts, 1);
     EXPECT_EQ(collnet().finalize(context), 0);
     EXPECT_EQ(wire::finalize(plugin_table<Net>(), net_context), 0);
   });
 }
+
+TEST(WireLoading, CollnetOverItShowsTheLibrarysDevices) { expect_the_librarys_devices("on"); }
+
+TEST(WireLoading, CollnetBesideItShowsTheLibrarysDevices) { expect_the_librarys_devices("tcp"); }
 
 }  // namespace
 }  // namespace riffle::wire_loading_test

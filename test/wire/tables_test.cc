@@ -112,6 +112,7 @@ class Tables : public ::testing::TestWithParam<int> {
 };
 
 TEST_P(Tables, ShowTheLibrarysProperties) {
+  settings["STRICT_NET_OFFLOAD"] = "1";
   in_process(settings, [&] {
     for_tables_from(version, [&]<class Table>() {
       SCOPED_TRACE("table v" + std::to_string(kVersion<Table>));

@@ -155,7 +155,7 @@ Result<Diagnosis> diagnose(const DoctorQuestion& question) {
       check_devices(found.plugin, verdicts);
     }
   }
-  const bool has_collectives = !has_wire || config().collnet == "on";
+  const bool has_collectives = !has_wire || config().collnet == "on" || config().collnet == "tcp";
   check_nccl_variables(code, question.beside, has_collectives, variables, &verdicts);
   const NodeAliases self = names_of_this_node(addresses);
   check_fabric(self, verdicts);

@@ -36,14 +36,17 @@ const void* address_in(const std::string& plugin) {
 }
 
 void say_what_becomes_of_collectives(const Config& c, Verdicts* verdicts) {
+  const std::string host =
+      ", from and to host memory: NCCL then takes its devices for ones without GPUDirect, for NET, "
+      "too";
   if (c.collnet == "on") {
-    verdicts->note(
-        "RIFFLE_COLLNET=on: all-reduces take Riffle's TCP beside that library, from and to host "
-        "memory: NCCL then takes its devices for ones without GPUDirect, for NET, too");
+    verdicts->note("RIFFLE_COLLNET=on: all-reduces take connections of that library" + host);
+  } else if (c.collnet == "tcp") {
+    verdicts->note("RIFFLE_COLLNET=tcp: all-reduces take Riffle's TCP beside that library" + host);
   } else {
     verdicts->note(
         "all-reduces stay with NCCL over that library; RIFFLE_COLLNET=on carries them in group "
-        "plans over Riffle's TCP beside it");
+        "plans over that library's connections, RIFFLE_COLLNET=tcp over Riffle's TCP");
   }
 }
 

@@ -19,7 +19,7 @@ namespace riffle {
 
 class NetworkDecision {
  public:
-  // `device`: this node's. Both must outlive this.
+  // `device`: this node's. `options` must outlive this.
   NetworkDecision(const ConnectOptions& options, const Device& device)
       : options_(options), device_(device) {}
 
@@ -36,7 +36,7 @@ class NetworkDecision {
   const Racks* racks() const { return racks_ ? &*racks_ : nullptr; }
 
   const ConnectOptions& options_;
-  const Device& device_;
+  const Device device_;            // the listener that tells it goes once there is a mesh
   std::optional<Racks> racks_;     // known without measuring
   std::optional<Fabric> network_;  // as probed
   PlanBasis basis_;

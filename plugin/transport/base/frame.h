@@ -40,8 +40,9 @@ enum class FrameType : std::uint8_t {
   kSparse = 10,    // part of a sparse exchange (collective/sparse/sparse_frames.h)
   kLength = 11,    // how many elements of a call are valid (collective/engine/wire.h)
   kMessage = 12,   // NET: part of a message (net/net_frames.h)
+  kLibrary = 13,   // how far another library's connections are (nccl_net/library_frame.h)
 };
-inline constexpr FrameType kLastFrameType = FrameType::kMessage;
+inline constexpr FrameType kLastFrameType = FrameType::kLibrary;
 
 // What the sender of a frame says of the link, for measuring (topology/probe/passive.h).
 struct RateHints {

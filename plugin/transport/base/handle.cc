@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::uint32_t kHandleMagic = 0x484c4652;  // "RFLH"
 constexpr std::size_t kPortBytes = 2;
+constexpr std::uint8_t kOverLibraryBit = 0x80;  // beside the number of endpoints
 
 enum : std::size_t {
   kHandleMagicAt = 0,
@@ -92,6 +93,7 @@ Handle encode(const HandleContent& content) {
   put(b + kHandleCommIdAt, content.comm_id);
   std::copy(content.secret.begin(), content.secret.end(), b + kHandleSecretAt);
   b[kHandleCountAt] = static_cast<std::uint8_t>(content.endpoints.size());
+  if (content.is_over_library) b[kHandleCountAt] |= kOverLibraryBit;
   std::uint8_t* at = b + kHandleEndpointsAt;
   std::uint16_t ipv6_mask = 0;
   for (std::size_t i = 0; i < content.endpoints.size(); ++i) {
@@ -121,7 +123,8 @@ Result<HandleContent> decode(const Handle& handle) {
   if (get<std::uint32_t>(b + kHandleCrcAt) != crc32c(b, kHandleCrcAt)) {
     return remote_error("the peer's connection handle arrived damaged (CRC32C does not match)");
   }
-  const std::size_t count = b[kHandleCountAt];
+  const std::size_t count = b[kHandleCountAt] & ~kOverLibraryBit;
+  content.is_over_library = (b[kHandleCountAt] & kOverLibraryBit) != 0;
   content.communicator = get<std::uint64_t>(b + kHandleCommunicatorAt);
   content.comm_id = get<std::uint64_t>(b + kHandleCommIdAt);
   std::copy_n(b + kHandleSecretAt, kSecretBytes, content.secret.begin());

@@ -36,6 +36,7 @@ struct HandleContent {
   std::uint64_t comm_id = 0;         // NCCL's communicator hash, 0 = unknown
   std::uint32_t plugin_version = 0;  // kPluginVersion of the listener
   Secret secret{};
+  bool is_over_library = false;     // the listener's frames go over another library (nccl_net)
   std::uint8_t encryption = 0;      // EncryptionMode of the listener (encryption.h)
   std::vector<Endpoint> endpoints;  // at least one, as many as there is room for
 };

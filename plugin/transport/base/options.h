@@ -23,8 +23,12 @@ struct ThreadOptions {
   std::string cpus;  // where they run (device/placement.h); empty: near the NIC
 };
 
+// Names of transports.
+inline constexpr char kOverTcp[] = "tcp";
+inline constexpr char kOverLibrary[] = "library";  // another NCCL NET library's connections
+
 struct TransportOptions {
-  std::string name = "tcp";  // a line of the table in factory.cc
+  std::string name = kOverTcp;  // a line of the table in factory.cc
   DeviceChoice devices;
   ThreadOptions threads;
   int streams = 0;                  // to each peer; 0: as their number asks for (tcp/stream_set.h)

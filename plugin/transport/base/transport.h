@@ -71,6 +71,9 @@ class Transport {
                                                    std::vector<HandleContent> handles, int rank,
                                                    const MeshOptions& options,
                                                    FrameSink* sink) const = 0;
+  // Any thread but a reactor's: waits, for a bounded time, until what closed meshes had to say has
+  // left this process, where it would otherwise not survive its end.
+  virtual void settle() const {}
 
  protected:
   explicit Transport(TransportOptions options) : options_(std::move(options)) {}

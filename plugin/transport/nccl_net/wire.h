@@ -2,8 +2,8 @@
 // the two versions are.
 //
 // The order is that of NCCL: find_wire, start, and only then missing and fill, as some libraries
-// fill their own tables in init. Nothing here allocates after find_wire. start takes a lock, so any
-// thread may call it; the rest as the library demands.
+// fill their own tables in init. Nothing here allocates after find_wire. start and end take a lock,
+// so any thread may call them; the rest as the library demands.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,9 @@ struct Wire {
   std::string (*missing)() = nullptr;  // names of mandatory functions that are null; empty: none
   abi::NcclResult (*devices)(int*) = nullptr;
   abi::NcclResult (*properties)(int device, abi::NetPropsV12*) = nullptr;
+  // For Riffle's own use of the library (net.h): what it calls itself, and a newest table on it.
+  const char* (*name)() = nullptr;
+  void (*fill_newest)(abi::NetV12*) = nullptr;
 };
 
 // ... for one version of NCCL's table, which `fill` makes stand on the library (pass_through.h).
@@ -41,18 +44,24 @@ struct WireOf : Wire {
   void (*fill)(Ours*) = nullptr;
 };
 
+// NCCL starts and ends plugins one at a time in all the process, and Riffle's own starts come
+// beside.
+inline std::mutex& life_mutex() {
+  static std::mutex& one = *new std::mutex;  // outlives every thread
+  return one;
+}
+
 template <class Theirs>
 struct Life {
   static const Theirs& lib() { return *table_of_library<Theirs>; }
 
   static abi::NcclResult start(const StartArguments& a, void** theirs) {
     *theirs = nullptr;
+    const std::lock_guard lock(life_mutex());
     if constexpr (kVersion<Theirs> >= 11) {
       return lib().init(theirs, a.comm_id, a.config, a.log, a.profiler);
     } else {
-      static std::mutex mutex;
       static bool is_started = false;
-      const std::lock_guard lock(mutex);
       if (is_started) return abi::kSuccess;
       abi::NcclResult result;
       if constexpr (kVersion<Theirs> == 10) {
@@ -66,11 +75,16 @@ struct Life {
   }
 
   static abi::NcclResult end([[maybe_unused]] void* theirs) {
-    if constexpr (kVersion<Theirs> >= 11) return lib().finalize(theirs);
+    if constexpr (kVersion<Theirs> >= 11) {
+      const std::lock_guard lock(life_mutex());
+      return lib().finalize(theirs);
+    }
     return abi::kSuccess;
   }
 
   static std::string missing() { return missing_functions(lib()); }
+
+  static const char* name() { return lib().name == nullptr ? "unnamed" : lib().name; }
 
   static abi::NcclResult devices(int* count) { return lib().devices(count); }
 
@@ -105,6 +119,8 @@ Result<WireOf<Ours>> find_wire(const Library& library) {
       wire.missing = Life<Theirs>::missing;
       wire.devices = Life<Theirs>::devices;
       wire.properties = Life<Theirs>::properties;
+      wire.name = Life<Theirs>::name;
+      wire.fill_newest = Life<Theirs>::template fill<abi::NetV12>;
       wire.fill = Life<Theirs>::template fill<Ours>;
       return true;
     }

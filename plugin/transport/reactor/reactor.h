@@ -48,6 +48,15 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
     std::atomic<bool> is_pending_{false};
   };
 
+  // What has no descriptor that tells when it moves: asked in every turn from start_polling() on.
+  // No turn then waits for long, and none at all where something has just moved (pollers.h).
+  class Poller {
+   public:
+    virtual ~Poller() = default;
+    virtual bool on_poll() = 0;  // did something move? It may stop polling and end
+    virtual void on_failure(const Status& /*why*/) {}
+  };
+
   // A reactor of the process-wide pool (round robin); keeps the thread alive while held. Throws
   // std::system_error when the system gives no thread or descriptor; the C border catches it.
   static std::shared_ptr<Reactor> acquire(const TransportOptions& options);
@@ -57,7 +66,7 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
   virtual void wake(WakeHandler* handler) = 0;
   // Any thread that calls again soon, until what it waits for has happened: one turn of the work,
   // if there is any and no other thread does it. Meanwhile the thread yields, and comes back within
-  // kAsideNs of the last call. The caller holds the reactor.
+  // kAsideNs of the last call, or sooner where something is polled. The caller holds the reactor.
   static constexpr std::uint64_t kAsideNs = 1'000'000;
   virtual void poll() = 0;
   // Any thread: `more` more pieces of work under way that would keep a caller too long, which is
@@ -74,7 +83,9 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
   virtual void add(int fd, std::uint32_t epoll_events, FdHandler* handler) = 0;
   virtual void modify(int fd, std::uint32_t epoll_events, FdHandler* handler) = 0;
   virtual void remove(int fd) = 0;
-  virtual void forget(WakeHandler* handler) = 0;  // drops a pending wake
+  virtual void forget(WakeHandler* handler) = 0;   // drops a pending wake
+  virtual void start_polling(Poller* poller) = 0;  // again: harmless
+  virtual void stop_polling(Poller* poller) = 0;
 
   static std::uint64_t now_ns();  // CLOCK_MONOTONIC
 };

@@ -1,9 +1,11 @@
 #include "plugin/transport/reactor/reactor_thread.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,7 +26,10 @@ namespace {
 
 constexpr std::size_t kEventsPerTurn = 64;
 constexpr std::size_t kExpectedHandlers = 256;  // room made at the start; more only allocate once
-constexpr int kLongestSleepMs = 60'000;
+constexpr std::uint64_t kLongestSleepNs = 60 * kSecond;
+constexpr std::uint64_t kMillisecond = 1'000'000;
+constexpr std::uint64_t kLeastAsideNs = 20'000;  // a caller that spins comes sooner
+constexpr unsigned long kTimerSlackNs = 1'000;   // short pauses stay short (pollers.h)
 constexpr std::uint64_t kWakeTag = ~std::uint64_t{0};
 
 // Runs `f`; an exception becomes a Status for `failed`, and nothing is thrown further.
@@ -221,22 +226,36 @@ std::uint64_t ReactorThread::call_at(std::uint64_t when_ns, std::function<void()
 
 void ReactorThread::cancel(std::uint64_t timer) { timers_.cancel(timer); }
 
-// Milliseconds to sleep, 0 if there is work. Declares the thread asleep, so that from here on
-// every thread that brings work writes to the event descriptor; a polling caller does the work, and
-// may set an earlier timer.
-int ReactorThread::sleep_limit_ms() {
+// How long to sleep, 0 if there is work; whole milliseconds unless something is polled. Declares
+// the thread asleep, so that from here on every thread that brings work writes to the event
+// descriptor; a polling caller does the work, and may set an earlier timer.
+std::uint64_t ReactorThread::sleep_limit_ns() {
   const std::lock_guard turn_lock(turn_);
-  const std::uint64_t next = timers_.next_ns();
-  int limit = kLongestSleepMs;
+  const std::uint64_t next = timers_.next_ns(), now = now_ns();
+  std::uint64_t limit = kLongestSleepNs;
   if (next != Timers::kNever) {
-    const std::uint64_t now = now_ns();
-    const std::uint64_t wait_ms = next <= now ? 0 : (next - now + 999'999) / 1'000'000;
-    limit = static_cast<int>(std::min<std::uint64_t>(wait_ms, kLongestSleepMs));
+    const std::uint64_t wait_ms = next <= now ? 0 : (next - now + kMillisecond - 1) / kMillisecond;
+    limit = std::min(wait_ms * kMillisecond, limit);
   }
+  limit = std::min(limit, pollers_.pause_ns(now));
   const std::lock_guard lock(mutex_);
   if (has_work()) return 0;
   sleep_ = Sleep::kInEpoll;
   return limit;
+}
+
+// Less than a millisecond takes a call of its own, as kernels before 5.11 have no epoll_pwait2.
+int ReactorThread::wait(std::span<epoll_event> events, std::uint64_t limit_ns) {
+  if (limit_ns % kMillisecond != 0) {
+    // Only where it matters: all other sleeps may be merged with others' as the system likes.
+    if (!std::exchange(has_little_slack_, true)) (void)::prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
+    const timespec limit{0, static_cast<long>(limit_ns)};
+    pollfd ready{epoll_.get(), POLLIN, 0};
+    (void)::ppoll(&ready, 1, &limit, nullptr);
+    limit_ns = 0;
+  }
+  return ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
+                      static_cast<int>(limit_ns / kMillisecond));
 }
 
 // While a caller polls: sleeps where what arrives does not wake it.
@@ -244,7 +263,8 @@ void ReactorThread::stand_aside() {
   std::unique_lock lock(mutex_);
   while (!has_work()) {
     const std::uint64_t now = now_ns();
-    const std::uint64_t until = polled_ns_.load(std::memory_order_relaxed) + kAsideNs;
+    const std::uint64_t until =
+        polled_ns_.load(std::memory_order_relaxed) + aside_ns_.load(std::memory_order_relaxed);
     if (now >= until) return;
     sleep_ = Sleep::kAside;
     called_back_.wait_for(lock, std::chrono::nanoseconds(until - now));
@@ -267,7 +287,7 @@ void ReactorThread::loop() {
   while (true) {
     take_seat();
     stand_aside();
-    const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), sleep_limit_ms());
+    const int count = wait(events, sleep_limit_ns());
     {
       const std::lock_guard lock(mutex_);
       sleep_ = Sleep::kAwake;
@@ -296,7 +316,11 @@ void ReactorThread::turn(std::span<const epoll_event> events) {
   }
   run_posted();
   run_woken();
+  run_pollers();
   run_timers();
+  // What is polled does not wait for a caller that comes back late.
+  const std::uint64_t pause_ns = pollers_.is_empty() ? kAsideNs : pollers_.pause_ns(now_ns());
+  aside_ns_.store(std::clamp(pause_ns, kLeastAsideNs, kAsideNs), std::memory_order_relaxed);
   worker_.store(std::thread::id(), std::memory_order_relaxed);
 }
 
@@ -350,6 +374,18 @@ void ReactorThread::run_posted() {
     call->changed.notify_one();
     call = next;
   }
+}
+
+void ReactorThread::run_pollers() {
+  if (pollers_.is_empty()) return;
+  pollers_.ask([&](std::size_t i) {
+    bool moved = false;
+    guarded([&] { moved = pollers_.at(i)->on_poll(); },
+            [&](const Status& why) {
+              if (Poller* const poller = pollers_.at(i)) poller->on_failure(why);
+            });
+    return moved;
+  });
 }
 
 void ReactorThread::run_timers() {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "plugin/transport/base/timers.h"
+#include "plugin/transport/reactor/pollers.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/reactor/socket.h"
 #include "topology/host/cpu_list.h"
@@ -34,6 +35,8 @@ class ReactorThread final : public Reactor {
   void modify(int fd, std::uint32_t epoll_events, FdHandler* handler) override;
   void remove(int fd) override;
   void forget(WakeHandler* handler) override;
+  void start_polling(Poller* poller) override { pollers_.add(poller); }
+  void stop_polling(Poller* poller) override { pollers_.remove(poller); }
   std::uint64_t call_at(std::uint64_t when_ns, std::function<void()> f) override;
   void cancel(std::uint64_t timer) override;
 
@@ -66,7 +69,8 @@ class ReactorThread final : public Reactor {
   void loop();
   void take_seat();
   bool does_the_work() const;
-  int sleep_limit_ms();
+  std::uint64_t sleep_limit_ns();
+  int wait(std::span<epoll_event> events, std::uint64_t limit_ns);
   void stand_aside();
   bool has_work() const { return !pending_.empty() || first_posted_ != nullptr || must_stop_; }
   void turn(std::span<const epoll_event> events);
@@ -74,20 +78,24 @@ class ReactorThread final : public Reactor {
   void dispatch(int fd, std::uint32_t age, std::uint32_t events);
   void run_woken();
   void run_posted();
+  void run_pollers();
   void run_timers();
 
-  Seat seat_;  // none once it is taken
+  Seat seat_;                      // none once it is taken
+  bool has_little_slack_ = false;  // the thread's timers
   const std::uint32_t generation_;
   Fd epoll_;
   Fd wake_event_;
   // Guarded by turn_, as "reactor thread only" is everywhere:
   std::vector<Registration> registrations_;  // by descriptor
   Timers timers_;
+  Pollers pollers_;
   std::vector<WakeHandler*> woken_;  // the batch being served; forget() leaves null
 
   std::mutex turn_;                          // held while the work is done; taken before mutex_
   std::atomic<std::thread::id> worker_{};    // the thread that holds it
   std::atomic<std::uint64_t> polled_ns_{0};  // the last poll()
+  std::atomic<std::uint64_t> aside_ns_{kAsideNs};  // how long the thread stands aside at the most
   std::atomic<int> large_work_{0};
 
   std::mutex mutex_;

@@ -28,6 +28,7 @@ Result<std::unique_ptr<TcpListener>> TcpListener::bind(const TransportOptions& o
   content.comm_id = comm_id;
   content.plugin_version = kPluginVersion;
   content.communicator = random_u64();
+  content.is_over_library = options.name == kOverLibrary;
   content.encryption = static_cast<std::uint8_t>(mode_of(options.encryption));
   fill_random(content.secret.data(), content.secret.size());
   Status failure;

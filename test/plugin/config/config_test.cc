@@ -119,7 +119,7 @@ TEST_F(ConfigTest, BadValueInTheEnvironmentIsNotReplacedByTheFile) {
   reload_config();
   EXPECT_EQ(config().collnet, "auto");
   ASSERT_EQ(lines.size(), 1U);
-  EXPECT_NE(lines[0].find("auto|on|off"), std::string::npos);
+  EXPECT_NE(lines[0].find("auto|on|off|tcp"), std::string::npos);
 }
 
 TEST_F(ConfigTest, EveryKindOfBadTextIsRefused) {

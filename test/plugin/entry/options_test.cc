@@ -53,6 +53,13 @@ TEST(Options, AnotherLibraryAsNet) {
       options_from(config_with({{"RIFFLE_NET", "ofi"}, {"RIFFLE_COLLNET", "on"}}));
   EXPECT_EQ(beside.wire.name, "ofi");
   EXPECT_TRUE(beside.has_collectives);
+  EXPECT_EQ(beside.transport.name, kOverLibrary);
+  const Options over_tcp =
+      options_from(config_with({{"RIFFLE_NET", "ofi"}, {"RIFFLE_COLLNET", "tcp"}}));
+  EXPECT_TRUE(over_tcp.has_collectives);
+  EXPECT_EQ(over_tcp.transport.name, kOverTcp);
+  EXPECT_EQ(over_tcp.collective.connect.collnet, Wish::kOn);
+  EXPECT_EQ(options_from(config_with({{"RIFFLE_COLLNET", "on"}})).transport.name, kOverTcp);
 }
 
 TEST(Options, EncryptionThatCannotBeKeptIsRefusedAndNeverOff) {

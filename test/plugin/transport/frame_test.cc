@@ -16,6 +16,7 @@
 #include "plugin/collective/engine/wire.h"
 #include "plugin/collective/sparse/sparse_frame.h"
 #include "plugin/net/net_frames.h"
+#include "plugin/transport/nccl_net/library_frame.h"
 
 namespace riffle::detail {
 std::uint32_t crc32c_portable(const void* data, std::size_t size, std::uint32_t seed);
@@ -97,8 +98,9 @@ TEST(Frame, TheLayoutOnTheWireStaysWhatItIs) {
 // What a body says comes back, whatever the bytes; bytes that a struct leaves are zero.
 template <class Frame>
 class Body : public ::testing::Test {};
-using Bodies = ::testing::Types<DataFrame, CreditFrame, LengthFrame, ControlFrame, ProbeFrame,
-                                DoneFrame, SparseFrame, net::PostedFrame, net::MessageFrame>;
+using Bodies =
+    ::testing::Types<DataFrame, CreditFrame, LengthFrame, ControlFrame, ProbeFrame, DoneFrame,
+                     SparseFrame, net::PostedFrame, net::MessageFrame, nccl_net::LibraryFrame>;
 TYPED_TEST_SUITE(Body, Bodies);
 
 TYPED_TEST(Body, ComesBackAsItWas) {
@@ -113,10 +115,11 @@ TYPED_TEST(Body, ComesBackAsItWas) {
 }
 
 TEST(Frame, EveryTypeHasItsOwnBody) {
-  const std::set<FrameType> types = {
-      DataFrame::kType,    CreditFrame::kType,      LengthFrame::kType,
-      ControlFrame::kType, ProbeFrame::kType,       DoneFrame::kType,
-      SparseFrame::kType,  net::PostedFrame::kType, net::MessageFrame::kType};
+  const std::set<FrameType> types = {DataFrame::kType,         CreditFrame::kType,
+                                     LengthFrame::kType,       ControlFrame::kType,
+                                     ProbeFrame::kType,        DoneFrame::kType,
+                                     SparseFrame::kType,       net::PostedFrame::kType,
+                                     net::MessageFrame::kType, nccl_net::LibraryFrame::kType};
   // Heartbeats and goodbyes say nothing more; a fault is a control message, or a sentence.
   EXPECT_EQ(types.size() + 3, static_cast<std::size_t>(kLastFrameType));
 }

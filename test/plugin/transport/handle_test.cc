@@ -41,7 +41,8 @@ bool fits(const std::vector<Endpoint>& endpoints) {
 TEST(Handle, ComesBackAsItWas) {
   for (const auto& [endpoints, ipv6] : std::vector<std::pair<std::size_t, unsigned>>{
            {1, 0}, {1, 1}, {2, 2}, {3, 5}, {4, 15}, {6, 42}, {10, 512}, {12, 0}}) {
-    const HandleContent in = example(endpoints, ipv6);
+    HandleContent in = example(endpoints, ipv6);
+    in.is_over_library = endpoints % 2 == 0;
     EXPECT_TRUE(fits(in.endpoints)) << endpoints;
     Handle handle = encode(in);
     for (std::size_t i = 120; i < 128; ++i) {
@@ -53,6 +54,7 @@ TEST(Handle, ComesBackAsItWas) {
     EXPECT_EQ(out->communicator, in.communicator);
     EXPECT_EQ(out->comm_id, in.comm_id);
     EXPECT_EQ(out->plugin_version, in.plugin_version);
+    EXPECT_EQ(out->is_over_library, in.is_over_library);
     EXPECT_EQ(out->secret, in.secret);
     ASSERT_EQ(out->endpoints.size(), endpoints);
     for (std::size_t i = 0; i < endpoints; ++i) {

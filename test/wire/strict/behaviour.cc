@@ -22,6 +22,12 @@ Behaviour read_behaviour() {
   b.requests = number("STRICT_NET_REQUESTS", b.requests);
   b.devices = number("STRICT_NET_DEVICES", b.devices);
   b.init_result = number("STRICT_NET_INIT", b.init_result);
+  b.refuse_mr = number("STRICT_NET_REFUSE_MR", b.refuse_mr);
+  b.seed = number("STRICT_NET_SEED", b.seed);
+  b.meets = number("STRICT_NET_MEETS", 0) != 0;
+  if (const char* const never = std::getenv("STRICT_NET_NEVER")) {
+    std::strncpy(b.never, never, sizeof b.never - 1);
+  }
   b.offload = number("STRICT_NET_OFFLOAD", 0) != 0;
   return b;
 }

@@ -13,10 +13,19 @@ struct Behaviour {
   int requests = 32;     // STRICT_NET_REQUESTS: outstanding per connection; then null requests
   int devices = 2;       // STRICT_NET_DEVICES
   int init_result = 0;   // STRICT_NET_INIT: what init returns
-  bool offload = false;  // STRICT_NET_OFFLOAD: connections have device handles
+  int refuse_mr = 0;     // STRICT_NET_REFUSE_MR: this regMr and all later ones fail
+  int seed = 0;          // STRICT_NET_SEED: not 0: lies and faults at random (lies.h)
+  bool early = false;    // test says that a receive is done, as large as the one before, too early
+  bool meets = false;    // STRICT_NET_MEETS: connect and accept need each other's calls
+  char never[16] = "";   // STRICT_NET_NEVER: connect, accept, isend, irecv or test: never completes
+  bool offload = false;  // STRICT_NET_OFFLOAD: devices drive transfers themselves
 };
 
 Behaviour read_behaviour();
+
+// What a test sets in place of it from now on, for all versions. Exported with C linkage as
+// `strict_net_behave`.
+using Behave = void(const Behaviour& behaviour);
 
 // STRICT_NET_LACKS: the table's member of this name is null.
 bool lacks(const char* function);

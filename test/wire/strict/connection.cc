@@ -13,7 +13,7 @@ namespace strict {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x57a1c7;
-constexpr std::size_t kKeptRequests = 1000;  // that are over, so that their use is noticed
+constexpr std::size_t kKeptRequests = 100;  // that are over, so that their use is noticed
 
 bool would_wait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
@@ -29,8 +29,12 @@ int Connection::outstanding() const {
       std::ranges::count_if(requests, [](const auto& r) { return !r->is_over; }));
 }
 
+const Request* Connection::oldest_to_forget() const {
+  const bool is_old = requests.size() > kKeptRequests && requests.front()->is_over;
+  return is_old ? requests.front().get() : nullptr;
+}
+
 Request* Connection::add(std::vector<Part> parts, int patience) {
-  while (requests.size() > kKeptRequests && requests.front()->is_over) requests.pop_front();
   requests.push_back(std::make_unique<Request>(Request{this, false, std::move(parts), patience}));
   Request* const r = requests.back().get();
   (sends ? unsent_ : posted_).push_back(r);

@@ -37,6 +37,7 @@ struct Request {
   std::vector<Part> parts;  // one for a send
   int patience = 0;         // tests that still say "not yet"
   bool is_over = false;     // told to be done
+  bool is_failed = false;   // told to have failed
 };
 
 struct Header {
@@ -60,8 +61,11 @@ struct Connection {
   std::set<Region*> regions;
   std::list<std::unique_ptr<Request>> requests;  // newest last; over ones stay for a while
   bool is_broken = false;
+  std::size_t last_size = 0;  // of the last message that test told of
 
   int outstanding() const;
+  // Requests that are over are kept for a while; null: all of them still are.
+  const Request* oldest_to_forget() const;
   Request* add(std::vector<Part> parts, int patience);
   // Moves what can be moved now.
   void progress();

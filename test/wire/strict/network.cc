@@ -1,9 +1,11 @@
 #include "test/wire/strict/network.h"
 
+#include <cstdlib>
 #include <mutex>
 #include <string>
 
 #include "test/wire/strict/behaviour.h"
+#include "test/wire/strict/lies.h"
 #include "test/wire/strict/objects.h"
 
 namespace strict {
@@ -19,11 +21,31 @@ Objects& objects() {
   return all;
 }
 
-Result start_once() {
+namespace {
+
+// A library has things of its own to tear down, too.
+void tear_down_at_exit() {
+  static const bool once = std::atexit([] {
+                             const std::lock_guard lock(objects().mutex);
+                             objects().is_torn_down = true;
+                           }) == 0;
+  (void)once;
+}
+
+void begin(const Behaviour& behaviour) {
+  objects().behaviour = behaviour;
+  seed_lies(behaviour.seed);
+  tear_down_at_exit();
+}
+
+}  // namespace
+
+Result start_once(int most_requests) {
   const std::lock_guard lock(objects().mutex);
   Objects& o = objects();
   demand(!o.is_started, "a table without contexts is started twice");
-  o.behaviour = read_behaviour();
+  begin(read_behaviour());
+  o.most_requests = most_requests;
   ++o.probe.inits;
   if (o.behaviour.init_result != kSuccess) return o.behaviour.init_result;
   o.is_started = true;
@@ -34,7 +56,7 @@ Result start(void** context, std::uint64_t comm_id, int traffic_class) {
   const std::lock_guard lock(objects().mutex);
   Objects& o = objects();
   demand(context != nullptr, "init without a place for the context");
-  o.behaviour = read_behaviour();
+  if (!o.is_told) begin(read_behaviour());
   ++o.probe.inits;
   o.probe.comm_id = comm_id;
   o.probe.traffic_class = traffic_class;
@@ -69,6 +91,11 @@ Result check_device(int device) {
   return objects().has_device(device) ? kSuccess : kInvalidArgument;
 }
 
+bool offloads() {
+  const std::lock_guard lock(objects().mutex);
+  return objects().behaviour.offload;
+}
+
 Result make_device(int* device, const riffle::abi::NetVPropsV12& members) {
   const std::lock_guard lock(objects().mutex);
   Objects& o = objects();
@@ -99,10 +126,20 @@ Result set_attributes(void* context, const riffle::abi::NetAttr& attributes) {
 
 }  // namespace strict
 
+extern "C" __attribute__((visibility("default"))) void strict_net_behave(
+    const strict::Behaviour& behaviour) {
+  strict::Objects& o = strict::objects();
+  const std::lock_guard lock(o.mutex);
+  o.is_told = true;
+  o.transfers = o.registrations = 0;
+  strict::begin(behaviour);
+}
+
 extern "C" __attribute__((visibility("default"))) void strict_net_probe(strict::Probe* out) {
   strict::Objects& o = strict::objects();
   const std::lock_guard lock(o.mutex);
   *out = o.probe;
+  out->calls = o.calls;
   out->contexts = static_cast<int>(o.contexts.size());
   out->listeners = static_cast<int>(o.listeners.size());
   for (const auto* c : o.connections) {

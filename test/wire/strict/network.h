@@ -16,14 +16,16 @@ namespace strict {
 
 using Result = riffle::abi::NcclResult;
 
-// Tables up to v10 start once per process and have no context.
-Result start_once();
+// Tables up to v10 start once per process and have no context. `most_requests`: that the table's
+// connections bear.
+Result start_once(int most_requests);
 Result start(void** context, std::uint64_t comm_id, int traffic_class);
 Result finalize(void* context);
 
 int device_count();
 // The offset of the device among those that there are, virtual ones too; or an error.
 Result check_device(int device);
+bool offloads();
 Result make_device(int* device, const riffle::abi::NetVPropsV12& members);
 riffle::abi::NetVPropsV12 members_of(int device);
 Result set_attributes(void* context, const riffle::abi::NetAttr& attributes);

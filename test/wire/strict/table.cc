@@ -19,6 +19,7 @@ namespace abi = riffle::abi;
 using Table = abi::STRICT_NAME(NetV, STRICT_VERSION);
 
 constexpr std::size_t kMostParts = 8;
+constexpr int kMostRequests = STRICT_VERSION <= 6 ? 8 : abi::kNetMaxRequests;  // as of NCCL 2.18
 
 // Which of them a version uses, the types of its members say.
 struct Calls {
@@ -26,7 +27,7 @@ struct Calls {
 
   static Result table_init(abi::LogFn log) {
     demand(log != nullptr, "init without a logger");
-    return start_once();
+    return start_once(kMostRequests);
   }
 
   static Result table_init(abi::LogFn log, abi::ProfilerFn) { return table_init(log); }
@@ -61,8 +62,8 @@ struct Calls {
     p.maxComms = 77;
     p.maxRecvs = static_cast<int>(kMostParts);
     if constexpr (requires { p.netDeviceType; }) {
-      p.netDeviceType = abi::kDeviceUnpack;
-      p.netDeviceVersion = abi::kDeviceVersionUnpack;
+      p.netDeviceType = offloads() ? abi::kDeviceUnpack : abi::kDeviceHost;
+      p.netDeviceVersion = offloads() ? abi::kDeviceVersionUnpack : 0;
     }
     if constexpr (requires { p.regIsGlobal; }) p.regIsGlobal = 1;
     if constexpr (requires { p.vProps; }) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "test/wire/strict/lies.h"
 #include "test/wire/strict/network.h"
 #include "test/wire/strict/objects.h"
 
@@ -13,13 +14,13 @@ using riffle::abi::kRemoteError;
 using riffle::abi::kSuccess;
 using riffle::abi::kSystemError;
 
-constexpr int kMostRequests = riffle::abi::kNetMaxRequests;
 constexpr int kMostReceives = 8;
 
 // True from the call on that STRICT_NET_FAIL_AT names.
 bool fails() {
   Objects& o = objects();
   ++o.transfers;
+  ++o.calls;
   return o.behaviour.fail_at > 0 && o.transfers >= o.behaviour.fail_at;
 }
 
@@ -38,15 +39,34 @@ void demand_inside(const Region& r, const void* data, std::size_t size) {
 Request* add_request(Connection* c, std::vector<Part> parts) {
   Objects& o = objects();
   const int outstanding = c->outstanding();
-  demand(outstanding < kMostRequests, "more requests than NCCL may have");
+  demand(outstanding < o.most_requests, "more requests than NCCL may have");
   if (outstanding >= o.behaviour.requests) return nullptr;
-  const std::size_t before = c->requests.size();
-  for (const auto& r : c->requests) o.requests.erase(r.get());  // some may be forgotten now
+  if (o.never(c->sends ? "isend" : "irecv")) return nullptr;
+  while (const Request* const old = c->oldest_to_forget()) {
+    o.requests.erase(const_cast<Request*>(old));
+    c->requests.pop_front();
+  }
   Request* const made = c->add(std::move(parts), o.behaviour.slow);
-  demand(c->requests.size() <= before + 1, "requests multiply");
-  for (const auto& r : c->requests) o.requests.insert(r.get());
+  o.requests.insert(made);
   c->progress();
   return made;
+}
+
+int told_size(const Connection& c, const Part& part, Lie lie) {
+  const int size = static_cast<int>(part.arrived);
+  if (c.sends) return size;
+  switch (lie) {
+    case Lie::kTooLong:
+      return size + 5;
+    case Lie::kTooShort:
+      return size / 2;
+    case Lie::kNegative:
+      return -1;
+    case Lie::kTooEarly:
+      return static_cast<int>(c.last_size);
+    default:
+      return size + objects().behaviour.lie;
+  }
 }
 
 Request* live_request(void* request) {
@@ -67,6 +87,8 @@ Result register_region(void* comm, void* data, std::size_t size, int type, int d
     demand(::fcntl(dma_buf_fd, F_GETFD) >= 0, "a DMA-BUF that is not open");
     objects().probe.dma_buf_fd = dma_buf_fd;
   }
+  Objects& o = objects();
+  if (o.behaviour.refuse_mr > 0 && ++o.registrations >= o.behaviour.refuse_mr) return kSystemError;
   *mhandle = *c->regions.insert(new Region{static_cast<char*>(data), size, type}).first;
   return kSuccess;
 }
@@ -92,7 +114,10 @@ Result send(void* comm, void* data, std::size_t size, int tag, void* mhandle, vo
   Connection* const c = objects().live_connection(comm, true);
   demand_inside(*live_region(c, mhandle), data, size);
   objects().probe.profiler_handle = profiler_handle;
-  if (fails()) return kSystemError;
+  const Lie lie = next_lie(false, false);
+  if (fails() || lie == Lie::kError) return kSystemError;
+  *request = nullptr;
+  if (lie == Lie::kBusy) return kSuccess;
   *request = add_request(c, {Part{static_cast<char*>(data), size, tag}});
   return kSuccess;
 }
@@ -109,7 +134,10 @@ Result receive(void* comm, int n, void** data, const std::size_t* sizes, const i
   }
   objects().probe.profiler_handle = profiler_handle;
   objects().probe.request_before = *request;
-  if (fails()) return kSystemError;
+  const Lie lie = next_lie(false, true);
+  if (fails() || lie == Lie::kError) return kSystemError;
+  *request = nullptr;
+  if (lie == Lie::kBusy) return kSuccess;
   *request = add_request(c, std::move(parts));
   return kSuccess;
 }
@@ -129,22 +157,30 @@ Result flush(void* comm, int n, void** data, const int* sizes, void** mhandles, 
 
 Result test(void* request, int* done, int* sizes) {
   const std::lock_guard lock(objects().mutex);
+  objects().demand_alive();
   Request* const r = live_request(request);
+  demand(!r->is_failed, "a test of a request that has failed");
   demand(!r->is_over, "a test of a request that was done");
   Connection* const c = r->connection;
   c->progress();
   *done = 0;
-  if (fails()) return kSystemError;
-  if (!std::ranges::all_of(r->parts, [](const Part& p) { return p.is_complete; })) {
+  Lie lie = next_lie(true, !c->sends);
+  if (objects().behaviour.early && !c->sends) lie = Lie::kTooEarly;
+  r->is_failed = fails() || lie == Lie::kError;
+  if (r->is_failed) return kSystemError;
+  const bool is_complete =
+      std::ranges::all_of(r->parts, [](const Part& p) { return p.is_complete; });
+  if (!is_complete && lie != Lie::kTooEarly) {
+    r->is_failed = c->is_broken;
     return c->is_broken ? kRemoteError : kSuccess;
   }
-  if (r->patience-- > 0) return kSuccess;
+  if (objects().never("test") || lie == Lie::kNotYet || r->patience-- > 0) return kSuccess;
   r->is_over = true;
   *done = 1;
-  const int lie = c->sends ? 0 : objects().behaviour.lie;
   for (std::size_t i = 0; sizes != nullptr && i < r->parts.size(); ++i) {
-    sizes[i] = static_cast<int>(r->parts[i].arrived) + lie;
+    sizes[i] = told_size(*c, r->parts[i], lie);
   }
+  c->last_size = r->parts.empty() ? 0 : r->parts.front().arrived;
   return kSuccess;
 }
 
