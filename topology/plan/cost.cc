@@ -34,7 +34,7 @@ constexpr double kBetter = 0.995;       // a smaller chunk must gain more than n
 // for each such window a part of what it takes one chunk to pass all stages alone. Fitted to plans
 // of two levels on emulated networks (100 to 400 Mbit/s): chunks of 32 instead of 256 KiB took 0.85
 // times as long where one node of each rack adds up for all others, 128 KiB 0.98 where nodes are
-// alike. It tells sizes of chunks apart, not plans.
+// alike; flat plans do not gain. It tells sizes of chunks apart, not plans.
 constexpr double kWindowBytes = 2 << 20;
 constexpr double kRefilled = 0.2;
 
@@ -163,7 +163,8 @@ Prediction predict(const FabricView& view, const PlanCost& cost, std::uint64_t b
   std::string limit =
       busiest.time_us >= messages_us ? std::move(busiest.link) : "processing of messages";
   if (waits_us > steady_us || tours_us >= steady_us) limit = "latency";
-  return {steady_us + waits_us, std::move(limit), chunk_bytes, kRefilled * windows * fill.alone_us};
+  const double empty_us = cost.levels > 1 ? kRefilled * windows * fill.alone_us : 0;
+  return {steady_us + waits_us, std::move(limit), chunk_bytes, empty_us};
 }
 
 Prediction predict(const FabricView& view, const PlanCost& cost, std::uint64_t bytes,

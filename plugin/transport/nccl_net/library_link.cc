@@ -48,10 +48,10 @@ void LibraryLink::start(std::uint64_t now_ns, std::uint64_t deadline_ns) {
 // One step of what is left. The library does not tell when there is one, so it is asked.
 Status LibraryLink::open_step() {
   if (!out_.is_up() && out_.has_handle()) {
-    if (const Status s = out_.connect(); !s) return s;
+    if (Status s = out_.connect(); !s) return s;
   }
   if (!in_.is_up()) {
-    if (const Status s = in_.accept(); !s) return s;
+    if (Status s = in_.accept(); !s) return s;
   }
   if (!out_.is_up() || !in_.is_up()) return Status::ok();
   if (const auto posted = in_.post(); !posted) return posted.status();

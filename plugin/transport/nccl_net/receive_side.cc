@@ -41,7 +41,7 @@ Result<bool> ReceiveSide::post_one() {
 Result<bool> ReceiveSide::post() {
   bool moved = false;
   while (posted_ - released_ < slots_.count()) {
-    const Result<bool> one = post_one();
+    Result<bool> one = post_one();
     if (!one) return one;
     if (!*one) break;
     moved = true;
