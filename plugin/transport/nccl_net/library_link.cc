@@ -95,11 +95,10 @@ void LibraryLink::heard(const LibraryFrame& frame, std::string_view payload) {
       const std::string_view name = payload.substr(std::min(payload.size(), kLibraryHandleBytes));
       if (payload.size() < kLibraryHandleBytes || out_.has_handle()) break;
       if (name != net_.name.substr(0, kMostLibraryText)) {
-        return fail(remote_error("its library calls itself '" + printable(name) +
-                                 "', that of "
-                                 "this node '" +
-                                 net_.name + "': set RIFFLE_NET alike on all nodes"),
-                    true);
+        return fail(
+            remote_error("its library calls itself '" + printable(name) + "', that of this node '" +
+                         net_.name + "': set RIFFLE_NET alike on all nodes"),
+            true);
       }
       return out_.set_handle(std::as_bytes(std::span(payload)));
     }
@@ -337,10 +336,10 @@ bool LibraryLink::poll(std::uint64_t now_ns) {
     open_on(now_ns);
     return state_ != before;
   }
+  if (state_ == State::kDeparted) return settle_queue(), true;
   if (const Status why = fault(); !why && now_ns - fault_ns_ > kGraceNs) {
     return fail(why, true), true;
   }
-  if (state_ == State::kDeparted) return settle_queue(), true;
   const bool received = receive_on();
   const bool sent = state_ != State::kOver && !is_halted_ && send_on();
   if (state_ == State::kOver || is_halted_) return true;
