@@ -34,7 +34,7 @@ constexpr double kBetter = 0.995;       // a smaller chunk must gain more than n
 // for each such window a part of what it takes one chunk to pass all stages alone. Fitted to plans
 // of two levels on emulated networks (100 to 400 Mbit/s): chunks of 32 instead of 256 KiB took 0.85
 // times as long where one node of each rack adds up for all others, 128 KiB 0.98 where nodes are
-// alike; flat plans do not gain. It tells sizes of chunks apart, not plans.
+// alike; some flat plans gained, others lost. It tells sizes of chunks apart, not plans.
 constexpr double kWindowBytes = 2 << 20;
 constexpr double kRefilled = 0.2;
 

@@ -52,7 +52,7 @@ Connection* add_connection(int fd, bool sends, NetDevHandle** offload) {
   return made;
 }
 
-// Where connect and accept need each other: a byte each way, and nobody waits for it.
+// Where connect and accept need each other: a byte each way, for which neither call waits.
 void says(int fd) { (void)!::send(fd, "m", 1, MSG_NOSIGNAL | MSG_DONTWAIT); }
 bool hears(int fd) {
   char byte;
