@@ -20,15 +20,28 @@ namespace {
 // does not wait behind much, and a slow stream does not swallow what a faster one could carry.
 constexpr int kUnsentBytes = 128 << 10;
 
-void set_option(int fd, int level, int option, int value) {
-  // A kernel that lacks an option costs speed, not correctness.
-  (void)::setsockopt(fd, level, option, &value, sizeof value);
+// A lost packet that no later one tells of waits for a timeout, by default 200 ms beyond the
+// round-trip time, and all nodes wait with it: where queues are short and many send to one, that is
+// most of an all-reduce's time. Timeouts as short as the kernel's clock allows cost nothing where
+// nothing is lost (Vasudevan et al., "Safe and Effective Fine-grained TCP Retransmissions for
+// Datacenter Communication", SIGCOMM 2009), if receivers acknowledge as soon. Linux 6.15 and later.
+constexpr int kRtoMin = 45, kDelackMax = 46;      // TCP_RTO_MIN_US, TCP_DELACK_MAX_US
+constexpr std::array kTimeoutsUs{8'000, 20'000};  // two ticks of a clock of 250 Hz, of 100 Hz
+
+// A kernel that lacks an option costs speed, not correctness.
+bool set_option(int fd, int level, int option, int value) {
+  return ::setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
 
 // Buffer sizes stay with the kernel's autotuning, which knows the round-trip time.
 void tune(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsentBytes);
+  for (const int us : kTimeoutsUs) {
+    if (!set_option(fd, IPPROTO_TCP, kRtoMin, us)) continue;
+    set_option(fd, IPPROTO_TCP, kDelackMax, us);
+    break;
+  }
 }
 
 Result<Fd> tcp_socket(int family) {
