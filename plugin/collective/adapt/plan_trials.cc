@@ -75,6 +75,13 @@ std::vector<Fabric> with_one_uplink_raised(const Fabric& base, const Fabric& liv
   return all.size() < live.racks.size() ? all : std::vector<Fabric>();
 }
 
+// Else it is tried whatever the racks are.
+bool is_for_racks(const Weighed& w) {
+  const std::string& name = w.choice.plans.name;
+  const bool is_simple = name == "ring" || name == "direct" || name.starts_with("tree");
+  return w.fabric.racks.size() > 1 && !is_simple;
+}
+
 }  // namespace
 
 bool PlanTrials::Tried::is_measured() const { return us_per_byte > 0 && us_per_byte < kNever; }
@@ -233,6 +240,7 @@ const Weighed* PlanTrials::next() {
   former_ = in_force_;
   former_us_ = tried_[in_force_].us_per_byte;
   blind_intervals_ = 0;
+  while (!left_.empty() && is_refuted(left_.front())) left_.pop_front();
   if (!left_.empty()) {
     tried_.push_back({std::move(left_.front()), 0});
     left_.pop_front();
@@ -243,6 +251,16 @@ const Weighed* PlanTrials::next() {
   if (is_fastest_in_force()) return nullptr;
   in_force_ = best();
   return &in_force();
+}
+
+bool PlanTrials::is_refuted(const Weighed& weighed) const {
+  if (!is_for_racks(weighed)) return false;
+  return std::any_of(tried_.begin(), tried_.end(), [&](const Tried& t) {
+    if (!t.is_measured() || !is_for_racks(t.weighed)) return false;
+    const auto bytes = static_cast<std::uint64_t>(planned_bytes_);
+    const double on_it_us = predict(weighed.fabric, t.weighed.choice.plans, bytes).time_us;
+    return t.us_per_byte * planned_bytes_ > kRefuted * on_it_us;
+  });
 }
 
 std::size_t PlanTrials::best() const {

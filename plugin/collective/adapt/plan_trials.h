@@ -58,6 +58,7 @@ class PlanTrials {
   static constexpr int kMostRefusals = 3;
   static constexpr int kBlind = 4;          // intervals that say nothing: no trial waits longer
   static constexpr double kHopeless = 1.5;  // slower than the best so far: no need to look twice
+  static constexpr double kRefuted = 1.5;   // slower than a plan for racks is on a network: not it
   // A plan that takes what its fabric predicts, within this: that is the network.
   static constexpr double kExplained = 0.12;
   static constexpr double kContradicted = 1.1;
@@ -116,6 +117,8 @@ class PlanTrials {
     bool is_measured() const;
   };
   std::size_t best() const;
+  // What was tried shows that the network is not the one it was made for.
+  bool is_refuted(const Weighed& weighed) const;
   bool has_seen_pairs() const;
   // The plan in force takes as much more than was predicted as the one before all trials: some rate
   // is wrong that all plans have in common, and none will do better than predictions say.

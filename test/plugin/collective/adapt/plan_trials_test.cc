@@ -240,6 +240,38 @@ TEST(PlanTrials, InRacksTheNextBestPlanIsTriedFirst) {
   EXPECT_DOUBLE_EQ(plans.front().choice.time_us, second.time_us);
 }
 
+// Two racks of four, each behind an uplink of so much.
+Fabric in_two_racks(std::int64_t uplink_kbps) {
+  Fabric fabric = even_fabric(8, 400'000);
+  fabric.racks = {{"a", uplink_kbps, uplink_kbps}, {"b", uplink_kbps, uplink_kbps}};
+  for (std::size_t n = 4; n < 8; ++n) fabric.nodes[n].rack = 1;
+  return fabric;
+}
+
+// The uplinks have half of what the first plan for racks was made for. Another one with that much
+// or more explains it as little; one with less does, and a ring needs no explanation.
+TEST(PlanTrials, ANetworkOnWhichAPlanShouldHaveTakenMuchLessIsNotTried) {
+  constexpr std::uint64_t kSum = 32 << 20;
+  const char* const kind = "racks";
+  const Weighed wrong = of_kind(in_two_racks(200'000), kind, kSum);
+  Weighed also_wrong = of_kind(in_two_racks(210'000), kind, kSum);
+  Weighed right = of_kind(in_two_racks(100'000), kind, kSum);
+  Weighed ring = of_kind(in_two_racks(200'000), "ring", kSum);
+  const double took_us = right.choice.time_us;
+  ASSERT_GT(took_us, PlanTrials::kRefuted * wrong.choice.time_us);
+  const auto in_us = [&](double us) { return PlanTime{us / static_cast<double>(kSum), 20}; };
+  Weighed current = of_kind(even_fabric(8, 400'000), "direct", kSum);
+
+  PlanTrials trials;
+  also_wrong.choice.plans.lanes.clear();  // only told apart
+  trials.begin(current, in_us(0.9 * took_us), {wrong, also_wrong, ring, right}, kSum);
+  trials.next();
+  EXPECT_TRUE(trials.took(in_us(took_us), true));
+  ASSERT_EQ(trials.next()->choice.plans.name, "ring");
+  EXPECT_TRUE(trials.took(in_us(took_us), true));
+  EXPECT_EQ(trials.next()->choice.plans.lanes, right.choice.plans.lanes);
+}
+
 // One slow node: a direct plan should take half of a ring's time.
 TEST(PlanTrials, AFabricByWhichTheSlowerPlanWouldBeFasterIsContradicted) {
   Fabric fabric = even_fabric(8, 400'000);
