@@ -1,13 +1,11 @@
-// Listening, connecting and closing, over Unix sockets in the abstract namespace.
-#include <fcntl.h>
+// Listening, connecting and closing.
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <string>
 
+#include "test/wire/strict/address.h"
 #include "test/wire/strict/network.h"
 #include "test/wire/strict/objects.h"
 
@@ -21,24 +19,14 @@ using riffle::abi::NetDevHandle;
 
 constexpr std::uint32_t kHandleMagic = 0x57a1c0de;
 
-// In the 128 bytes that NCCL carries to the peer; `tries` is the connecting side's.
+// In the 128 bytes that NCCL carries to the peer; `tries` and `fd` are the connecting side's.
 struct Handle {
   std::uint32_t magic;
   std::int32_t tries;
-  std::int64_t process;
-  std::int64_t number;
-  int fd;  // of the connecting side, until it stands; 0: none yet
+  Address address;
+  int fd;  // until it stands; 0: none yet
 };
-
-sockaddr_un address_of(const Handle& handle, socklen_t* length) {
-  const std::string name =
-      "strict-net-" + std::to_string(handle.process) + "-" + std::to_string(handle.number);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path + 1, name.data(), name.size());
-  *length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  return address;
-}
+static_assert(sizeof(Handle) <= riffle::abi::kNetHandleBytes);
 
 Connection* add_connection(int fd, bool sends, NetDevHandle** offload) {
   Objects& o = objects();
@@ -66,16 +54,10 @@ Result listen(bool has_context, void* context, int device, void* handle, void** 
   Objects& o = objects();
   o.demand_started();
   demand(o.has_device(device), "listen on a device that does not exist");
-  static std::int64_t count = 0;
-  const Handle made{kHandleMagic, 0, ::getpid(), ++count, 0};
+  Handle made{kHandleMagic, 0, {}, 0};
+  const int fd = listen_at(o.behaviour.interface, &made.address);
+  if (fd < 0) return kSystemError;
   std::memcpy(handle, &made, sizeof made);
-  socklen_t length = 0;
-  const sockaddr_un address = address_of(made, &length);
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0 || ::bind(fd, reinterpret_cast<const sockaddr*>(&address), length) != 0 ||
-      ::listen(fd, 1) != 0) {
-    return kSystemError;
-  }
   Context* const owner = has_context ? o.live_context(context) : nullptr;
   *listener = *o.listeners.insert(new Listener{fd, owner, o.behaviour.slow}).first;
   return kSuccess;
@@ -105,13 +87,8 @@ Result connect(bool has_context, void* context, int device, int traffic_class, v
   }
   if (peer.fd == 0) {
     demand(peer.tries == o.behaviour.slow + 1, "connect lost what it keeps in the handle");
-    peer.fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    socklen_t length = 0;
-    const sockaddr_un address = address_of(peer, &length);
-    if (peer.fd < 0 ||
-        ::connect(peer.fd, reinterpret_cast<const sockaddr*>(&address), length) != 0) {
-      return kRemoteError;
-    }
+    peer.fd = connected_to(peer.address);
+    if (peer.fd < 0) return kRemoteError;
   }
   if (o.behaviour.meets && !hears(peer.fd)) {
     std::memcpy(handle, &peer, sizeof peer);
