@@ -99,7 +99,7 @@ PlanTime plan_time(const std::vector<NodeRates>& reports) {
                        static_cast<double>(std::max<std::uint64_t>(r.busy.bursts, 1));
   }
   const auto is_shared = [](const NodeRates& r) { return r.others >= kSharedPercent; };
-  if (std::any_of(reports.begin(), reports.end(), is_shared)) time.us_per_byte = 0;
+  time.is_shared = std::any_of(reports.begin(), reports.end(), is_shared);
   return time;
 }
 
@@ -144,7 +144,7 @@ std::vector<Weighed> plans_to_try(const PairTimes& pairs, const Fabric& base, co
 bool PlanTrials::is_due(const PlanTime& time, double expected_us_per_byte, double first_us_per_byte,
                         bool both_ways, bool is_plausible) {
   ++intervals_since_;
-  const bool is_known = time.us_per_byte > 0 && expected_us_per_byte > 0;
+  const bool is_known = time.us_per_byte > 0 && expected_us_per_byte > 0 && !time.is_shared;
   const double ratio = is_known ? time.us_per_byte / expected_us_per_byte : 1;
   const bool has_processor = time.processor < kNoProcessor;
   // Rates that were raised for nothing promise more than connect did.
@@ -194,7 +194,10 @@ void PlanTrials::add(std::vector<Weighed> candidates) {
 
 // Of two plans' intervals only what is slower than both says something.
 bool PlanTrials::took(const PlanTime& time, bool is_of_one_plan) {
-  if (time.us_per_byte == 0 || time.processor >= kNoProcessor) {
+  // What disturbs makes all-reduces slower: those that are faster in spite of it say enough.
+  const bool is_disturbed = time.is_shared || time.processor >= kNoProcessor;
+  const bool is_faster = time.us_per_byte * gain_ < fastest_us_per_byte();
+  if (time.us_per_byte == 0 || (is_disturbed && !is_faster)) {
     if (++blind_intervals_ < kBlind) return false;
     // Calls have become small, or NICs are shared: back to what is known.
     left_.clear();

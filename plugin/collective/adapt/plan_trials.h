@@ -26,6 +26,7 @@ struct PlanTime {
   double us_per_byte = 0;       // 0: too little was summed
   std::uint64_t processor = 0;  // percent, of the node that needed most
   double burst_bytes = 0;       // what is summed from idle to idle, on average
+  bool is_shared = false;       // others used the same NICs
 
   // As it would be in bursts of so many bytes by a plan that takes `latency_us` and as much again
   // for each byte.

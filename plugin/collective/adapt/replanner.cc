@@ -193,7 +193,8 @@ void Replanner::learn() {
   const PlanTime taken = plan_time(gathered_).for_bursts_of(options_.planned_bytes, latency_us_);
   PlanTime time = is_of_one_plan ? taken : PlanTime();
   // Predictions are for planned_bytes: what is over sooner is mostly latency.
-  if (time.burst_bytes * expected < kLeastBurstUs) time.us_per_byte = 0;
+  const bool is_short = time.burst_bytes * expected < kLeastBurstUs;
+  if (is_short || time.is_shared) time.us_per_byte = 0;
   const bool is_quick = time.us_per_byte > 0 &&
                         time.burst_bytes <= 2 * static_cast<double>(options_.planned_bytes) &&
                         time.us_per_byte < kQuick * expected;

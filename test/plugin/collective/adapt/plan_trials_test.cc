@@ -297,9 +297,33 @@ TEST(PlanTrials, AFabricByWhichTheSlowerPlanWouldBeFasterIsContradicted) {
 TEST(PlanTrials, NicsThatOthersUseSayNothing) {
   std::vector<NodeRates> reports(2);
   for (NodeRates& r : reports) r.busy = {64 << 20, 2'000'000'000, 4};
-  EXPECT_GT(plan_time(reports).us_per_byte, 0);
+  EXPECT_FALSE(plan_time(reports).is_shared);
   reports[1].others = 20;
-  EXPECT_EQ(plan_time(reports).us_per_byte, 0);
+  PlanTime time = plan_time(reports);
+  EXPECT_TRUE(time.is_shared);
+  PlanTrials trials;
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(trials.is_due(time, time.us_per_byte / 2, time.us_per_byte / 2, false, false));
+  }
+}
+
+TEST(PlanTrials, WhatIsFasterThoughItIsDisturbedIsKept) {
+  for (const bool is_shared : {true, false}) {
+    PlanTime time = took(1900, is_shared ? 20 : 90);
+    time.is_shared = is_shared;
+    PlanTrials trials;
+    trials.begin(candidate("old", 1000, 1), took(2000), {candidate("a", 1000, 2)}, kBytes);
+    trials.next();
+    EXPECT_TRUE(trials.took(time, true));
+    EXPECT_EQ(trials.next(), nullptr) << "it stays in force";
+
+    time.us_per_byte = took(2100).us_per_byte;
+    trials.begin(candidate("old", 1000, 1), took(2000), {candidate("a", 1000, 2)}, kBytes);
+    trials.next();
+    for (int i = 1; i < PlanTrials::kBlind; ++i) EXPECT_FALSE(trials.took(time, true)) << i;
+    EXPECT_TRUE(trials.took(time, true)) << "it may be slow or disturbed";
+    EXPECT_EQ(trials.next()->choice.plans.name, "old");
+  }
 }
 
 TEST(PlanTrials, TheQuickestNodeSaysWhatAPlanTakes) {
