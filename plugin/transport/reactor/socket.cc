@@ -116,6 +116,17 @@ SocketAddress remote_address_of(int fd) {
   return a;
 }
 
+bool is_same_host(const SocketAddress& a, const SocketAddress& b) {
+  if (a.storage.ss_family != b.storage.ss_family) return false;
+  if (a.storage.ss_family == AF_INET6) {
+    return std::memcmp(&reinterpret_cast<const sockaddr_in6*>(&a.storage)->sin6_addr,
+                       &reinterpret_cast<const sockaddr_in6*>(&b.storage)->sin6_addr,
+                       sizeof(in6_addr)) == 0;
+  }
+  return reinterpret_cast<const sockaddr_in*>(&a.storage)->sin_addr.s_addr ==
+         reinterpret_cast<const sockaddr_in*>(&b.storage)->sin_addr.s_addr;
+}
+
 Result<Fd> listen_on(const NicAddress& nic, Endpoint* endpoint, const std::string& congestion) {
   Result<Endpoint> local = to_endpoint(nic);
   if (!local) return local.status();
