@@ -199,9 +199,14 @@ int hops_of(int fd) {
   return -1;
 }
 
-Fd accept_from(int listener, int* error) {
-  Fd fd =
-      Fd::make([&] { return ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); });
+Fd accept_from(int listener, int* error, SocketAddress* from) {
+  SocketAddress unasked;
+  SocketAddress& peer = from != nullptr ? *from : unasked;
+  peer.size = sizeof peer.storage;
+  Fd fd = Fd::make([&] {
+    return ::accept4(listener, reinterpret_cast<sockaddr*>(&peer.storage), &peer.size,
+                     SOCK_NONBLOCK | SOCK_CLOEXEC);
+  });
   *error = fd.is_open() ? 0 : errno;
   if (fd.is_open()) tune(fd.get());
   return fd;

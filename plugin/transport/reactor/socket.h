@@ -57,7 +57,7 @@ Status connect_outcome(int fd);
 // Routers on the way from the peer of an accepted connection, by the time to live that its
 // handshake arrived with; -1: the kernel does not tell.
 int hops_of(int fd);
-// An accepted connection, or a closed Fd with `error` = errno.
-Fd accept_from(int listener, int* error);
+// An accepted connection, and where it is from, or a closed Fd with `error` = errno.
+Fd accept_from(int listener, int* error, SocketAddress* from = nullptr);
 
 }  // namespace riffle

@@ -143,7 +143,8 @@ void Acceptor::set_doors() {
 void Acceptor::accept_waiting(int listener) {
   for (int n = 0; n < kMostPerTurn && visitors_.size() < kMaxPending; ++n) {
     int error = 0;
-    Fd socket = accept_from(listener, &error);
+    SocketAddress from;
+    Fd socket = accept_from(listener, &error, &from);
     if (error == EAGAIN) return;
     if (error == ECONNABORTED || error == EINTR) continue;
     if (error != 0) {
@@ -155,19 +156,17 @@ void Acceptor::accept_waiting(int listener) {
       });
       break;
     }
-    take_in(std::move(socket));
+    take_in(std::move(socket), from);
   }
   set_doors();  // full: the others wait in the kernel until finish()
 }
 
-void Acceptor::take_in(Fd socket) {
-  const SocketAddress from = remote_address_of(socket.get());
+void Acceptor::take_in(Fd socket, const SocketAddress& from) {
   const auto of_it = std::count_if(visitors_.begin(), visitors_.end(),
                                    [&from](const auto& v) { return v->is_from(from); });
   if (static_cast<std::size_t>(of_it) >= kMaxPendingOfOne) {
-    return log_.dropped(
-        Stranger::kOneTooMany, from,
-        std::to_string(of_it) + " others of its address have not introduced " + "themselves yet");
+    return log_.dropped(Stranger::kOneTooMany, from,
+                        std::to_string(of_it) + " others from there have not introduced themselves");
   }
   visitors_.push_back(std::make_unique<Visitor>(*this, std::move(socket), from));
   visitors_.back()->send_challenge();

@@ -54,7 +54,7 @@ class Acceptor {
 
   void set_doors();
   void accept_waiting(int listener);
-  void take_in(Fd socket);
+  void take_in(Fd socket, const SocketAddress& from);
   void finish(Visitor* visitor);
 
   Reactor& reactor_;

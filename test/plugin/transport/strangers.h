@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -33,7 +34,7 @@ inline std::string name_of(StrangerKind kind) {
 class Strangers {
  public:
   Strangers(std::vector<HandleContent> doors, StrangerKind kind, int per_second)
-      : doors_(std::move(doors)), kind_(kind), per_second_(per_second) {
+      : doors_(std::move(doors)), kind_(kind), per_second_(per_second), open_(held(), -1) {
     for (const HandleContent& door : doors_) {
       const HelloBytes hello = make_hello({.communicator = doors_.front().communicator, .rank = 2},
                                           door.secret, make_challenge());
@@ -54,7 +55,14 @@ class Strangers {
   std::uint64_t knocks() const { return knocks_; }
 
  private:
-  static constexpr std::size_t kHeld = 600;  // connections; then the oldest is closed
+  // Connections; beyond, the oldest is closed.
+  static std::size_t held() {
+    rlimit files{};
+    ::getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+    return std::min<std::size_t>(12'000, files.rlim_cur / 2);
+  }
 
   void run() {
     const auto start = std::chrono::steady_clock::now();
@@ -67,7 +75,7 @@ class Strangers {
 
   void knock() {
     const std::size_t door = knocks_ % doors_.size();
-    int& fd = open_[knocks_++ % kHeld];
+    int& fd = open_[knocks_++ % open_.size()];
     if (fd >= 0) ::close(fd);
     fd = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     const linger at_once = {.l_onoff = 1, .l_linger = 0};  // no port is kept for a minute
@@ -95,7 +103,7 @@ class Strangers {
   const StrangerKind kind_;
   const int per_second_;
   std::vector<std::vector<std::uint8_t>> recorded_;
-  std::vector<int> open_ = std::vector<int>(kHeld, -1);
+  std::vector<int> open_;
   std::atomic<std::uint64_t> knocks_{0};
   std::atomic<bool> is_over_{false};
   std::thread thread_;
