@@ -165,8 +165,9 @@ void Acceptor::take_in(Fd socket, const SocketAddress& from) {
   const auto of_it = std::count_if(visitors_.begin(), visitors_.end(),
                                    [&from](const auto& v) { return v->is_from(from); });
   if (static_cast<std::size_t>(of_it) >= kMaxPendingOfOne) {
-    return log_.dropped(Stranger::kOneTooMany, from,
-                        std::to_string(of_it) + " others from there have not introduced themselves");
+    return log_.dropped(
+        Stranger::kOneTooMany, from,
+        std::to_string(of_it) + " others from there have not introduced themselves");
   }
   visitors_.push_back(std::make_unique<Visitor>(*this, std::move(socket), from));
   visitors_.back()->send_challenge();
