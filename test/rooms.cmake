@@ -2,7 +2,7 @@
 # Those that start threads or processes: thread sanitizer has nothing to look for in the others.
 set(with_threads background_thread_test comm_trace_test communicator_test encrypted_link_test encrypted_mesh_test faults_test handshake_test
   identity_threads_test link_streams_test link_test log_test
-  machine_reading_test mesh_test net_test peer_loss_test placement_test pollers_test reactor_test survivors_test telemetry_test traced_calls_test)
+  machine_reading_test mesh_test net_test peer_loss_test placement_test pollers_test reactor_test strangers_test survivors_test telemetry_test traced_calls_test)
 list(JOIN with_threads "|" with_threads)
 file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/topology/*_test.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/sparse/*_test.cc ${CMAKE_CURRENT_SOURCE_DIR}/plugin/*_test.cc)

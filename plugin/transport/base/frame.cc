@@ -48,7 +48,8 @@ Result<FrameHeader> decode(const FrameBytes& bytes) {
   }
   if (bytes[kVersionAt] != kFrameVersion) {
     return remote_error("frame version " + std::to_string(bytes[kVersionAt]) +
-                        ", this side speaks version " + std::to_string(kFrameVersion));
+                        ", this side speaks version " + std::to_string(kFrameVersion) +
+                        ": install the same version on all nodes");
   }
   if (get<std::uint32_t>(&bytes[kHeaderCrcAt]) != crc32c(bytes.data(), kHeaderCrcAt)) {
     return remote_error("frame header damaged (CRC32C does not match)");

@@ -129,6 +129,17 @@ SocketAddress remote_address_of(int fd) {
   return a;
 }
 
+bool is_same_host(const SocketAddress& a, const SocketAddress& b) {
+  if (a.storage.ss_family != b.storage.ss_family) return false;
+  if (a.storage.ss_family == AF_INET6) {
+    return std::memcmp(&reinterpret_cast<const sockaddr_in6*>(&a.storage)->sin6_addr,
+                       &reinterpret_cast<const sockaddr_in6*>(&b.storage)->sin6_addr,
+                       sizeof(in6_addr)) == 0;
+  }
+  return reinterpret_cast<const sockaddr_in*>(&a.storage)->sin_addr.s_addr ==
+         reinterpret_cast<const sockaddr_in*>(&b.storage)->sin_addr.s_addr;
+}
+
 Result<Fd> listen_on(const NicAddress& nic, Endpoint* endpoint, const std::string& congestion) {
   Result<Endpoint> local = to_endpoint(nic);
   if (!local) return local.status();
@@ -201,9 +212,14 @@ int hops_of(int fd) {
   return -1;
 }
 
-Fd accept_from(int listener, int* error) {
-  Fd fd =
-      Fd::make([&] { return ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); });
+Fd accept_from(int listener, int* error, SocketAddress* from) {
+  SocketAddress unasked;
+  SocketAddress& peer = from != nullptr ? *from : unasked;
+  peer.size = sizeof peer.storage;
+  Fd fd = Fd::make([&] {
+    return ::accept4(listener, reinterpret_cast<sockaddr*>(&peer.storage), &peer.size,
+                     SOCK_NONBLOCK | SOCK_CLOEXEC);
+  });
   *error = fd.is_open() ? 0 : errno;
   if (fd.is_open()) tune(fd.get());
   return fd;

@@ -42,6 +42,7 @@ Result<Endpoint> to_endpoint(const NicAddress& nic);
 std::string to_text(const SocketAddress& address);  // "10.0.0.1:4000", "[fe80::1]:4000"
 std::string to_text(const Endpoint& endpoint);
 SocketAddress remote_address_of(int fd);
+bool is_same_host(const SocketAddress& a, const SocketAddress& b);  // whatever the ports
 
 // A listening socket on `nic` and a port of the kernel's choice, which goes to `endpoint`. The
 // sockets that it accepts have its congestion control.
@@ -56,7 +57,7 @@ Status connect_outcome(int fd);
 // Routers on the way from the peer of an accepted connection, by the time to live that its
 // handshake arrived with; -1: the kernel does not tell.
 int hops_of(int fd);
-// An accepted connection, or a closed Fd with `error` = errno.
-Fd accept_from(int listener, int* error);
+// An accepted connection, and where it is from, or a closed Fd with `error` = errno.
+Fd accept_from(int listener, int* error, SocketAddress* from = nullptr);
 
 }  // namespace riffle

@@ -39,21 +39,24 @@ class Acceptor::Door final : public Reactor::FdHandler {
 
 class Acceptor::Visitor final : public Reactor::FdHandler {
  public:
-  Visitor(Acceptor& acceptor, Fd socket)
+  Visitor(Acceptor& acceptor, Fd socket, const SocketAddress& from)
       : acceptor_(acceptor),
         socket_(std::move(socket)),
+        from_(from),
         challenge_(make_challenge(acceptor.credentials_.offer())),
-        timers_(&acceptor.reactor_, [this](const Status& why) { refuse(why.message()); }) {
-    name_ = to_text(remote_address_of(socket_.get()));
+        timers_(&acceptor.reactor_,
+                [this](const Status& why) { refuse(Stranger::kRefused, why.message()); }) {
     timers_.call_at(Reactor::now_ns() + kHandshakeTimeoutNs, [this] {
-      refuse("it did not introduce itself within 5 s (" + std::to_string(have_) + " of " +
-             std::to_string(kHelloBytes) + " bytes came)");
+      refuse(Stranger::kSilent, "it did not introduce itself within 5 s (" + std::to_string(have_) +
+                                    " of " + std::to_string(kHelloBytes) + " bytes came)");
     });
     acceptor_.reactor_.add(socket_.get(), EPOLLIN, this);
   }
   ~Visitor() override {
     if (socket_.is_open()) acceptor_.reactor_.remove(socket_.get());
   }
+
+  bool is_from(const SocketAddress& host) const { return is_same_host(from_, host); }
 
   // A fresh socket takes 32 bytes at once; if not, the reading side finds out.
   void send_challenge() {
@@ -63,30 +66,34 @@ class Acceptor::Visitor final : public Reactor::FdHandler {
   void on_ready(std::uint32_t) override {
     const ssize_t n = ::recv(socket_.get(), hello_.data() + have_, hello_.size() - have_, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (n <= 0) return refuse("it hung up before it introduced itself");
+    if (n <= 0) return refuse(Stranger::kLeft, "it hung up before it introduced itself");
     have_ += static_cast<std::size_t>(n);
     if (have_ >= kVersionPrefixBytes) {
-      if (const Status s = check_hello_prefix(hello_.data()); !s) return refuse(s.message());
+      if (const Status s = check_hello_prefix(hello_.data()); !s) {
+        return refuse(Stranger::kForeign, s.message());
+      }
     }
     if (have_ == hello_.size()) judge();
   }
-  void on_failure(const Status& why) override { refuse(why.message()); }
+  void on_failure(const Status& why) override { refuse(Stranger::kRefused, why.message()); }
 
  private:
   void judge() {
     const HandleContent& content = acceptor_.content_;
     const Credentials& own = acceptor_.credentials_;
     const Result<Hello> hello = open_hello(hello_, own, challenge_);
-    if (!hello) return refuse(hello.status().message());
+    if (!hello) return refuse(Stranger::kRefused, hello.status().message());
     if (hello->communicator != content.communicator) {
-      return refuse("it belongs to another communicator");
+      return refuse(Stranger::kRefused, "it belongs to another communicator");
     }
-    if (const Status s = acceptor_.owner_->admit(*hello); !s) return refuse(s.message());
+    if (const Status s = acceptor_.owner_->admit(*hello); !s) {
+      return refuse(Stranger::kRefused, s.message());
+    }
     Result<Answer> says = answer(own, challenge_, hello_, *hello);
-    if (!says) return refuse(says.status().message());
+    if (!says) return refuse(Stranger::kRefused, says.status().message());
     if (::send(socket_.get(), says->welcome.data(), says->welcome.size(), MSG_NOSIGNAL) !=
         static_cast<ssize_t>(says->welcome.size())) {
-      return refuse("it hung up before it was welcomed");
+      return refuse(Stranger::kLeft, "it hung up before it was welcomed");
     }
     acceptor_.reactor_.remove(socket_.get());
     Acceptor::Owner* const owner = acceptor_.owner_;
@@ -95,14 +102,14 @@ class Acceptor::Visitor final : public Reactor::FdHandler {
     owner->joined(std::move(connection), *hello);
   }
 
-  void refuse(const std::string& why) {
-    log_warn("dropped a connection from {}: {}", name_, why);
+  void refuse(Stranger kind, const std::string& why) {
+    acceptor_.log_.dropped(kind, from_, why);
     acceptor_.finish(this);
   }
 
   Acceptor& acceptor_;
   Fd socket_;
-  std::string name_;
+  const SocketAddress from_;
   const ChallengeBytes challenge_;
   HelloBytes hello_{};
   std::size_t have_ = 0;
@@ -115,42 +122,60 @@ Acceptor::Acceptor(Reactor& reactor, std::vector<Fd> sockets, const HandleConten
       content_(content),
       credentials_(content.secret, encryption),
       owner_(owner),
-      timers_(&reactor, [owner](const Status& why) { owner->failed(why); }) {
+      timers_(&reactor, [owner](const Status& why) { owner->failed(why); }),
+      log_(&timers_) {
   for (Fd& socket : sockets) doors_.push_back(std::make_unique<Door>(*this, std::move(socket)));
-  open_doors();
+  set_doors();
 }
 
 Acceptor::~Acceptor() = default;
 
-void Acceptor::open_doors() {
-  for (const auto& door : doors_) door->open();
+void Acceptor::expect_peers(bool are_expected) {
+  are_expected_ = are_expected;
+  set_doors();
 }
 
-void Acceptor::close_doors() {
-  for (const auto& door : doors_) door->close();
+void Acceptor::set_doors() {
+  const bool are_open = are_expected_ && !is_out_of_descriptors_ && visitors_.size() < kMaxPending;
+  for (const auto& door : doors_) are_open ? door->open() : door->close();
 }
 
 void Acceptor::accept_waiting(int listener) {
-  while (visitors_.size() < kMaxPending) {
+  for (int n = 0; n < kMostPerTurn && visitors_.size() < kMaxPending; ++n) {
     int error = 0;
-    Fd socket = accept_from(listener, &error);
+    SocketAddress from;
+    Fd socket = accept_from(listener, &error, &from);
     if (error == EAGAIN) return;
     if (error == ECONNABORTED || error == EINTR) continue;
     if (error != 0) {
       log_warn("cannot accept a connection: {}; trying again", errno_text(error));
-      timers_.call_at(Reactor::now_ns() + kRetryNs, [this] { open_doors(); });
-      close_doors();
-      return;
+      is_out_of_descriptors_ = true;
+      timers_.call_at(Reactor::now_ns() + kRetryNs, [this] {
+        is_out_of_descriptors_ = false;
+        set_doors();
+      });
+      break;
     }
-    visitors_.push_back(std::make_unique<Visitor>(*this, std::move(socket)));
-    visitors_.back()->send_challenge();
+    take_in(std::move(socket), from);
   }
-  close_doors();  // full: the others wait in the kernel until finish()
+  set_doors();  // full: the others wait in the kernel until finish()
+}
+
+void Acceptor::take_in(Fd socket, const SocketAddress& from) {
+  const auto of_it = std::count_if(visitors_.begin(), visitors_.end(),
+                                   [&from](const auto& v) { return v->is_from(from); });
+  if (static_cast<std::size_t>(of_it) >= kMaxPendingOfOne) {
+    return log_.dropped(
+        Stranger::kOneTooMany, from,
+        std::to_string(of_it) + " others from there have not introduced themselves");
+  }
+  visitors_.push_back(std::make_unique<Visitor>(*this, std::move(socket), from));
+  visitors_.back()->send_challenge();
 }
 
 void Acceptor::finish(Visitor* visitor) {
   std::erase_if(visitors_, [visitor](const auto& v) { return v.get() == visitor; });
-  open_doors();
+  set_doors();
 }
 
 }  // namespace riffle

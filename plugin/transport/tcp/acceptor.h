@@ -1,9 +1,14 @@
 // Accepts connections on listening sockets and lets in only peers that know the secret
 // (handshake.h).
 //
-// Any other connection, and one that takes longer than 5 s, is dropped with one log line that gives
-// its address and the reason; the job goes on. At most kMaxPending handshakes run at once; further
-// connections wait in the kernel's queue. Reactor thread only.
+// Strangers cost little and keep no peer out. Doors are open only while the owner expects peers;
+// what comes meanwhile waits in the kernel's queue, which is bounded, too. A turn of the reactor
+// takes in at most kMostPerTurn. At most kMaxPending handshakes run at once, kMaxPendingOfOne with
+// one address: what else comes from there is dropped at once, unheard, and a peer tries again after
+// a moment (connector.h). So does a handshake end that fails or takes longer than 5 s. The log
+// names address and reason, once a minute for each kind (stranger_log.h). The job goes on.
+//
+// Reactor thread only.
 #pragma once
 
 #include <memory>
@@ -14,12 +19,15 @@
 #include "plugin/transport/reactor/socket.h"
 #include "plugin/transport/tcp/connection.h"
 #include "plugin/transport/tcp/handshake.h"
+#include "plugin/transport/tcp/stranger_log.h"
 
 namespace riffle {
 
 class Acceptor {
  public:
   static constexpr std::size_t kMaxPending = 256;
+  static constexpr std::size_t kMaxPendingOfOne = 128;  // eight ranks of a node, 16 streams each
+  static constexpr int kMostPerTurn = 64;
   static constexpr std::uint64_t kHandshakeTimeoutNs = 5'000'000'000;
 
   class Owner {
@@ -37,22 +45,28 @@ class Acceptor {
            const EncryptionOptions& encryption = {});
   ~Acceptor();
 
+  // From the beginning on it does. Handshakes that run go on.
+  void expect_peers(bool are_expected);
+
  private:
   class Door;     // one listening socket
   class Visitor;  // one connection that has not proved anything yet
 
-  void open_doors();
-  void close_doors();
+  void set_doors();
   void accept_waiting(int listener);
+  void take_in(Fd socket, const SocketAddress& from);
   void finish(Visitor* visitor);
 
   Reactor& reactor_;
   const HandleContent content_;
   const Credentials credentials_;
   Owner* const owner_;
+  bool are_expected_ = true;
+  bool is_out_of_descriptors_ = false;
   std::vector<std::unique_ptr<Door>> doors_;
   std::vector<std::unique_ptr<Visitor>> visitors_;
   OwnedTimers timers_;
+  StrangerLog log_;
 };
 
 }  // namespace riffle

@@ -1,5 +1,7 @@
 #include "plugin/transport/tcp/tcp_mesh.h"
 
+#include <algorithm>
+
 #include "plugin/config/log.h"
 #include "plugin/transport/base/caught.h"
 #include "plugin/transport/base/mesh.h"
@@ -37,6 +39,7 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
     Acceptor::Owner* const self = this;
     acceptor_ = std::make_unique<Acceptor>(*reactor_, listener.take_sockets(), gate, self,
                                            transport_.encryption);
+    set_doors();
   }
   ~TcpMesh() override {
     abort();
@@ -108,9 +111,17 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
       return check_streams(hello);
     }
     void joined(Connection connection, const Hello& hello) {
-      if (state_ == State::kUp) return link_->add(std::move(connection), mesh_.rank_ > rank_);
+      if (state_ == State::kUp) {
+        link_->add(std::move(connection), mesh_.rank_ > rank_);
+        return mesh_.set_doors();
+      }
       streams_.add(std::move(connection), hello);
       start_if_complete();
+    }
+    // Are there streams that it is to connect to this node?
+    bool is_expected() const {
+      if (mesh_.rank_ > rank_) return false;
+      return state_ == State::kOpening || (state_ == State::kUp && link_->streams() < asked_);
     }
     // Frames go over so many times the streams that the link began with. The side that connected it
     // connects what is missing; if that fails, the streams that there are carry all.
@@ -119,7 +130,9 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
       if (state_ != State::kUp) return;
       const std::size_t streams = std::min<std::size_t>(weight_ * first_, kMaxStreams);
       link_->use_streams(streams);
-      if (mesh_.rank_ > rank_) connect_up_to(streams);
+      if (mesh_.rank_ > rank_) return connect_up_to(streams);
+      asked_ = std::max(asked_, streams);
+      mesh_.set_doors();
     }
 
     void ask() {
@@ -135,6 +148,7 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
           lost(timeout_error("did not connect to this node within RIFFLE_CONNECT_TIMEOUT"));
         });
         mesh_.reactor_->wake(&mesh_);  // its streams may be here already
+        mesh_.set_doors();
       }
     }
     void start_if_complete() {
@@ -245,6 +259,7 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
       stop_opening();
       streams_.clear();
       state_ = State::kOver;
+      mesh_.set_doors();
     }
 
     TcpMesh& mesh_;
@@ -261,6 +276,12 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
     std::shared_ptr<TcpLink> link_;
   };
 
+  // Open while any peer is to connect: who comes before this node asks for it waits in front.
+  void set_doors() {
+    if (acceptor_ == nullptr) return;
+    acceptor_->expect_peers(std::any_of(peers_.begin(), peers_.end(),
+                                        [](const auto& peer) { return peer->is_expected(); }));
+  }
   Peer& at(int peer) {
     RIFFLE_CHECK(peer >= 0 && peer < size() && peer != rank_, "no such peer");
     return *peers_[static_cast<std::size_t>(peer)];

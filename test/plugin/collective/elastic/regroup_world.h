@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 #include <queue>
 #include <random>
@@ -121,6 +122,7 @@ class World {
     return all;
   }
 
+  std::map<std::uint32_t, Regroup::Bytes> first_sent;  // of each kind of message
   std::uint64_t most_delay = 1'000'000;
   std::uint64_t most_install = 2'000'000;
   static constexpr std::uint64_t kPatience = 300'000'000, kDeadline = 20'000'000'000;
@@ -184,6 +186,7 @@ class World {
     Node& n = *nodes_[r];
     Regroup::Steps s;
     s.send = [this, r](int peer, std::uint32_t kind, const Regroup::Bytes& message) {
+      first_sent.emplace(kind, message);
       deliver(r, peer, [this, r, peer, kind, message] {
         if (nodes_[peer]->has_left) return close(peer);
         EXPECT_TRUE(nodes_[peer]->regroup->received(r, kind, message));
