@@ -4,12 +4,17 @@
 
 namespace riffle {
 
-Flow::Flow(int slots, int max_chunks, int max_pending) : credits_(slots), turns_(max_chunks) {
-  pending_.reserve(max_pending);
-}
+Flow::Flow(int slots, int max_chunks, int max_pending)
+    : credits_(slots),
+      max_chunks_(static_cast<std::size_t>(max_chunks)),
+      max_pending_(static_cast<std::size_t>(max_pending)) {}
 
 void Flow::announce(std::uint64_t chunk, int frames) {
   if (frames == 0) return;
+  if (turns_.empty()) {
+    turns_.resize(max_chunks_);
+    pending_.reserve(max_pending_);
+  }
   if (size_ > 0) {  // several groups of one level may share the peer
     Turn& last = turns_[(head_ + size_ - 1) % turns_.size()];
     if (last.chunk == chunk) {

@@ -29,6 +29,7 @@ struct PartialFrame {
 
 class Flow {
  public:
+  // Its lists are made when it first announces: most pairs of nodes never exchange blocks.
   Flow(int slots, int max_chunks, int max_pending);
 
   // Chunk `chunk` will send `frames` frames here. Chunks announce in sequence order.
@@ -48,6 +49,7 @@ class Flow {
     int frames_left;
   };
   int credits_;
+  const std::size_t max_chunks_, max_pending_;
   std::vector<Turn> turns_;  // ring buffer of announced chunks, oldest at head_
   std::size_t head_ = 0, size_ = 0;
   std::vector<PartialFrame> pending_;

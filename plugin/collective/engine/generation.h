@@ -4,7 +4,8 @@
 // change stops nothing: chunks of both run side by side, each with its own slots and credits.
 //
 // Threads: make() on any (it may take a while at thousands of nodes); then the engine's. Allocates
-// in make() only. Slots are one mapping, touched only where used.
+// in make(), and in the first chunk that uses a flow. Slots are one mapping, touched only where
+// used.
 #pragma once
 
 #include <cstddef>

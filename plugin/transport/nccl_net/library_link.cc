@@ -243,7 +243,7 @@ bool LibraryLink::receive_on() {
     if (!message) return broke(&receive_fault_, message.status()), true;
     if (message->empty()) break;
     moved = true;
-    account_.counters.bytes_received += message->size();
+    if (in_.tells_size()) account_.counters.bytes_received += message->size();
     if (const Status s = take(*message); !s) return fail(s, true), true;
     if (state_ == State::kOver || is_halted_) return true;
     in_.release();
@@ -264,13 +264,21 @@ Status LibraryLink::take(std::span<const std::byte> message) {
                         std::to_string(in_.taken() - 1) + " of " + options_.peer);
   }
   if (state_ != State::kUp) return Status::ok();  // no use for it
-  const auto content = message.subspan(kMessageHeadBytes);
+  auto content = message.subspan(kMessageHeadBytes);
   if (!header_) return begin_frame(content);
   const std::size_t part = std::min<std::size_t>(header_->length - have_, kContentBytes);
+  cut(&content, part);
   if (content.size() != part) return has_wrong_size(content.size(), part);
   std::memcpy(to_ + have_, content.data(), part);
   have_ += part;
   return have_ == header_->length ? end_frame() : Status::ok();
+}
+
+// Where the library does not tell how much came, it is what is due.
+void LibraryLink::cut(std::span<const std::byte>* content, std::size_t due) {
+  if (in_.tells_size()) return;
+  *content = content->first(due);
+  account_.counters.bytes_received += kMessageHeadBytes + due;
 }
 
 Status LibraryLink::has_wrong_size(std::size_t bytes, std::size_t wanted) const {
@@ -288,6 +296,7 @@ Status LibraryLink::begin_frame(std::span<const std::byte> content) {
     return remote_error("it sent a frame of another communicator");
   }
   const std::size_t part = std::min(std::size_t{header->length}, kContentBytes - bytes.size());
+  cut(&content, bytes.size() + part);
   if (content.size() != bytes.size() + part) {
     return has_wrong_size(content.size(), bytes.size() + part);
   }

@@ -131,6 +131,7 @@ class LibraryLink {
   void settle_queue();
   void settle_all();
   Status take(std::span<const std::byte> message);
+  void cut(std::span<const std::byte>* content, std::size_t due);
   Status has_wrong_size(std::size_t bytes, std::size_t wanted) const;
   Status begin_frame(std::span<const std::byte> content);
   Status end_frame();

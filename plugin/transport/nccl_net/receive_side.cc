@@ -59,6 +59,8 @@ Result<std::span<const std::byte>> ReceiveSide::take() {
   }
   if (done == 0) return std::span<const std::byte>();
   request = nullptr;
+  tells_size_ = size != -1;
+  if (!tells_size_) size = static_cast<int>(kSlotBytes);
   if (size < 1 || static_cast<std::size_t>(size) > kSlotBytes) {
     return remote_error(net_.text + ": test of an irecv from " + peer_ + " tells of " +
                         std::to_string(size) + " bytes, possible are 1.." +

@@ -4,9 +4,9 @@
 // Strangers cost little and keep no peer out. Doors are open only while the owner expects peers;
 // what comes meanwhile waits in the kernel's queue, which is bounded, too. A turn of the reactor
 // takes in at most kMostPerTurn. At most kMaxPending handshakes run at once, kMaxPendingOfOne with
-// one address: what else comes from there is dropped at once, unheard, and a peer tries again after
-// a moment (connector.h). So does a handshake end that fails or takes longer than 5 s. The log
-// names address and reason, once a minute for each kind (stranger_log.h). The job goes on.
+// one address; what else comes from there is dropped at once, unheard (a peer tries again after a
+// moment, connector.h). What fails, or takes longer than 5 s, is dropped, too. The log names
+// address and reason, once a minute for each kind (stranger_log.h). The job goes on.
 //
 // Reactor thread only.
 #pragma once
@@ -45,7 +45,7 @@ class Acceptor {
            const EncryptionOptions& encryption = {});
   ~Acceptor();
 
-  // From the beginning on it does. Handshakes that run go on.
+  // True at the beginning. Handshakes that run go on.
   void expect_peers(bool are_expected);
 
  private:

@@ -5,18 +5,18 @@
 namespace riffle {
 namespace {
 
-constexpr std::size_t kFirstFrames = 16;  // a job has many links, and plans use few of them
+constexpr std::size_t kFirstFrames = 16;
 
 }  // namespace
 
-TxQueue::TxQueue() { grow(); }
-
 // The lists have room for all frames from here on, so that nothing but this allocates.
 void TxQueue::grow() {
-  const std::size_t more = std::max(pool_.size(), kFirstFrames);
-  free_.reserve(pool_.size() + more);
-  heap_.reserve(pool_.size() + more);
-  for (std::size_t i = 0; i < more; ++i) free_.push_back(&pool_.emplace_back());
+  const std::size_t more = std::max(frames_, kFirstFrames);
+  free_.reserve(frames_ + more);
+  heap_.reserve(frames_ + more);
+  TxFrame* const block = pool_.emplace_back(std::make_unique<TxFrame[]>(more)).get();
+  frames_ += more;
+  for (std::size_t i = 0; i < more; ++i) free_.push_back(&block[i]);
 }
 
 void TxQueue::push(const FrameHeader& header, std::span<const std::byte> payload,

@@ -1,11 +1,12 @@
 // The frames that wait to be sent on one link: lower priority value first, then the order of
 // pushing. Frames live in a pool that grows to the largest backlog seen; in steady state nothing is
-// allocated.
+// allocated. A queue that nothing was pushed to has no memory: a job has many links, and plans use
+// few of them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -24,7 +25,6 @@ struct TxFrame {
 
 class TxQueue {
  public:
-  TxQueue();
   void push(const FrameHeader& header, std::span<const std::byte> payload, std::uint64_t cookie,
             std::uint64_t priority);
   bool is_empty() const { return heap_.empty(); }
@@ -43,7 +43,8 @@ class TxQueue {
       return priority != other.priority ? priority > other.priority : order > other.order;
     }
   };
-  std::deque<TxFrame> pool_;
+  std::vector<std::unique_ptr<TxFrame[]>> pool_;
+  std::size_t frames_ = 0;  // in the pool
   std::vector<TxFrame*> free_;
   std::vector<Entry> heap_;
   std::uint64_t next_order_ = 0;

@@ -55,7 +55,7 @@ class Strangers {
   std::uint64_t knocks() const { return knocks_; }
 
  private:
-  // Connections; beyond, the oldest is closed.
+  // Connections: the first half of them stays, of the others the oldest makes room.
   static std::size_t held() {
     rlimit files{};
     ::getrlimit(RLIMIT_NOFILE, &files);
@@ -75,7 +75,8 @@ class Strangers {
 
   void knock() {
     const std::size_t door = knocks_ % doors_.size();
-    int& fd = open_[knocks_++ % open_.size()];
+    const std::size_t number = knocks_++, half = open_.size() / 2;
+    int& fd = open_[number < half ? number : half + number % half];
     if (fd >= 0) ::close(fd);
     fd = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     const linger at_once = {.l_onoff = 1, .l_linger = 0};  // no port is kept for a minute

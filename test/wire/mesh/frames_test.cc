@@ -60,6 +60,11 @@ TEST_F(LibraryFrames, OverALibraryThatTakesFewRequests) {
   }
 }
 
+TEST_F(LibraryFrames, OverALibraryThatTellsNoSizes) {
+  behave({.is_mute = true});
+  exchange(kIsSanitized ? 50 : 100);
+}
+
 TEST_F(LibraryFrames, OverALibraryWhoseConnectAndAcceptNeedEachOther) {
   behave({.slow = 2, .meets = true});
   exchange(10);

@@ -177,7 +177,8 @@ Result test(void* request, int* done, int* sizes) {
   if (objects().never("test") || lie == Lie::kNotYet || r->patience-- > 0) return kSuccess;
   r->is_over = true;
   *done = 1;
-  for (std::size_t i = 0; sizes != nullptr && i < r->parts.size(); ++i) {
+  const bool are_told = sizes != nullptr && !objects().behaviour.is_mute;
+  for (std::size_t i = 0; are_told && i < r->parts.size(); ++i) {
     sizes[i] = told_size(*c, r->parts[i], lie);
   }
   c->last_size = r->parts.empty() ? 0 : r->parts.front().arrived;
