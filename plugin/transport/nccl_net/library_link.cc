@@ -45,12 +45,15 @@ void LibraryLink::start(std::uint64_t now_ns, std::uint64_t deadline_ns) {
   tell(LibraryFrame::kHandle, 0, payload + net_.name.substr(0, kMostLibraryText));
 }
 
-// One step of what is left. The library does not tell when there is one, so it is asked.
+// One step of what is left. The library does not tell when there is one, so it is asked. It must
+// not wait in accept, but some do (google/nccl-fastsocket), and nodes that waited for each other so
+// would wait for ever.
 Status LibraryLink::open_step() {
   if (!out_.is_up() && out_.has_handle()) {
     if (Status s = out_.connect(); !s) return s;
+    if (!std::exchange(told_call_, true)) tell(LibraryFrame::kCalls, 0);
   }
-  if (!in_.is_up()) {
+  if (!in_.is_up() && heard_call_) {
     if (Status s = in_.accept(); !s) return s;
   }
   if (!out_.is_up() || !in_.is_up()) return Status::ok();
@@ -73,6 +76,7 @@ void LibraryLink::open_on(std::uint64_t now_ns) {
 std::string LibraryLink::step() const {
   if (!out_.has_handle()) return options_.peer + " did not tell its handle";
   if (!out_.is_up()) return "connect to " + options_.peer + " did not complete";
+  if (!heard_call_) return options_.peer + " did not begin to connect";
   if (!in_.is_up()) return "accept from " + options_.peer + " did not complete";
   if (!in_.is_posted()) return "irecv from " + options_.peer + " took no receive";
   return options_.peer + " did not get ready to receive";
@@ -102,6 +106,9 @@ void LibraryLink::heard(const LibraryFrame& frame, std::string_view payload) {
       }
       return out_.set_handle(std::as_bytes(std::span(payload)));
     }
+    case LibraryFrame::kCalls:
+      heard_call_ = true;
+      return;
     case LibraryFrame::kPosted:
       granted_ = std::max(granted_, frame.count);
       out_idle_.has_moved = true;

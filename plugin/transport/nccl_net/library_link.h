@@ -1,8 +1,9 @@
 // LibraryLink: frames between this node and one peer over the library's connections, one each way.
 //
-// Coming up: each side listens and tells the peer its handle, connects to the peer's, and posts
-// receives; it is up when the peer has said that it has posted some. So no message ever leaves that
-// no receive waits for: a node tells the peer how many it has posted, which is the peer's credit.
+// Coming up: each side listens and tells the peer its handle, begins to connect to the peer's and
+// tells that, accepts once it is told so, as some libraries wait in accept, and posts receives; it
+// is up when the peer has said that it has posted some. So no message ever leaves that no receive
+// waits for: a node tells the peer how many it has posted, which is the peer's credit.
 //
 // A frame is one message, header and payload, or several where it is larger than a slot. Frames go
 // in one order, by priority and then as they were sent; the peer sees that order.
@@ -165,6 +166,7 @@ class LibraryLink {
   State state_ = State::kIdle;
   bool is_halted_ = false;
   std::uint64_t deadline_ns_ = 0;
+  bool told_call_ = false, heard_call_ = false;
   SendSide out_;
   ReceiveSide in_;
 

@@ -60,6 +60,11 @@ TEST_F(LibraryFrames, OverALibraryThatTakesFewRequests) {
   }
 }
 
+TEST_F(LibraryFrames, OverALibraryThatWaitsInAccept) {
+  behave({.waits = true});
+  exchange(60);
+}
+
 TEST_F(LibraryFrames, OverALibraryThatTellsNoSizes) {
   behave({.is_mute = true});
   exchange(kIsSanitized ? 50 : 100);

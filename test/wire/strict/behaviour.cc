@@ -29,6 +29,7 @@ Behaviour read_behaviour() {
     std::strncpy(b.never, never, sizeof b.never - 1);
   }
   b.offload = number("STRICT_NET_OFFLOAD", 0) != 0;
+  b.waits = number("STRICT_NET_WAITS", 0) != 0;
   b.is_mute = number("STRICT_NET_MUTE", 0) != 0;
   if (const char* const interface = std::getenv("STRICT_NET_INTERFACE")) b.interface = interface;
   return b;

@@ -109,6 +109,7 @@ Result accept(void* listener, void** comm, NetDevHandle** offload) {
   if (o.never("accept") || l->refusals-- > 0) return kSuccess;
   if (l->pending < 0) {
     l->pending = ::accept4(l->fd, nullptr, nullptr, SOCK_CLOEXEC);
+    demand(l->pending >= 0 || !o.behaviour.waits, "accept before the peer has begun to connect");
     if (l->pending < 0) return errno == EAGAIN ? kSuccess : kSystemError;
     if (o.behaviour.meets) says(l->pending);
   }
