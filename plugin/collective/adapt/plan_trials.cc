@@ -208,6 +208,9 @@ bool PlanTrials::took(const PlanTime& time, bool is_of_one_plan) {
   if (!is_of_one_plan && time.us_per_byte <= hopeless_us) return false;
   Tried& now = tried_[in_force_];
   now.us_per_byte = time.us_per_byte;
+  now.is_disturbed = is_disturbed;
+  is_explained_ = false;
+  if (is_disturbed) return true;
   const double predicted_us = now.weighed.choice.time_us / planned_bytes_;
   const bool is_explained = std::abs(now.us_per_byte / predicted_us - 1) <= kExplained;
   // Live rates explain anything by links that became slow, so that says nothing where what connect
@@ -258,8 +261,9 @@ const Weighed* PlanTrials::next() {
 
 bool PlanTrials::is_refuted(const Weighed& weighed) const {
   if (!is_for_racks(weighed)) return false;
-  return std::any_of(tried_.begin(), tried_.end(), [&](const Tried& t) {
-    if (!t.is_measured() || !is_for_racks(t.weighed)) return false;
+  // The plan before the trial may just be one that the model errs about.
+  return std::any_of(tried_.begin() + 1, tried_.end(), [&](const Tried& t) {
+    if (!t.is_measured() || t.is_disturbed || !is_for_racks(t.weighed)) return false;
     const auto bytes = static_cast<std::uint64_t>(planned_bytes_);
     const double on_it_us = predict(weighed.fabric, t.weighed.choice.plans, bytes).time_us;
     return t.us_per_byte * planned_bytes_ > kRefuted * on_it_us;
@@ -280,7 +284,7 @@ bool PlanTrials::is_contradicted(std::uint64_t planned_bytes) const {
   const Tried& fastest = tried_[best()];
   const double least_us = fastest.us_per_byte * static_cast<double>(planned_bytes);
   return std::any_of(tried_.begin(), tried_.end(), [&](const Tried& t) {
-    if (&t == &fastest || !t.is_measured()) return false;
+    if (&t == &fastest || !t.is_measured() || t.is_disturbed) return false;
     const double predicted_us =
         predict(fastest.weighed.fabric, t.weighed.choice.plans, planned_bytes).time_us;
     return predicted_us * kContradicted < least_us;

@@ -102,6 +102,8 @@ class PlanTrials {
   // Of all that were tried.
   const Weighed& fastest() const { return tried_[best()].weighed; }
   double fastest_us_per_byte() const { return tried_[best()].us_per_byte; }
+  // It is known to take no longer.
+  bool is_fastest_disturbed() const { return tried_[best()].is_disturbed; }
   bool is_fastest_in_force() const { return best() == in_force_; }
   // By its fabric another plan would have taken less than the fastest one did, and took more.
   bool is_contradicted(std::uint64_t planned_bytes) const;
@@ -114,11 +116,12 @@ class PlanTrials {
  private:
   struct Tried {
     Weighed weighed;
-    double us_per_byte = 0;  // 0: not known
+    double us_per_byte = 0;     // 0: not known
+    bool is_disturbed = false;  // so it is the most that the plan takes, and shows no network
     bool is_measured() const;
   };
   std::size_t best() const;
-  // What was tried shows that the network is not the one it was made for.
+  // What the trial has shown so far: the network is not the one it was made for.
   bool is_refuted(const Weighed& weighed) const;
   bool has_seen_pairs() const;
   // The plan in force takes as much more than was predicted as the one before all trials: some rate

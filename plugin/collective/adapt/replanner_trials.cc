@@ -186,11 +186,15 @@ void Replanner::try_next() {
 
 void Replanner::end_trials() {
   const Weighed& kept = trials_.fastest();
-  const double measured_us = for_bytes(trials_.fastest_us_per_byte(), options_.planned_bytes);
+  const bool is_exact = !trials_.is_fastest_disturbed();
+  const double took_us = for_bytes(trials_.fastest_us_per_byte(), options_.planned_bytes);
+  const double measured_us = is_exact ? took_us : std::min(took_us, kept.choice.time_us);
   log_info("of the plans tried ({}) {} is kept", trials_.text(), kept.choice.plans.name);
-  trusts_model_ = std::abs(measured_us / kept.choice.time_us - 1) <= kBelieved &&
-                  !trials_.is_contradicted(options_.planned_bytes);
-  if (trusts_model_ && !(trials_.was_right() && same_racks(kept.fabric, rates_->base()))) {
+  const bool is_believed = is_exact &&
+                           std::abs(measured_us / kept.choice.time_us - 1) <= kBelieved &&
+                           !trials_.is_contradicted(options_.planned_bytes);
+  if (is_exact) trusts_model_ = is_believed;
+  if (is_believed && !(trials_.was_right() && same_racks(kept.fabric, rates_->base()))) {
     PlanBasis basis;
     basis.fabric = kept.fabric;
     basis.is_nominal = false;

@@ -1,5 +1,6 @@
 #include "plugin/transport/nccl_net/receive_side.h"
 
+#include <cstring>
 #include <utility>
 
 namespace riffle::nccl_net {
@@ -29,6 +30,8 @@ Result<bool> ReceiveSide::post_one() {
   void *data = slots_.at(posted_), *region = slots_.region(), *profiler = nullptr;
   void* request = nullptr;
   std::size_t size = kSlotBytes;
+  // A message that is told of too early shows no old number and no old frame.
+  std::memset(data, 0, kMessageHeadBytes + kFrameHeaderBytes);
   int tag = kTag;
   const auto result = net_.table.irecv(comm_, 1, &data, &size, &tag, &region, &profiler, &request);
   if (result != abi::kSuccess) return failed_call(net_, "irecv from " + peer_, result);
@@ -59,7 +62,7 @@ Result<std::span<const std::byte>> ReceiveSide::take() {
   }
   if (done == 0) return std::span<const std::byte>();
   request = nullptr;
-  tells_size_ = size != -1;
+  tells_size_ = tells_size_ || size != -1;
   if (!tells_size_) size = static_cast<int>(kSlotBytes);
   if (size < 1 || static_cast<std::size_t>(size) > kSlotBytes) {
     return remote_error(net_.text + ": test of an irecv from " + peer_ + " tells of " +

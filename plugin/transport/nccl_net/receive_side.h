@@ -29,8 +29,8 @@ class ReceiveSide {
   Result<bool> post();
   // The oldest message, if it is in; else empty. Its bytes stay until release().
   Result<std::span<const std::byte>> take();
-  // Whether the library told how long that message is. NCCL does without, and so does
-  // google/nccl-fastsocket, which never writes it; then the bytes are the whole slot.
+  // Whether the library has ever told how long a message is. NCCL does without, and
+  // google/nccl-fastsocket never does; then the bytes are the whole slot.
   bool tells_size() const { return tells_size_; }
   // Its slot is free for another receive.
   void release() { ++released_; }
@@ -52,7 +52,7 @@ class ReceiveSide {
   Slots slots_;
   std::array<void*, kMostSlots> requests_{};
   std::uint64_t posted_ = 0, taken_ = 0, released_ = 0;
-  bool tells_size_ = true;
+  bool tells_size_ = false;
 };
 
 }  // namespace riffle::nccl_net

@@ -149,11 +149,11 @@ void Acceptor::accept_waiting(int listener) {
     if (error == ECONNABORTED || error == EINTR) continue;
     if (error != 0) {
       log_warn("cannot accept a connection: {}; trying again", errno_text(error));
-      is_out_of_descriptors_ = true;
       timers_.call_at(Reactor::now_ns() + kRetryNs, [this] {
         is_out_of_descriptors_ = false;
         set_doors();
       });
+      is_out_of_descriptors_ = true;
       break;
     }
     take_in(std::move(socket), from);

@@ -1,6 +1,7 @@
 #include "plugin/transport/tcp/stranger_log.h"
 
 #include "plugin/config/log.h"
+#include "plugin/transport/base/caught.h"
 #include "plugin/transport/reactor/reactor.h"
 
 namespace riffle {
@@ -22,19 +23,23 @@ void StrangerLog::dropped(Stranger kind, const SocketAddress& from, const std::s
 }
 
 void StrangerLog::start(Period* period) {
-  period->runs = true;
   timers_->call_at(Reactor::now_ns() + kPeriodNs, [this, period] {
     period->runs = false;
     if (period->more == 0) return;
     tell(period);
     start(period);
   });
+  period->runs = true;
 }
 
-void StrangerLog::tell(Period* period) {
+// A line that there is no memory for is no reason to end anything.
+void StrangerLog::tell(Period* period) noexcept {
   if (period->more == 0) return;
-  log_warn("dropped {} more connections, the last one from {}: {}", period->more,
-           to_text(period->last), period->why);
+  const auto line = [period] {
+    log_warn("dropped {} more connections, the last one from {}: {}", period->more,
+             to_text(period->last), period->why);
+  };
+  catching(line, [](const Status&) {});
   period->more = 0;
 }
 

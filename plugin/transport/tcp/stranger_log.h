@@ -40,7 +40,7 @@ class StrangerLog {
   };
 
   void start(Period* period);
-  static void tell(Period* period);
+  static void tell(Period* period) noexcept;
 
   TimerService* const timers_;
   std::array<Period, 5> periods_;  // by kind

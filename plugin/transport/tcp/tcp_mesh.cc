@@ -71,6 +71,7 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
     for (int peer = 0; peer < size(); ++peer) {
       if (peer != rank_) at(peer).use(weights.empty() ? 1 : weights[peer]);
     }
+    set_doors();
   }
   void dismiss(int peer) override { at(peer).close(); }
   void abort() override {
@@ -132,7 +133,6 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
       link_->use_streams(streams);
       if (mesh_.rank_ > rank_) return connect_up_to(streams);
       asked_ = std::max(asked_, streams);
-      mesh_.set_doors();
     }
 
     void ask() {
@@ -169,6 +169,7 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
           mesh_.sink_);
       state_ = State::kUp;
       use(static_cast<int>(weight_));
+      mesh_.set_doors();
       mesh_.sink_->opened(rank_);
     }
     void abort() {
@@ -259,7 +260,9 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
       stop_opening();
       streams_.clear();
       state_ = State::kOver;
-      mesh_.set_doors();
+      // What follows tells of a loss, and a door that cannot be opened must not keep it.
+      catching([this] { mesh_.set_doors(); },
+               [](const Status& why) { log_caught("at the doors of a mesh", why); });
     }
 
     TcpMesh& mesh_;
