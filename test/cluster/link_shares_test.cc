@@ -82,6 +82,7 @@ void measure(Reactor& reactor, Endless& node, Shared* shared) {
   wait_until([&] { return received(1) > 0 && received(2) > 0; }, "nothing arrives");
   for (std::size_t with = 0; with < 2; ++with) {
     if (with == 1) {
+      reactor.run_and_wait([&] { node.mesh->set_peer_weights(kWeights); });
       shared->phase = 1;
       wait_until([&] { return shared->weighted == 2; }, "no weights");
     }
