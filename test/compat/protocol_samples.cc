@@ -1,4 +1,4 @@
-// Messages that only those who send them can make: whole agreements run, and what they sent first
+// Messages that only running agreements make: whole ones run, and what their nodes sent first
 // of each kind is looked at. Their receivers took it, or the agreement would not have come about.
 #include "plugin/collective/adapt/plan_switch.h"
 #include "plugin/collective/elastic/regroup.h"

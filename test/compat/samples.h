@@ -19,7 +19,7 @@ using Samples = std::vector<Sample>;
 
 Samples frame_samples();
 Samples message_samples();   // that are plain values
-Samples protocol_samples();  // that only those who send them can make
+Samples protocol_samples();  // that only running agreements make
 Samples sparse_samples();
 
 inline Named written(const Samples& samples) {

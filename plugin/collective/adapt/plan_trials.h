@@ -59,7 +59,8 @@ class PlanTrials {
   static constexpr int kMostRefusals = 3;
   static constexpr int kBlind = 4;          // intervals that say nothing: no trial waits longer
   static constexpr double kHopeless = 1.5;  // slower than the best so far: no need to look twice
-  static constexpr double kRefuted = 1.5;   // slower than a plan for racks is on a network: not it
+  // A plan for racks that took this factor more than it should on a network: it is another one.
+  static constexpr double kRefuted = 1.5;
   // A plan that takes what its fabric predicts, within this: that is the network.
   static constexpr double kExplained = 0.12;
   static constexpr double kContradicted = 1.1;
@@ -102,7 +103,7 @@ class PlanTrials {
   // Of all that were tried.
   const Weighed& fastest() const { return tried_[best()].weighed; }
   double fastest_us_per_byte() const { return tried_[best()].us_per_byte; }
-  // It is known to take no longer.
+  // Its time is the most that it takes, as a node lacked processor or NICs were shared meanwhile.
   bool is_fastest_disturbed() const { return tried_[best()].is_disturbed; }
   bool is_fastest_in_force() const { return best() == in_force_; }
   // By its fabric another plan would have taken less than the fastest one did, and took more.
@@ -117,7 +118,7 @@ class PlanTrials {
   struct Tried {
     Weighed weighed;
     double us_per_byte = 0;     // 0: not known
-    bool is_disturbed = false;  // so it is the most that the plan takes, and shows no network
+    bool is_disturbed = false;  // us_per_byte is the most that it takes, and shows no network
     bool is_measured() const;
   };
   std::size_t best() const;

@@ -18,7 +18,7 @@ struct LibraryFrame {
     kEnd = 4,     // the sender closes; so many messages were sent in all
     kEnded = 5,   // answer: all of those are in; so many were sent the other way, in all
     kFailed = 6,  // the library failed the sender; payload: a sentence
-    kCalls = 7,   // the sender has begun to connect: accept has somebody to wait for
+    kCalls = 7,   // the sender has begun to connect: accept need not wait
   };
   std::uint8_t kind = 0;
   std::uint64_t count = 0;

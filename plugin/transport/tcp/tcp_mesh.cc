@@ -279,7 +279,7 @@ class TcpMesh final : public TransportMesh, Acceptor::Owner, Reactor::WakeHandle
     std::shared_ptr<TcpLink> link_;
   };
 
-  // Open while any peer is to connect: who comes before this node asks for it waits in front.
+  // Open while any peer is to connect; a connection that comes earlier waits in the kernel's queue.
   void set_doors() {
     if (acceptor_ == nullptr) return;
     acceptor_->expect_peers(std::any_of(peers_.begin(), peers_.end(),

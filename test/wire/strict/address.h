@@ -18,7 +18,7 @@ struct Address {
 
 // A listening socket and where it is reached; -1: none (`interface` has no IPv4 address, ...).
 int listen_at(const std::string& interface, Address* address);
-// A socket connected to it, waiting for that; -1: nobody listens there.
+// A socket connected to it, waiting for that; -1: nothing listens there.
 int connected_to(const Address& address);
 
 }  // namespace strict

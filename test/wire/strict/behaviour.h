@@ -19,7 +19,7 @@ struct Behaviour {
   bool meets = false;    // STRICT_NET_MEETS: connect and accept need each other's calls
   char never[16] = "";   // STRICT_NET_NEVER: connect, accept, isend, irecv or test: never completes
   bool offload = false;  // STRICT_NET_OFFLOAD: devices drive transfers themselves
-  bool waits = false;    // STRICT_NET_WAITS: accept with nobody there would wait: a violation
+  bool waits = false;    // STRICT_NET_WAITS: accept before the peer connects: a violation
   bool is_mute = false;  // STRICT_NET_MUTE: test tells no sizes, as google/nccl-fastsocket's
   std::string interface;  // STRICT_NET_INTERFACE: TCP over its IPv4 address; "": Unix sockets
 };
