@@ -11,7 +11,8 @@
 namespace riffle {
 namespace {
 
-constexpr std::uint64_t kLeastBytes = 4 << 20;  // of a burst: shorter ones are mostly latency
+constexpr std::uint64_t kLeastBytes = 256 << 10;  // of a burst: shorter ones are mostly latency
+constexpr double kLeastOfTrials = 4 << 20;
 constexpr std::uint64_t kSharedPercent = 5;
 constexpr std::size_t kMostRaised = 3;
 constexpr double kShownBytes = 32 << 20;
@@ -108,6 +109,12 @@ PlanTime PlanTime::for_bursts_of(std::uint64_t bytes, double latency_us) const {
   if (us_per_byte == 0 || burst_bytes == 0) return time;
   const double longer = latency_us / burst_bytes - latency_us / static_cast<double>(bytes);
   time.us_per_byte = std::max(us_per_byte - longer, us_per_byte / 2);
+  return time;
+}
+
+PlanTime PlanTime::for_trials() const {
+  PlanTime time = *this;
+  if (burst_bytes < kLeastOfTrials) time.us_per_byte = 0;
   return time;
 }
 

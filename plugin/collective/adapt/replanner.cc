@@ -195,7 +195,8 @@ void Replanner::learn() {
   // Predictions are for planned_bytes: what is over sooner is mostly latency.
   const bool is_short = time.burst_bytes * expected < kLeastBurstUs;
   if (is_short || time.is_shared) time.us_per_byte = 0;
-  const bool is_quick = time.us_per_byte > 0 &&
+  const PlanTime of_prediction = time.for_trials();
+  const bool is_quick = of_prediction.us_per_byte > 0 &&
                         time.burst_bytes <= 2 * static_cast<double>(options_.planned_bytes) &&
                         time.us_per_byte < kQuick * expected;
   quick_intervals_ = is_quick ? quick_intervals_ + 1 : 0;
@@ -206,6 +207,7 @@ void Replanner::learn() {
             in_seconds(expected_us_), taken.processor);
   const bool has_processor = time.processor < PlanTrials::kNoProcessor;
   measured_us_ = has_processor ? time.us_per_byte * static_cast<double>(options_.planned_bytes) : 0;
+  if (measured_us_ > 0) is_for_trials_ = of_prediction.us_per_byte > 0;
   if (!trials_.is_running()) pace_.took(measured_us_);
   const Fabric live = believed();
   ReplanEvent e = event(ReplanEvent::Kind::kReport);
@@ -214,25 +216,25 @@ void Replanner::learn() {
   tell(e);
   const bool has_groups = !plans_->relaxed.is_empty() || options_.mode == SyncMode::kSparse;
   if (sync_) sync_->interval_ended(round_ns_, has_groups);
-  if (trials_.is_running()) return trial_interval_ended(taken, is_of_one_plan);
+  if (trials_.is_running()) return trial_interval_ended(taken.for_trials(), is_of_one_plan);
   is_news_ = hysteresis_->interval_ended(live);
   if (has_node_left_) return;
   const double first = first_us_ / static_cast<double>(options_.planned_bytes);
   const bool is_one_slow = slow_nodes(rates_->fabric()) == 1;
   // Connections are new in the first interval: it is no reason for doubt.
-  const PlanTime for_trials = interval_ > 1 ? time : PlanTime();
+  const PlanTime for_trials = interval_ > 1 ? of_prediction : PlanTime();
   if (may_try() && trials_.is_due(for_trials, expected, first, !trusts_model_, is_one_slow)) {
-    if (trusts_model_) return begin_trials(time);
+    if (trusts_model_) return begin_trials(of_prediction);
     trusts_model_ = true;  // the network is another one: what is believed of it now may be right
   }
   if (proof_.is_refuted(measured_us_)) return go_back();
   // One slow node is the simpler explanation: its plan comes first, racks if that does not help.
   const bool is_explained = is_one_slow && is_news_;
-  const bool takes_longer = time.us_per_byte > PlanTrials::kLag * expected;
+  const bool takes_longer = of_prediction.us_per_byte > PlanTrials::kLag * expected;
   if (takes_longer && !is_explained && looks_at_pairs() && !pairs().empty()) {
-    return look_at_pairs(time);
+    return look_at_pairs(of_prediction);
   }
-  if (looks_at_others()) return look_at_others(time);
+  if (looks_at_others()) return look_at_others(of_prediction);
   follow(live);
 }
 

@@ -83,14 +83,16 @@ void Replanner::follow(const Fabric& live) {
 
 // Live rates; but none is lower than it was planned with as long as all-reduces take no longer than
 // they did. Not so where a single slow node explains that they always have; where nothing else
-// would correct a plan that is wrong from the beginning, as there are no trials or rates were never
-// measured; and with relaxed modes, whose sums take less.
+// would correct a plan that is wrong from the beginning, as there are no trials (sums may be too
+// short for them) or rates were never measured; and with relaxed modes, whose sums take less.
 Fabric Replanner::believed() const {
   Fabric live = rates_->fabric();
-  const double slower = trials_.was_right() ? PlanTrials::kWrong : PlanTrials::kNeverRight;
+  const bool has_time = trials_.was_right() || !is_for_trials_;
+  const double slower = has_time ? PlanTrials::kWrong : PlanTrials::kNeverRight;
   const bool is_explained = measured_us_ > slower * first_us_ && slow_nodes(live) == 1;
-  const bool is_put_to_trial =
-      can_predict_ && !options_.trusts_fabric && options_.plan.only.empty();
+  const bool is_right = pace_.last_us() <= PlanTrials::kWrong * first_us_;
+  const bool is_put_to_trial = can_predict_ && !options_.trusts_fabric &&
+                               options_.plan.only.empty() && (is_for_trials_ || is_right);
   if (!pace_.is_steady() || is_explained || !is_put_to_trial || sync_) return live;
   return no_slower(std::move(live), hysteresis_->planned());
 }

@@ -330,11 +330,23 @@ TEST(PlanTrials, TheQuickestNodeSaysWhatAPlanTakes) {
   std::vector<NodeRates> reports(3);
   reports[0].busy = {64 << 20, 4'000'000'000, 4};
   reports[1].busy = {64 << 20, 2'000'000'000, 4};  // the others waited for it
-  reports[2].busy = {1 << 20, 1'000'000, 4};       // too little
+  reports[2].busy = {1 << 20, 1'000'000, 8};       // too little
   reports[2].processor = 70;
   const PlanTime time = plan_time(reports);
   EXPECT_NEAR(time.us_per_byte, 2e6 / (64 << 20), 1e-9);
   EXPECT_EQ(time.processor, 70u);
+}
+
+TEST(PlanTrials, ShortSumsShowAPaceButJudgeNoPrediction) {
+  std::vector<NodeRates> reports(1);
+  reports[0].busy = {8 << 20, 400'000'000, 8};
+  const PlanTime time = plan_time(reports);
+  EXPECT_GT(time.us_per_byte, 0);
+  EXPECT_EQ(time.for_trials().us_per_byte, 0);
+  reports[0].busy.bursts = 2;
+  EXPECT_EQ(plan_time(reports).for_trials().us_per_byte, time.us_per_byte);
+  reports[0].busy.bursts = 64;
+  EXPECT_EQ(plan_time(reports).us_per_byte, 0) << "mostly latency";
 }
 
 TEST(PlanTrials, WhatAJobComputesMeanwhileDoesNotHideThatProcessorIsLacking) {
