@@ -20,11 +20,12 @@ class Pace {
     slower_intervals_ = 0;
   }
   // An interval ended in which the plan took so long for some number of bytes, always the same one;
-  // 0: nothing was measured.
-  void took(double us) {
-    if (us <= 0) return;
+  // 0: nothing was measured. Where a node lacked processor, that it took longer says nothing.
+  void took(double us, bool has_processor = true) {
+    const bool is_slower = quickest_us_ > 0 && us > kSlower * quickest_us_;
+    if (us <= 0 || (is_slower && !has_processor)) return;
     last_us_ = us;
-    slower_intervals_ = quickest_us_ > 0 && us > kSlower * quickest_us_ ? slower_intervals_ + 1 : 0;
+    slower_intervals_ = is_slower ? slower_intervals_ + 1 : 0;
     quickest_us_ = quickest_us_ > 0 ? std::min(quickest_us_, us) : us;
   }
   // All-reduces are known to take no longer than before.

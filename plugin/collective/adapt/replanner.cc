@@ -181,6 +181,16 @@ void Replanner::operation_posted() {
 
 // ----------------------------------------------------------------------------------------- node 0
 
+void Replanner::measure_pace(const PlanTime& time) {
+  const bool has_processor = time.processor < PlanTrials::kNoProcessor;
+  const double took_us = time.us_per_byte * static_cast<double>(options_.planned_bytes);
+  measured_us_ = has_processor ? took_us : 0;
+  if (took_us > 0) is_for_trials_ = time.for_trials().us_per_byte > 0;
+  // Without processor, no trial would correct a plan that is wrong from the beginning.
+  const bool may_be_wrong = !has_processor && took_us > PlanTrials::kWrong * first_us_;
+  if (!trials_.is_running() && !may_be_wrong) pace_.took(took_us, has_processor);
+}
+
 void Replanner::learn() {
   round_ns_ = mesh_->now_ns() - asked_ns_;
   std::vector<probe::PassiveReport> reports(mesh_->size());
@@ -205,10 +215,7 @@ void Replanner::learn() {
   log_trace("of one plan {}: {} for 32 MiB, expected {}; processor {} %", is_of_one_plan,
             in_seconds(taken.us_per_byte * static_cast<double>(options_.planned_bytes)),
             in_seconds(expected_us_), taken.processor);
-  const bool has_processor = time.processor < PlanTrials::kNoProcessor;
-  measured_us_ = has_processor ? time.us_per_byte * static_cast<double>(options_.planned_bytes) : 0;
-  if (measured_us_ > 0) is_for_trials_ = of_prediction.us_per_byte > 0;
-  if (!trials_.is_running()) pace_.took(measured_us_);
+  measure_pace(time);
   const Fabric live = believed();
   ReplanEvent e = event(ReplanEvent::Kind::kReport);
   if (!trials_.is_running()) look_for_slow(rates_->fabric(), reports);

@@ -121,6 +121,7 @@ class Replanner {
   void begin_gathering(std::uint64_t interval, bool with_pairs);
   void pass_on_if_complete();
   void learn();
+  void measure_pace(const PlanTime& time);
   int slow_nodes(const Fabric& live) const;
   Fabric believed() const;
   void find_latency(const Fabric& fabric);

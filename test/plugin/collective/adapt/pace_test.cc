@@ -43,5 +43,16 @@ TEST(Pace, AnotherPlanHasAPaceOfItsOwn) {
   EXPECT_TRUE(pace.is_steady());
 }
 
+TEST(Pace, WhereANodeLacksProcessorSlowerSaysNothing) {
+  Pace pace;
+  pace.took(1000, false);
+  EXPECT_TRUE(pace.is_steady());
+  for (int i = 0; i < 5; ++i) pace.took(2000, false);
+  EXPECT_TRUE(pace.is_steady());
+  EXPECT_EQ(pace.last_us(), 1000);
+  for (int i = 0; i < Pace::kIntervals; ++i) pace.took(2000, true);
+  EXPECT_FALSE(pace.is_steady());
+}
+
 }  // namespace
 }  // namespace riffle::pace_test
