@@ -53,7 +53,8 @@ python_tools() {
   "$tools/bin/pip" install --quiet "$@"
 }
 
-# Would NCCL find, load and use what is installed? The loopback, as what else there is differs by machine.
+# Would NCCL find, load and use what is installed, and does an all-reduce by it come out right? Over loopback, as
+# what else there is differs by machine.
 # For `bash -c` elsewhere, after the variables are set.
-doctor='riffle doctor --nccl 2.28.9'
+doctor='riffle doctor --loop --nccl 2.28.9'
 export_variables='export RIFFLE_SOCKET_IFNAME==lo; eval "$(riffle env --nccl 2.28.9)"'
