@@ -20,4 +20,5 @@ AREA = Area(
         part("modules", "Lmod and Environment Modules: doctor, unload leaves nothing, refused beside another plugin"),
         part("slurm", "Slurm, four nodes on one machine: prolog, srun riffle doctor, the example of a job"),
         part("kubernetes", "Kubernetes objects against its schemas"),
+        part("ssh", "riffle doctor --hosts and riffle probe by a real sshd, hosts on one machine: agreement, another setting, no server"),
         part("monitoring", "promtool on metrics and alerts; Prometheus beside a job answers every query; top in tmux while a link slows; a job's trace")])
