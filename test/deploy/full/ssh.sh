@@ -57,8 +57,8 @@ for n in 1 2 3 4; do
 done
 ssh=(ssh -F "$home/config" -o BatchMode=yes -o ConnectTimeout=10 -T)
 for n in 1 2 3 4; do
-  until [[ $("${ssh[@]}" "n$n" hostname 2>/dev/null) == "n$n" ]]; do
-    ((SECONDS < 30)) || fail "no sshd on n$n: $("${ssh[@]}" "n$n" hostname 2>&1)"
+  until [[ $("${ssh[@]}" "n$n" hostname 2>/dev/null </dev/null) == "n$n" ]]; do # standard input is this script
+    ((SECONDS < 30)) || fail "no sshd on n$n: $("${ssh[@]}" "n$n" hostname 2>&1 </dev/null)"
     sleep 0.2
   done
 done
