@@ -51,9 +51,9 @@ std::string to_json(const View& view) {
     out["nics"][view.machine.nics[i].name] = {{"used", view.uses[i].is_used},
                                               {"why", view.uses[i].why}};
   }
-  out["job_cpus"] = to_text(view.job_cpus);
+  out["job_cpus"] = riffle::to_text(view.job_cpus);
   out["progress_threads"] = {
-      {"cpus", view.placement.cpus.empty() ? Json() : Json(to_text(view.placement.cpus))},
+      {"cpus", view.placement.cpus.empty() ? Json() : Json(riffle::to_text(view.placement.cpus))},
       {"because", view.placement.why}};
   if (view.fabric) out["fabric"] = json_of(*view.fabric, view.fabric_name);
   out["advice"] = view.advice;
