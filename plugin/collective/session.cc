@@ -323,7 +323,8 @@ void Session::lost(int peer, const Status& why) {
   if (!bootstrap_->is_over()) {
     after_connect_.push_back([this, peer, why] { lost(peer, why); });
     bootstrap_->gone(peer);
-    return connect_lost(peer, sentence);
+    // Nodes that reach both are told as well: between which two it was.
+    return connect_lost(peer, own_name() + " " + sentence);
   }
   // What follows from a fault that is being told is no loss.
   if (is_connected_ && !fault_timer_) members_->lost(peer, why.message());
