@@ -3,28 +3,14 @@
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <vector>
 
 #include "plugin/version.h"
 #include "tools/command.h"
 #include "tools/command_line/help_text.h"
-#include "topology/base/nearest.h"
+#include "tools/command_line/mistakes.h"
 
 namespace riffle::tools {
 namespace {
-
-std::string message_of(const CLI::App* app, const CLI::Error& error) {
-  std::string text = std::string("riffle: ") + error.what() + "\n";
-  const std::vector<std::string> extra = app->remaining();
-  if (!extra.empty() && app->get_subcommands().empty()) {
-    std::vector<std::string> names;
-    for (const CLI::App* sub : app->get_subcommands(nullptr)) names.push_back(sub->get_name());
-    const std::vector<std::string_view> views(names.begin(), names.end());
-    text = "riffle: there is no command " + extra.front() + "; did you mean " +
-           std::string(nearest(extra.front(), views)) + "?\n";
-  }
-  return text + "riffle: --help says more\n";
-}
 
 void add_version(CLI::App& app) {
   app.add_subcommand("version", "The version, as --version")
@@ -78,7 +64,7 @@ int main(int argc, char** argv) {
   add_man(app, exit_code);
   add_draw(app, exit_code);
   add_version(app);
-  app.failure_message(message_of);
+  app.failure_message(mistake_text);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "lab/cluster/random_profile.h"
+#include "topology/base/nearest.h"
 
 namespace riffle::cluster {
 
@@ -35,10 +36,14 @@ Result<Profile> load_profile(const std::string& name, const std::string& folder)
   }
   std::ifstream file(path);
   if (!file) {
+    const std::vector<std::string> names = profile_names(folder);
+    const std::vector<std::string_view> views(names.begin(), names.end());
     std::string known;
-    for (const std::string& n : profile_names(folder)) known += " " + n;
-    return invalid_argument("no profile \"" + name + "\": cannot read " + path.string() +
-                            "; there are:" + (known.empty() ? " none" : known));
+    for (const std::string& n : names) known += " " + n;
+    return invalid_argument(
+        "no profile \"" + name + "\": cannot read " + path.string() +
+        (names.empty() ? "" : "; did you mean " + std::string(nearest(name, views)) + "?") +
+        " There are:" + (known.empty() ? " none" : known));
   }
   std::ostringstream text;
   text << file.rdbuf();

@@ -218,7 +218,7 @@ TEST_F(ProbeTest, WrongUsageNamesWhatIsAccepted) {
   for (const auto& [arguments, named] :
        {std::pair{"node0", "2 to 1024 hosts are accepted, not 1"},
         std::pair{"a b a", "host a is named twice"},
-        std::pair{"a -oProxyCommand=x", "not expected: -oProxyCommand=x"},
+        std::pair{"a -oProxyCommand=x", "probe has no option -oProxyCommand"},
         std::pair{"a 'b;c'", "'b;c' is no host"}, std::pair{"--timeout 0 a b", "--timeout"},
         std::pair{"", "needs hosts"}}) {
     const Ended ended = probe(arguments);

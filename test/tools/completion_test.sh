@@ -69,6 +69,13 @@ says() {  # PATTERN ARGUMENT...: with exit code 2
 says 'riffle: *did you mean doctor?*' dotcor
 says 'riffle: *' plan --no-such-option
 says 'riffle: *did you mean RIFFLE_STREAMS?' config STREMS
+says $'riffle: plan has no option --profle; did you mean --profile?\nriffle: plan --help says more' plan --profle racks8
+says 'riffle: probe has no option --pear; did you mean *' probe --pear  # --peer is hidden
+says 'riffle: bench has no option --sises; did you mean --sizes?*' bench --sises=1M  # and lacks what is required
+says 'riffle: run has no option --ncll; did you mean --nccl?*' run --ncll 2.28.9 -- true
+says 'riffle: *not in {*; did you mean json?*' env --format jsn
+says 'riffle: *did you mean racks8?*' plan --profile rack8
+! "$riffle" probe --pear 2>&1 | grep -q -- --peer || { echo "--peer is offered"; exit 1; }
 code=0; said=$("$riffle" config 2>&1 >/dev/full) || code=$?
 [[ $code == 1 && $said == 'riffle: cannot write the output: No space left on device' ]] || { echo "$said"; exit 1; }
 [[ $("$riffle" version) == "$("$riffle" --version)" ]]
