@@ -6,6 +6,7 @@
 #include "tools/command.h"
 #include "tools/explain/explanation.h"
 #include "tools/explain/record_lines.h"
+#include "tools/patience.h"
 #include "tools/terminal.h"
 
 namespace riffle::tools {
@@ -18,7 +19,7 @@ struct ExplainArguments {
 };
 
 int run(const ExplainArguments& options) {
-  const auto job = read_records(options.paths);
+  const auto job = patiently("reading records", [&] { return read_records(options.paths); });
   if (!job) return report(job.status());
   const std::vector<Explanation> all = explain(job.value());
   if (all.empty()) {

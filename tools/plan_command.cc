@@ -7,6 +7,7 @@
 #include "plugin/config/config.h"
 #include "tools/command.h"
 #include "tools/fabric_source.h"
+#include "tools/patience.h"
 #include "tools/plan/plan_view.h"
 #include "tools/plan/policy_view.h"
 #include "tools/size_option.h"
@@ -56,7 +57,8 @@ int run_policy(const PlanArguments& options, const Fabric& fabric) {
   question.options.bytes = options.bytes;
   question.options.only = options.only;
   if (options.lanes > 0) question.options.max_lanes = options.lanes;
-  const auto choice = choose_schedule(fabric, question.mode, question.options);
+  const auto choice = patiently(
+      "planning", [&] { return choose_schedule(fabric, question.mode, question.options); });
   if (!choice) return report(choice.status());
   const PolicyView view{&fabric, &choice.value(), question};
   std::fputs((options.json ? to_json(view) : to_text(view, Colours(stdout))).c_str(), stdout);
@@ -71,7 +73,8 @@ int run(const PlanArguments& options) {
   plan_options.max_lanes = options.lanes ? options.lanes : static_cast<int>(config().lanes);
   plan_options.only = options.only.empty() ? config().plan : options.only;
   plan_options.small_message_ns = kMessageNs * options.crowding;
-  const auto choice = plan(fabric.value(), options.bytes, plan_options);
+  const auto choice =
+      patiently("planning", [&] { return plan(fabric.value(), options.bytes, plan_options); });
   if (!choice) return report(choice.status());
   const PlanView view(fabric.value(), choice.value(), options.bytes);
   if (!options.svg.empty()) {

@@ -15,6 +15,8 @@
 #include "plugin/config/config.h"
 #include "tools/command.h"
 #include "tools/fabric_source.h"
+#include "tools/numbers.h"
+#include "tools/patience.h"
 #include "tools/size_option.h"
 #include "tools/trace/chrome.h"
 #include "topology/base/time.h"
@@ -111,7 +113,7 @@ int probe_of(const SimArguments& o) {
   options.session.replan.planned_bytes = o.bytes;
   options.session.replan.plan = plan_options(o);
   sim::Job job(fabric.value(), options);
-  if (const Status s = job.connect(); !s) return report(s);
+  if (const Status s = patiently("probing", [&] { return job.connect(); }); !s) return report(s);
   const ProbeOutcome& found = job.probed();
   const sim::ProbeTraffic& sent = job.traffic();
   std::printf("probed in %.2f s (connect %.2f s): %d rounds, %llu of %llu pairs, %.1f MB%s%s\n",
@@ -125,10 +127,10 @@ int probe_of(const SimArguments& o) {
               static_cast<unsigned long long>(sent.answers));
   std::printf("found (as link rates, 1514/1448 of payload): %s\n",
               probe::describe(found.findings, job.basis().fabric).c_str());
-  const auto time_us = job.all_reduce_us(o.bytes);
+  const auto time_us = patiently("simulating", [&] { return job.all_reduce_us(o.bytes); });
   if (!time_us) return report(time_us.status());
-  std::printf("plan \"%s\": %llu bytes in %.1f us, %.3f x bound\n", job.choice().plans.name.c_str(),
-              static_cast<unsigned long long>(o.bytes), *time_us,
+  std::printf("plan \"%s\": %s in %s, %.3f x bound\n", job.choice().plans.name.c_str(),
+              bytes_text(o.bytes).c_str(), us_text(*time_us).c_str(),
               *time_us / bound_us(fabric.value(), o.bytes));
   return 0;
 }
@@ -155,7 +157,8 @@ Status write_trace(const std::string& path, const Fabric& fabric, const PlanChoi
 int time_of(const SimArguments& o) {
   const auto fabric = read_fabric(o.source, "sim");
   if (!fabric) return report(fabric.status());
-  const auto choice = plan(fabric.value(), o.bytes, plan_options(o));
+  const auto choice =
+      patiently("planning", [&] { return plan(fabric.value(), o.bytes, plan_options(o)); });
   if (!choice) return report(choice.status());
   sim::SimulateOptions options;
   options.engine.chunk_bytes = static_cast<std::size_t>(config().chunk_bytes);
@@ -163,10 +166,11 @@ int time_of(const SimArguments& o) {
   options.network.tick_ns = o.tick_ns;
   options.network.frame_cpu_ns = o.frame_cpu_ns;
   options.traces = !o.trace_json.empty();
-  auto result = sim::simulate(fabric.value(), choice->plans, o.bytes, options);
+  auto result = patiently(
+      "simulating", [&] { return sim::simulate(fabric.value(), choice->plans, o.bytes, options); });
   if (!result) return report(result.status());
-  std::printf("%d nodes, %llu bytes, plan \"%s\"\n", fabric->size(),
-              static_cast<unsigned long long>(o.bytes), choice->plans.name.c_str());
+  std::printf("%d nodes, %s, plan \"%s\"\n", fabric->size(), bytes_text(o.bytes).c_str(),
+              choice->plans.name.c_str());
   std::printf("%-10s %14s %8s\n", "", "time (us)", "x bound");
   const auto line = [&](const char* name, double us) {
     std::printf("%-10s %14.1f %8.3f\n", name, us, us / choice->bound_us);

@@ -8,6 +8,7 @@
 
 #include "tools/command.h"
 #include "tools/numbers.h"
+#include "tools/patience.h"
 #include "tools/trace/chrome.h"
 #include "tools/trace/trace_lines.h"
 
@@ -56,7 +57,7 @@ void summarize(const trace::JobTrace& job, const trace::Clocks& clocks, std::siz
 }
 
 int run(const TraceArguments& o) {
-  const auto job = trace::read_traces(o.paths, o.comm);
+  const auto job = patiently("reading traces", [&] { return trace::read_traces(o.paths, o.comm); });
   if (!job) return report(job.status());
   const std::vector<trace::Delivery> frames = trace::deliveries(*job);
   const trace::Clocks clocks = trace::compare_clocks(*job, frames);
@@ -67,8 +68,11 @@ int run(const TraceArguments& o) {
     if (!std::cout.flush()) return report(system_error("cannot write the output"));
   } else {
     std::ofstream file(o.output, std::ios::binary);
-    trace::write_chrome(*job, clocks, arrows, file);
-    if (!file.flush()) {
+    const bool is_written = patiently("writing " + o.output, [&] {
+      trace::write_chrome(*job, clocks, arrows, file);
+      return static_cast<bool>(file.flush());
+    });
+    if (!is_written) {
       return report(system_error("cannot write " + o.output + ": " + std::strerror(errno)));
     }
   }

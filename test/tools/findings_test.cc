@@ -89,7 +89,7 @@ TEST(Crew, HearsEverybodyThroughNoise) {
   const auto command = shell("echo welcome; echo \"riffle-probe hello $0\"; read x; echo \"$x!\"");
   crew.launch("a", {"env", "NAME=%h"}, command);
   crew.launch("b", {"env", "NAME=%h"}, command);
-  crew.hear_all(10000);
+  crew.hear_all(10000, "waiting");
   for (auto& m : crew.members()) {
     EXPECT_EQ(m.absent, "");
     ASSERT_EQ(m.lines.size(), 1u);
@@ -97,7 +97,7 @@ TEST(Crew, HearsEverybodyThroughNoise) {
     m.lines.clear();
     crew.tell(m, "go");
   }
-  crew.hear_all(10000);
+  crew.hear_all(10000, "waiting");
   EXPECT_EQ(crew.members()[0].lines.front(), "go!");
 }
 
@@ -107,7 +107,7 @@ TEST(Crew, SaysWhyAHostIsAbsentAndKeepsTheOthers) {
   crew.launch("bad", {"sh", "-c", "echo 'Host key verification failed.' >&2; exit 255", "%h"}, {});
   crew.launch("none", {"/no/such/launcher", "%h"}, {});
   crew.launch("silent", {"env"}, shell("exec sleep 60"));
-  crew.hear_all(1000);
+  crew.hear_all(1000, "waiting");
   EXPECT_EQ(crew.members()[0].absent, "");
   EXPECT_EQ(crew.members()[1].absent, "ended, exit code 255: Host key verification failed.");
   EXPECT_NE(crew.members()[2].absent.find("No such file"), std::string::npos)

@@ -37,7 +37,7 @@ TEST(Rendezvous, RanksComeInAnyOrderAndCarryLines) {
   {
     Crew crew;
     let_in(*door.fd, kSecret, 3, 10000, crew);
-    crew.hear_all(10000);
+    crew.hear_all(10000, "waiting");
     ASSERT_EQ(crew.members().size(), 2u);
     for (std::size_t i = 0; i < 2; ++i) {
       const std::string rank = std::to_string(i + 1);

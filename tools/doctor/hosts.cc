@@ -8,6 +8,7 @@
 
 #include "plugin/config/config.h"
 #include "tools/doctor/agreement.h"
+#include "tools/numbers.h"
 #include "tools/probe/lead.h"
 #include "tools/probe/peer.h"
 
@@ -61,7 +62,7 @@ int serve_doctor(const Diagnosis& diagnosis, int in, int out) {
 HostsFinding ask_hosts(Crew& crew, int timeout_ms, bool one_per_host) {
   HostsFinding found;
   const std::int64_t begun = std::time(nullptr);
-  crew.hear_all(timeout_ms);
+  crew.hear_all(timeout_ms, "waiting for " + counted(crew.members().size(), "host"));
   const std::int64_t ended = std::time(nullptr);
   for (Crew::Member& m : crew.members()) {
     if (!m.absent.empty()) continue;

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "tools/patience.h"
 #include "tools/probe/deadline.h"
 
 namespace riffle::tools {
@@ -192,7 +193,8 @@ void Crew::take(Member& member, int fd) {
   if (member.received.size() > kMaxLineBytes) lost(member, "sent a line without end");
 }
 
-void Crew::hear_all(int deadline_ms) {
+void Crew::hear_all(int deadline_ms, const std::string& doing) {
+  const Patience patience(doing);
   const auto deadline = Clock::now() + std::chrono::milliseconds(deadline_ms);
   while (true) {
     std::vector<pollfd> fds;

@@ -49,8 +49,8 @@ class Crew {
   // It takes no part any more: it is told so by the end of its input.
   void dismiss(Member& member, const std::string& why);
   // Until every member that takes part has a line, the deadline passes or it is gone. The line is
-  // in lines.front(); members without one become absent.
-  void hear_all(int deadline_ms);
+  // in lines.front(); members without one become absent. `doing`: for who waits at a terminal.
+  void hear_all(int deadline_ms, const std::string& doing);
 
  private:
   void take(Member& member, int fd);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plugin/version.h"
+#include "tools/numbers.h"
 #include "tools/probe/peer.h"
 
 namespace riffle::tools {
@@ -28,7 +29,7 @@ std::string take_line(Crew::Member& member) {
 
 // Who takes part, in the order of the crew.
 std::vector<Part> muster(Crew& crew, int timeout_ms, bool one_per_host) {
-  crew.hear_all(timeout_ms);
+  crew.hear_all(timeout_ms, "waiting for " + counted(crew.members().size(), "host"));
   std::vector<Part> parts;
   std::map<std::string, std::string> machines;  // by their own name: as the user named them
   for (Crew::Member& m : crew.members()) {
@@ -125,7 +126,7 @@ Result<ProbeFindings> lead_probe(Crew& crew, int timeout_ms, bool one_per_host) 
     const std::vector<Part> parts = muster(crew, timeout_ms, one_per_host);
     if (parts.size() < 2) return too_few(crew, parts.size());
     order(crew, parts, timeout_ms);
-    crew.hear_all(timeout_ms + kMarginMs);
+    crew.hear_all(timeout_ms + kMarginMs, "measuring between " + counted(parts.size(), "host"));
 
     std::vector<std::string> names;
     for (const Part& part : parts) names.push_back(part.hello.host);

@@ -20,7 +20,7 @@ def alone(profile, before):
 
 def probed(profile):
     return Run(f"{profile}-probed", SIM + f"--profile {profile} --probe", [
-        Figure(f"`{profile}`, rates found by probing: x bound", printed(r"us, ([0-9.]+) x bound"), digits=3)])
+        Figure(f"`{profile}`, rates found by probing: x bound", printed(r"in [0-9.]+ \w+, ([0-9.]+) x bound"), digits=3)])
 
 
 AREA = Area(
