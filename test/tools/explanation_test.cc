@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plugin/telemetry/comm_record.h"
+#include "plugin/version.h"
 #include "tools/explain/record_lines.h"
 
 namespace riffle::tools::explanation_test {
@@ -266,6 +267,30 @@ TEST(Explain, AllOutputsHoldTheHeadline) {
   EXPECT_NE(html.find(e.headline), std::string::npos);
   EXPECT_EQ(html.find("http://www.w3.org/2000/svg") != std::string::npos, true);
   EXPECT_EQ(html.find("<script"), std::string::npos);
+}
+
+TEST(Explain, SaysWhichJobWhenAndByWhichVersion) {
+  Job job;
+  setenv("SLURM_JOB_ID", "4711", 1);
+  job.write(nullptr, straggler, 3);
+  unsetenv("SLURM_JOB_ID");
+  Explanation e = job.explained();
+  EXPECT_NE(origin_text(e).find(std::string("job 4711, riffle ") + kVersion + ", 20"),
+            std::string::npos)
+      << origin_text(e);
+  e.connected_t = 1'764'000'000;
+  e.newest_t = e.connected_t + 90;
+  EXPECT_TRUE(origin_text(e).ends_with(", 2025-11-24 16:00:00 to 16:01:30 UTC")) << origin_text(e);
+  for (const std::string& text : {to_text(e, Colours(stdout)), to_html({e})}) {
+    EXPECT_NE(text.find(origin_text(e)), std::string::npos) << text;
+    EXPECT_NE(text.find(kCallsAreSlices), std::string::npos) << text;
+  }
+  const auto json = nlohmann::json::parse(to_json(std::vector{e}))["explanations"][0];
+  EXPECT_EQ(json["slurm_job_id"], "4711");
+  EXPECT_EQ(json["version"], kVersion);
+  EXPECT_EQ(json["newest_unix_us"], 1'764'000'090'000'000.0);
+  e.newest_t = 1e300;  // what a file may say
+  EXPECT_TRUE(origin_text(e).ends_with(" to ? UTC")) << origin_text(e);
 }
 
 TEST(Explain, DamagedRecordsAreReadAsFarAsTheyGo) {

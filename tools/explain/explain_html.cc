@@ -124,7 +124,8 @@ std::string calls_section(const Explanation& e) {
                     us_text(t.quantile_us(0.5)), us_text(t.quantile_us(0.99)),
                     us_text(static_cast<double>(t.max_us))});
   }
-  return "<h2>All-reduce calls</h2>\n" + html_table(rows, true);
+  return "<h2>All-reduce calls</h2>\n" + html_table(rows, true) + "<p class=\"faint\">" +
+         kCallsAreSlices + "</p>\n";
 }
 
 std::string plans_section(const Explanation& e) {
@@ -151,7 +152,11 @@ std::string losses_section(const Explanation& e) {
 }
 
 std::string section(const Explanation& e) {
-  std::string html = "<h1>" + escaped(e.headline) + "</h1>\n" + tiles_section(e);
+  std::string html = "<h1>" + escaped(e.headline) + "</h1>\n";
+  if (const std::string origin = origin_text(e); !origin.empty()) {
+    html += "<p class=\"faint\">" + escaped(origin) + "</p>\n";
+  }
+  html += tiles_section(e);
   for (const std::string& why : e.failures) {
     html += "<p class=\"note\">failed: " + escaped(why) + "</p>\n";
   }

@@ -1,6 +1,7 @@
 // An explanation, human-readable and as JSON.
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "tools/explain/explanation.h"
@@ -12,12 +13,25 @@ namespace {
 constexpr std::size_t kShownResources = 6;
 constexpr std::size_t kShownWaits = 8;
 
+// Times come from files. UTC, as hosts of one job may have several zones.
+std::string utc_text(double t) {
+  constexpr double kFarFuture = 253'402'300'800;  // the year 10000
+  if (!(t > 0 && t < kFarFuture)) return "?";
+  const auto seconds = static_cast<std::time_t>(t);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%F %T", &parts)};
+}
+
 std::string summary(const Explanation& e) {
   std::uint64_t count = 0;
   for (const auto& [up_to, totals] : e.sizes) count += totals.count;
-  std::string text = printed("%zu nodes, %d communicator%s, records of %d node%s; ", e.hosts.size(),
-                             e.communicators, e.communicators == 1 ? "" : "s", e.recorded_nodes,
-                             e.recorded_nodes == 1 ? "" : "s");
+  std::string text = origin_text(e);
+  if (!text.empty()) text += "\n";
+  text += printed("%zu nodes, %d communicator%s, records of %d node%s; ", e.hosts.size(),
+                  e.communicators, e.communicators == 1 ? "" : "s", e.recorded_nodes,
+                  e.recorded_nodes == 1 ? "" : "s");
   text += printed("%llu all-reduce calls, %s, in %s of %s (%.0f %%)\n",
                   static_cast<unsigned long long>(count), bytes_text(e.bytes).c_str(),
                   seconds_text(e.active_s).c_str(), seconds_text(e.wall_s).c_str(),
@@ -94,7 +108,7 @@ std::string sizes(const Explanation& e) {
                     us_text(static_cast<double>(t.max_us)).c_str(),
                     all_us > 0 ? 100 * static_cast<double>(t.total_us) / all_us : 0.0);
   }
-  return text;
+  return text + kCallsAreSlices + "\n";
 }
 
 std::string plans(const Explanation& e) {
@@ -168,6 +182,10 @@ std::string losses(const Explanation& e) {
 nlohmann::json json_of(const Explanation& e) {
   using nlohmann::json;
   json out = {{"headline", e.headline},
+              {"slurm_job_id", e.slurm_job_id},
+              {"version", e.version},
+              {"connected_unix_us", 1e6 * e.connected_t},
+              {"newest_unix_us", 1e6 * e.newest_t},
               {"hosts", e.hosts},
               {"communicators", e.communicators},
               {"recorded_nodes", e.recorded_nodes},
@@ -261,6 +279,20 @@ nlohmann::json json_of(const Explanation& e) {
 }
 
 }  // namespace
+
+std::string origin_text(const Explanation& e) {
+  std::string text;
+  const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (!e.slurm_job_id.empty()) add("job " + e.slurm_job_id);
+  if (!e.version.empty()) add("riffle " + e.version);
+  if (e.connected_t > 0) {
+    const std::string begin = utc_text(e.connected_t);
+    const std::string end = utc_text(std::max(e.newest_t, e.connected_t));
+    const bool is_same_day = begin.substr(0, 10) == end.substr(0, 10) && end.size() > 11;
+    add(begin + " to " + (is_same_day ? end.substr(11) : end) + " UTC");
+  }
+  return text;
+}
 
 std::string lost_text(const Explanation& e, const Loss& loss) {
   std::string who;

@@ -62,6 +62,7 @@ class Analysis {
 
  private:
   void add(const CommRecords& comm) {
+    add_origin(comm);
     const double change = last_change(comm);
     std::map<int, Sample> totals = window(comm, change);
     const std::map<int, Sample> whole = window(comm, 0);
@@ -92,6 +93,17 @@ class Analysis {
       e_.since_last_plan = is_recent;
     }
     add_whole(whole);
+  }
+
+  // Which job it was, and when.
+  void add_origin(const CommRecords& comm) {
+    if (!comm.slurm_job_id.empty()) e_.slurm_job_id = comm.slurm_job_id;
+    if (!comm.version.empty()) e_.version = comm.version;
+    for (const auto& [rank, node] : comm.nodes) {
+      const double t = node.connected_t;
+      if (t > 0 && (e_.connected_t == 0 || t < e_.connected_t)) e_.connected_t = t;
+      if (!node.samples.empty()) e_.newest_t = std::max(e_.newest_t, node.samples.back().t);
+    }
   }
 
   void add_links(int rank, const Sample& sample, const std::map<int, Sample>& totals) {

@@ -61,6 +61,8 @@ struct Loss {
 
 struct Explanation {
   std::string headline;                       // one sentence: what limits
+  std::string slurm_job_id, version;          // empty: the record does not say
+  double connected_t = 0, newest_t = 0;       // Unix time; the newest sample's, 0: there is none
   std::vector<std::string> hosts;             // by rank
   int communicators = 0;                      // with these hosts
   int recorded_nodes = 0;                     // of them, how many gave a record
@@ -89,6 +91,11 @@ struct Explanation {
 // a connected communicator.
 std::vector<Explanation> explain(const JobRecord& job);
 
+// "job 4711, riffle 0.2.0, 2026-11-26 10:15:00 to 10:25:30 UTC"; empty: the record says none of it.
+std::string origin_text(const Explanation& e);
+// Of the calls that an explanation counts.
+inline constexpr char kCallsAreSlices[] =
+    "a call is a slice: NCCL cuts an all-reduce of the job into several";
 // "node3 (killed), node5 (silent)"
 std::string lost_text(const Explanation& e, const Loss& loss);
 std::string to_text(const Explanation& e, const Colours& colours);

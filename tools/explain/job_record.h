@@ -90,6 +90,7 @@ struct NodeRecord {
 
 struct CommRecords {
   std::string slurm_job_id;         // empty: none
+  std::string version;              // of Riffle, as the record has it; empty: it does not say
   std::vector<std::string> hosts;   // by rank
   std::map<int, NodeRecord> nodes;  // by rank: those whose record was given
   int size() const { return static_cast<int>(hosts.size()); }

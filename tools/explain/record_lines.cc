@@ -43,6 +43,11 @@ PlanEvent plan_of(const json& line, int size) {
   return plan;
 }
 
+std::string text_in(const json& line, const char* name) {
+  const auto at = line.find(name);
+  return at != line.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
 // Ranks are those of the job: what names others is not understood.
 LossEvent loss_of(const json& line, int size) {
   LossEvent loss;
@@ -110,6 +115,8 @@ class Builder {
         comm.hosts = std::move(hosts);
         const std::string job = line.value("slurm_job_id", std::string());
         if (!job.empty()) comm.slurm_job_id = job;
+        const std::string version = line.value("riffle", std::string());
+        if (!version.empty()) comm.version = version;
       });
     for (const json& line : comm_lines)
       guarded(key, [&] {
@@ -211,7 +218,10 @@ struct RecordLines::Kept {
     std::map<int, std::multimap<double, json>> samples;  // by rank and time
   };
   std::map<std::string, Comm> comms;
-  std::map<std::string, std::string> slurm_job_ids;  // by file; only those in which one stands
+  struct Process {
+    std::string slurm_job_id, version;  // empty: it does not say
+  };
+  std::map<std::string, Process> processes;  // by file
   std::uint64_t added = 0;
 };
 
@@ -226,8 +236,8 @@ bool RecordLines::add(const std::string& file, const std::string& text) {
   if (!line.is_object() || !line.contains("type") || !line["type"].is_string()) return false;
   ++kept_->added;
   const std::string type = line["type"];
-  if (type == "process" && line.contains("slurm_job_id") && line["slurm_job_id"].is_string()) {
-    kept_->slurm_job_ids[file] = line["slurm_job_id"];
+  if (type == "process") {
+    kept_->processes[file] = {text_in(line, "slurm_job_id"), text_in(line, "riffle")};
   }
   if (type == "process" || type == "dropped") return true;
   if (!line.contains("comm") || !line["comm"].is_string()) return false;
@@ -240,8 +250,10 @@ bool RecordLines::add(const std::string& file, const std::string& text) {
     comm.samples[line["rank"].get<int>()].emplace(t, std::move(line));
     return true;
   }
-  const auto job = kept_->slurm_job_ids.find(file);
-  if (job != kept_->slurm_job_ids.end()) line["slurm_job_id"] = job->second;
+  if (const auto process = kept_->processes.find(file); process != kept_->processes.end()) {
+    line["slurm_job_id"] = process->second.slurm_job_id;
+    line["riffle"] = process->second.version;
+  }
   (type == "comm" ? comm.comms : comm.others).push_back(std::move(line));
   return true;
 }
