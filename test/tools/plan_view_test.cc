@@ -42,6 +42,19 @@ TEST(PlanView, FirstLineNamesTheUplinkOfRacks8) {
   EXPECT_NE(line.find("at 200 Mbit/s"), std::string::npos) << line;
 }
 
+// The planner's reason, which the log and the record have, would say the first line again.
+TEST(PlanView, SecondLineSaysWhatTheFirstDoesNot) {
+  const Fabric fabric = racks8();
+  const auto choice = plan(fabric, 32 << 20, {});
+  ASSERT_TRUE(choice.is_ok());
+  const std::string text = to_text(PlanView(fabric, *choice, 32 << 20), Colours(stdout));
+  const std::string second = text.substr(text.find('\n') + 1);
+  EXPECT_TRUE(second.starts_with(choice->plans.name + " for 32 MiB on 8 nodes")) << text;
+  EXPECT_EQ(text.find("sets the pace"), std::string::npos) << text;
+  EXPECT_EQ(text.find("33554432"), std::string::npos) << text;
+  EXPECT_NE(choice->reason.find(" for 32 MiB on 8 nodes"), std::string::npos) << choice->reason;
+}
+
 TEST(PlanView, LinkTimesAgreeWithTheLimit) {
   for (const Fabric& fabric : {straggler8(), racks8()}) {
     const auto choice = plan(fabric, 64 << 20, {});

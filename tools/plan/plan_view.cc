@@ -67,6 +67,17 @@ std::string candidates_text(const PlanView& view, const Colours& colours) {
   return text;
 }
 
+// What the headline answers.
+std::string question_text(const PlanView& view) {
+  const PlanSet& plans = view.choice->plans;
+  std::string text = plans.name + " for " + bytes_text(view.bytes) + " on " +
+                     counted(view.fabric->nodes.size(), "node");
+  if (!plans.small.is_empty()) {
+    text += "; sums of up to " + bytes_text(plans.small.bytes) + " go by " + plans.small.name;
+  }
+  return text + "\n";
+}
+
 std::string links_text(const PlanView& view) {
   std::string text = printed("\n%-36s %14s %12s %12s\n", "link", "rate", "carries", "takes");
   for (std::size_t i = 0; i < view.links.size() && i < kShownLinks; ++i) {
@@ -143,7 +154,7 @@ std::string PlanView::headline() const {
 }
 
 std::string to_text(const PlanView& view, const Colours& colours) {
-  return colours.bold(view.headline()) + "\n" + view.choice->reason + "\n" + links_text(view) +
+  return colours.bold(view.headline()) + "\n" + question_text(view) + links_text(view) +
          candidates_text(view, colours) + groups_text(view);
 }
 

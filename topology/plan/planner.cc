@@ -115,6 +115,13 @@ std::string time_text(double us) {
   return us < 1e7 ? printed("%.1f ms", us / 1e3) : printed("%.1f s", us / 1e6);
 }
 
+// In whole MiB or KiB where it is that.
+std::string size_text(std::uint64_t bytes) {
+  if (bytes >= 1 << 20 && bytes % (1 << 20) == 0) return std::to_string(bytes >> 20) + " MiB";
+  if (bytes >= 1 << 10 && bytes % (1 << 10) == 0) return std::to_string(bytes >> 10) + " KiB";
+  return std::to_string(bytes) + " bytes";
+}
+
 std::string reason(const PlanChoice& choice, std::uint64_t bytes, bool forced) {
   const Candidate& best = choice.candidates.front();
   // Of plans that take about as long the one of fewer flows per node is taken.
@@ -123,7 +130,7 @@ std::string reason(const PlanChoice& choice, std::uint64_t bytes, bool forced) {
                      (forced   ? ", as demanded, takes "
                       : is_tie ? ", of those that take about as long, takes "
                                : ", the fastest known plan, takes ") +
-                     time_text(best.time_us) + " for " + std::to_string(bytes) + " bytes on " +
+                     time_text(best.time_us) + " for " + size_text(bytes) + " on " +
                      std::to_string(choice.plans.lanes[0].nodes) +
                      " nodes; no exact algorithm needs less than " + time_text(choice.bound_us);
   if (choice.candidates.size() > 1) {
