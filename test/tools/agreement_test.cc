@@ -51,8 +51,33 @@ TEST(Agreement, AProblemOfSeveralHostsIsSaidOnce) {
   EXPECT_NE(text.find("2 problems"), text.npos) << text;
 }
 
+TEST(Agreement, MtusAreANote) {
+  auto reports = alike(3);
+  for (auto& report : reports) report.mtu = "9000";
+  EXPECT_EQ(said_of(reports), "no problem\n");
+  reports[2].mtu = "1500";
+  const std::string text = said_of(reports);
+  EXPECT_NE(text.find("note  MTU differs: 9000 on n0, n1; 1500 on n2; "), text.npos) << text;
+  EXPECT_NE(text.find("no problem"), text.npos) << text;
+}
+
+TEST(Agreement, FilesAreForSoManyHosts) {
+  auto reports = alike(128);
+  for (auto& report : reports) report.files = 20'000;
+  EXPECT_EQ(said_of(reports), "no problem\n");
+  reports[5].files = 1024;
+  const std::string text = said_of(reports);
+  EXPECT_NE(text.find("n5: a job may open 1024 files; 8 communicators of 128 nodes take 1272\n"),
+            text.npos)
+      << text;
+  reports.resize(64);
+  EXPECT_EQ(said_of(reports), "no problem\n");
+}
+
 TEST(Agreement, ALineHoldsAReport) {
   auto report = alike(1)[0];
+  report.mtu = "9000";
+  report.files = 1024;
   report.clock_s = 12345;
   report.problems = {{"a \"quoted\"\ntext", "b"}};
   const std::string line = to_line(report);

@@ -1,6 +1,6 @@
 """`riffle doctor` in many situations: the verdict, the exit code, and that nothing is said twice.
 
-usage: doctor_test.py RIFFLE PLUGIN_FOLDER NET_LIBRARY   (a library with NET v9)
+usage: doctor_test.py RIFFLE PLUGIN_FOLDER NET_LIBRARY NCCL   (libraries with NET v9, and in the name of NCCL 2.27.5)
 """
 import json
 import os
@@ -12,7 +12,9 @@ import subprocess
 import sys
 import tempfile
 
-RIFFLE, FOLDER, NET_LIBRARY = sys.argv[1:4]
+from terminal import Terminal
+
+RIFFLE, FOLDER, NET_LIBRARY, NCCL = sys.argv[1:5]
 EMPTY = tempfile.mkdtemp()  # no settings of this machine's, no RDMA ports
 RIGHT = {"LD_LIBRARY_PATH": FOLDER, "NCCL_NET_PLUGIN": "riffle", "NCCL_TUNER_PLUGIN": "riffle",
          "NCCL_PROFILER_PLUGIN": "riffle", "NCCL_COLLNET_ENABLE": "1", "NCCL_COMM_SPLIT_SHARE_RESOURCES": "1",
@@ -21,7 +23,8 @@ CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(("RIFFLE_", "NC
     "HOME": EMPTY, "NCCL_CONF_FILE": "/dev/null", "RIFFLE_RDMA_PORTS": EMPTY}
 SGD = {"RIFFLE_OPTIMIZER": "sgd"}
 KINDS = re.compile(r"^ *(ok|note|WRONG|\[\d+\]|WARN|INFO|riffle:?|remedy: .*|\S+\.cc:\d+)\s*")
-failures = []
+LEAST_SITUATIONS = 60  # that the tool is to tell apart
+failures, situations = [], set()
 
 
 def doctor(changes, *arguments):
@@ -31,6 +34,7 @@ def doctor(changes, *arguments):
 
 def check(what, changes, code, *said, arguments=("--nccl", "2.28.9")):
     """A text that begins with ! must not be said."""
+    situations.add(what)
     done = doctor(changes, *arguments)
     output = done.stdout + done.stderr
     lines = output.splitlines()
@@ -116,6 +120,9 @@ def files(folder):
     ours.write_text("RIFFLE_STREMS=2\nnonsense\nRIFFLE_LANES=99\n")
     problem("our file", {"RIFFLE_CONF_FILE": str(ours)}, "did you mean RIFFLE_STREAMS?", f"{ours}:2", f"{ours}:3",
             "\n3 problems\n")
+    ours.write_text("# ours\nRIFFLE_COLLNET=off\n")
+    problem("a setting of our file", {"RIFFLE_CONF_FILE": str(ours)}, "RIFFLE_COLLNET=off", f"take RIFFLE_COLLNET out of {ours}:2",
+            "\n1 problem\n")
     copies = folder / "copies"
     copies.mkdir()
     for library in pathlib.Path(FOLDER).glob("libnccl-*-riffle.so"):
@@ -218,6 +225,52 @@ def wires():
             arguments=("--nccl", "2.22.3"))
 
 
+def nccl(folder):
+    reads = "reads NET and COLLNET v10, TUNER v4, PROFILER v4"
+    loads = {"LD_LIBRARY_PATH": f"{FOLDER}:{os.path.dirname(NCCL)}"}
+    fine("NCCL where the loader looks", loads, f"NCCL: 2.27.5\n  ok    NCCL 2.27.5 is {os.path.dirname(NCCL)}/libnccl.so.2, and {reads}\n",
+         arguments=())
+    fine("another release than --nccl's", loads, "ok    NCCL 2.28.9 reads NET and COLLNET v11, TUNER v5, PROFILER v5, ENV v1\n",
+         f"note  NCCL here is 2.27.5, {os.path.dirname(NCCL)}/libnccl.so.2: --nccl names another release")
+    fine("--nccl names the one that is there", loads, f"NCCL 2.27.5 is {os.path.dirname(NCCL)}", "!NCCL here is",
+         arguments=("--nccl", "2.27.5"))
+    packages = folder / "venv/lib/python3.11/site-packages/nvidia/nccl/lib"
+    packages.mkdir(parents=True)
+    shutil.copy(NCCL, packages / "libnccl.so.2")
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        fine(f"NCCL of a Python environment, {variable}", {variable: str(folder / "venv")},
+             f"NCCL 2.27.5 is {packages}/libnccl.so.2, and {reads}", arguments=())
+    conda = folder / "conda/lib"
+    conda.mkdir(parents=True)
+    shutil.copy(NCCL, conda / "libnccl.so.2")
+    fine("NCCL as conda's own package", {"CONDA_PREFIX": str(folder / "conda")}, f"NCCL 2.27.5 is {conda}/libnccl.so.2", arguments=())
+    fine("LD_LIBRARY_PATH comes first", {"CONDA_PREFIX": str(folder / "conda"), "LD_LIBRARY_PATH": f"{FOLDER}:{packages}"},
+         f"NCCL 2.27.5 is {packages}/libnccl.so.2", arguments=())
+
+
+def machine():
+    fine("the kernel and its TCP", {}, f"ok    Linux {os.uname().release}, TCP congestion control ")
+    fine("congestion control that was asked for", {"RIFFLE_CONGESTION": "reno"}, ", TCP congestion control reno")
+    fine("NICs with their MTU", {"RIFFLE_SOCKET_IFNAME": "=lo"}, "ok    traffic takes lo (MTU 65536)")
+
+
+def on_a_terminal(folder):
+    """What takes longer than two seconds says so there, and there alone."""
+    slow = folder / "slow"
+    slow.write_text("#!/bin/sh\nsleep 4\nexit 1\n")
+    slow.chmod(0o755)
+    command = ("doctor", "--hosts", "a,b", "--ssh", str(slow))
+    terminal = Terminal(RIFFLE, *command)
+    terminal.read_until("waiting for 2 hosts, 2 s")
+    terminal.read_until("a takes no part: ended, exit code 1")
+    if (code := terminal.end()) != 1:
+        failures.append(f"on a terminal: exit code {code}")
+    done = doctor({}, *command[1:])
+    if done.returncode != 1 or "waiting" in done.stdout + done.stderr:
+        failures.append("no terminal, but it says that it waits")
+        print(done)
+
+
 def forms():
     check("a release that there is not", {}, 2, "NCCL release", arguments=("--nccl", "1.0"))
     check("two forms", {}, 2, arguments=("--json", "--fix"))
@@ -250,8 +303,13 @@ variables()
 with tempfile.TemporaryDirectory() as made:
     files(pathlib.Path(made))
     encryption(pathlib.Path(made))
+    nccl(pathlib.Path(made))
+    on_a_terminal(pathlib.Path(made))
+machine()
 knobs()
 wires()
 forms()
+if len(situations) < LEAST_SITUATIONS:
+    failures.append(f"{len(situations)} situations, fewer than {LEAST_SITUATIONS}")
 shutil.rmtree(EMPTY)
 sys.exit(f"wrong: {failures}" if failures else 0)

@@ -7,7 +7,9 @@
 namespace riffle::tools {
 namespace {
 
-constexpr std::size_t kNamed = 6;  // hosts that a sentence names; the others are counted
+constexpr std::uint64_t kCommunicators = 8;  // that a job of several kinds of parallelism may have
+constexpr std::uint64_t kOtherFiles = 256;   // of NCCL and the job itself
+constexpr std::size_t kNamed = 6;            // hosts that a sentence names; the others are counted
 
 using Hosts = std::vector<std::string>;
 
@@ -37,6 +39,23 @@ std::string differences(const std::vector<HostReport>& reports,
   return text;
 }
 
+// Every communicator has a connection to every other node, at least.
+void check_files(const std::vector<HostReport>& reports, Verdicts* verdicts) {
+  const std::uint64_t needed = kCommunicators * (reports.size() - 1) + kOtherFiles;
+  Hosts too_few;
+  std::uint64_t least = needed;
+  for (const HostReport& report : reports) {
+    if (report.files == 0 || report.files >= needed) continue;
+    too_few.push_back(report.host);
+    least = std::min(least, report.files);
+  }
+  if (too_few.empty()) return;
+  verdicts->problem(names_of(too_few) + ": a job may open " + std::to_string(least) + " files; " +
+                        std::to_string(kCommunicators) + " communicators of " +
+                        std::to_string(reports.size()) + " nodes take " + std::to_string(needed),
+                    "have the administrator raise the hard limit (ulimit -Hn)");
+}
+
 }  // namespace
 
 void check_agreement(const std::vector<HostReport>& reports, Verdicts* verdicts) {
@@ -59,6 +78,10 @@ void check_agreement(const std::vector<HostReport>& reports, Verdicts* verdicts)
           [](const HostReport& r) { return r.build; });
   compare("NCCL's release", "load the same NCCL everywhere",
           [](const HostReport& r) { return r.nccl; });
+  check_files(reports, verdicts);
+  const std::string mtus = differences(reports, [](const HostReport& r) { return r.mtu; });
+  if (!mtus.empty())
+    verdicts->note("MTU differs: " + mtus + "; between them the smaller one holds");
   for (const std::string& name : settings) {
     compare(name, "set " + name + " alike on all nodes", [&name](const HostReport& r) {
       const auto at = r.settings.find(name);

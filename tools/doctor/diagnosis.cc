@@ -1,6 +1,5 @@
 #include "tools/doctor/diagnosis.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -13,9 +12,11 @@
 #include "plugin/transport/device/placement.h"
 #include "tools/doctor/encryption.h"
 #include "tools/doctor/job_variables.h"
+#include "tools/doctor/kernel.h"
 #include "tools/doctor/knobs.h"
 #include "tools/doctor/loading.h"
 #include "tools/doctor/loop.h"
+#include "tools/doctor/nccl_library.h"
 #include "tools/doctor/nccl_variables.h"
 #include "tools/doctor/wire.h"
 #include "tools/env/nccl_environment.h"
@@ -80,16 +81,6 @@ void check_devices(const std::string& path, Verdicts& verdicts) {
   (void)net.finalize(context);
 }
 
-// The release of an NCCL that the loader finds here; 0: none.
-int installed_nccl() {
-  void* library = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
-  if (library == nullptr) return 0;
-  int code = 0;
-  auto* get = reinterpret_cast<int (*)(int*)>(dlsym(library, "ncclGetVersion"));
-  if (get == nullptr || get(&code) != 0) return 0;
-  return code;
-}
-
 // As nodes tell each other their names in connect.
 NodeAliases names_of_this_node(const std::vector<std::string>& addresses) {
   char host[256] = {};
@@ -128,12 +119,9 @@ Result<Diagnosis> diagnose(const DoctorQuestion& question) {
   Verdicts& verdicts = found.verdicts;
   const JobVariables variables(&verdicts);
   reload_config();  // with what NCCL's files say
-  int code = installed_nccl();
-  if (!question.release.empty()) {
-    const auto parsed = parse_release(question.release);
-    if (!parsed) return parsed.status();
-    code = parsed.value();
-  }
+  const auto asked = parse_release(question.release);
+  if (!asked) return asked.status();
+  const int code = check_nccl(find_nccl(question.beside), *asked, &verdicts);
   if (code != 0) found.nccl = release_name(code);
   found.plugin = check_loading(code, question.beside, variables, &verdicts);
   const bool has_wire = check_wire(config(), found.plugin, code, variables, &verdicts);
@@ -145,19 +133,21 @@ Result<Diagnosis> diagnose(const DoctorQuestion& question) {
                                     : "Riffle's TCP";
   const bool is_refused = !check_encryption(config(), &verdicts);
   check_machine(verdicts);
-  const std::vector<std::string> addresses = check_interfaces(config(), variables, &verdicts);
+  check_kernel(config(), &verdicts);
+  const NicsInUse nics = check_interfaces(config(), variables, &verdicts);
+  found.mtu = nics.mtu;
   if (found.plugin.empty()) {
     verdicts.problem("there is no libnccl-net-riffle.so", "install Riffle, or build riffle_plugin");
   } else {
     check_tables(found.plugin, &verdicts);
     if (question.has_loop && !is_refused) check_loop(found.plugin, &verdicts);
-    if ((has_wire || !addresses.empty()) && !is_left_to_nccl && !is_refused) {
+    if ((has_wire || !nics.addresses.empty()) && !is_left_to_nccl && !is_refused) {
       check_devices(found.plugin, verdicts);
     }
   }
   const bool has_collectives = !has_wire || config().collnet == "on" || config().collnet == "tcp";
   check_nccl_variables(code, question.beside, has_collectives, variables, &verdicts);
-  const NodeAliases self = names_of_this_node(addresses);
+  const NodeAliases self = names_of_this_node(nics.addresses);
   check_fabric(self, verdicts);
   check_knobs(config(), self, variables, &verdicts);
   return found;

@@ -20,6 +20,7 @@ struct Diagnosis {
   std::string nccl;     // its release; empty: not known
   std::string plugin;   // the shared object's path; empty: there is none
   std::string network;  // what NET goes over, which all nodes must have alike
+  std::string mtu;      // of its NICs (NicsInUse)
 };
 
 // Once per process, on its only thread: takes NCCL's files of settings into the environment, and

@@ -10,6 +10,7 @@
 #include "plugin/config/config.h"
 #include "plugin/version.h"
 #include "tools/doctor/encryption.h"
+#include "tools/doctor/knobs.h"
 #include "tools/probe/measurement.h"
 
 namespace riffle::tools {
@@ -39,6 +40,8 @@ HostReport report_of(const Diagnosis& diagnosis) {
   report.build = hash_of(diagnosis.plugin);
   report.nccl = diagnosis.nccl;
   report.clock_s = std::time(nullptr);
+  report.mtu = diagnosis.mtu;
+  report.files = most_open_files();
   for (const KnobInfo& knob : knobs()) {
     if (knob.in_digest) report.settings[knob.name] = knob.value;
   }
@@ -51,10 +54,10 @@ HostReport report_of(const Diagnosis& diagnosis) {
 }
 
 std::string to_line(const HostReport& report) {
-  const json line = {{"host", report.host},        {"version", report.version},
-                     {"build", report.build},      {"nccl", report.nccl},
-                     {"clock_s", report.clock_s},  {"settings", report.settings},
-                     {"problems", report.problems}};
+  const json line = {
+      {"host", report.host},   {"version", report.version},   {"build", report.build},
+      {"nccl", report.nccl},   {"clock_s", report.clock_s},   {"mtu", report.mtu},
+      {"files", report.files}, {"settings", report.settings}, {"problems", report.problems}};
   return kWord + line.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -68,6 +71,8 @@ Result<HostReport> report_from_line(const std::string& line) {
     in.at("build").get_to(report.build);
     in.at("nccl").get_to(report.nccl);
     in.at("clock_s").get_to(report.clock_s);
+    report.mtu = in.value("mtu", std::string());  // 0.2.0's first builds have neither
+    report.files = in.value("files", std::uint64_t{0});
     in.at("settings").get_to(report.settings);
     in.at("problems").get_to(report.problems);
     if (report.host.empty()) return remote_error("it does not know its name");

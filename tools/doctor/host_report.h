@@ -19,6 +19,8 @@ struct HostReport {
   std::string build;         // of the shared object: a hash of its content; empty: there is none
   std::string nccl;          // empty: not known
   std::int64_t clock_s = 0;  // since the epoch
+  std::string mtu;           // of the NICs in use; empty: not known
+  std::uint64_t files = 0;   // that a process may open; 0: no limit, or not known
   std::map<std::string, std::string> settings;                // those that must be equal everywhere
   std::vector<std::pair<std::string, std::string>> problems;  // with the remedy of each
 };

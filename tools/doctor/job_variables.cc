@@ -3,11 +3,15 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <utility>
+#include <vector>
+
+#include "plugin/config/config.h"
 
 namespace riffle::tools {
 
@@ -55,8 +59,12 @@ void JobVariables::problem_unless_unset(const std::string& name, std::string tex
     verdicts->problem(std::move(text), "take " + name + " out of " + file->second);
   } else if (!value(name).empty()) {
     verdicts->problem_for_sh(std::move(text), "unset " + name);
-  } else {  // of Riffle's own files; riffle config names them
-    verdicts->problem(std::move(text), "take " + name + " out of riffle.conf");
+  } else {  // of Riffle's own files
+    const std::vector<KnobInfo> all = knobs();
+    const auto knob = std::ranges::find(all, name, &KnobInfo::name);
+    verdicts->problem(std::move(text),
+                      "take " + name + " out of " +
+                          (knob == all.end() ? std::string("riffle.conf") : knob->source));
   }
 }
 

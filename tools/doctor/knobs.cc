@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <thread>
 
 #include "plugin/collective/connect/connect_options.h"
@@ -27,7 +28,7 @@
 namespace riffle::tools {
 namespace {
 
-constexpr rlim_t kLeastFiles = 1024;
+constexpr std::uint64_t kLeastFiles = 1024;
 
 // The last folder on the way to `path` that there is: the others are made.
 std::filesystem::path present_folder(std::filesystem::path path) {
@@ -185,16 +186,22 @@ void check_collnet(const Config& c, const JobVariables& variables, Verdicts* ver
 }
 
 void check_open_files(Verdicts* verdicts) {
-  rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_max == RLIM_INFINITY) return;
+  const std::uint64_t files = most_open_files();
+  if (files == 0) return;
   // A job raises its own limit to that (transport/reactor/open_files.h).
-  const std::string said = "a job may open " + std::to_string(files.rlim_max) + " files";
-  if (files.rlim_max >= kLeastFiles) return verdicts->good(said);
+  const std::string said = "a job may open " + std::to_string(files) + " files";
+  if (files >= kLeastFiles) return verdicts->good(said);
   verdicts->problem(said + ", and every other node takes some for connections",
                     "have the administrator raise the hard limit");
 }
 
 }  // namespace
+
+std::uint64_t most_open_files() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_max == RLIM_INFINITY) return 0;
+  return files.rlim_max;
+}
 
 void check_knobs(const Config& c, const NodeAliases& self, const JobVariables& variables,
                  Verdicts* verdicts) {
@@ -215,8 +222,8 @@ void check_knobs(const Config& c, const NodeAliases& self, const JobVariables& v
   check_open_files(verdicts);
 }
 
-std::vector<std::string> check_interfaces(const Config& config, const JobVariables& variables,
-                                          Verdicts* verdicts) {
+NicsInUse check_interfaces(const Config& config, const JobVariables& variables,
+                           Verdicts* verdicts) {
   const DeviceChoice choice = transport_options(config).devices;
   const Interfaces here = interfaces_of_this_machine();
   const auto nics = choose_nics(here.addresses, here.nics, choice);
@@ -228,11 +235,24 @@ std::vector<std::string> check_interfaces(const Config& config, const JobVariabl
     }
     return {};
   }
+  NicsInUse in_use;
+  std::set<int> mtus;
+  std::string names;
+  for (const NicAddress& nic : nics->chosen) {
+    in_use.addresses.push_back(nic.address);
+    const Nic* const known = find_nic(here.nics, nic.interface);
+    const int mtu = known == nullptr ? 0 : known->mtu;
+    if (mtu > 0) mtus.insert(mtu);
+    names += (names.empty() ? "" : ", ") + nic.interface +
+             (mtu > 0 ? " (MTU " + std::to_string(mtu) + ")" : "");
+  }
+  for (const int mtu : mtus) {
+    in_use.mtu += (in_use.mtu.empty() ? "" : " and ") + std::to_string(mtu);
+  }
+  verdicts->good("traffic takes " + names);
   if (!nics->left_out.empty()) verdicts->note("not used: " + to_text(nics->left_out));
   for (const std::string& warning : nics->warnings) verdicts->note(warning);
-  std::vector<std::string> addresses;
-  for (const NicAddress& nic : nics->chosen) addresses.push_back(nic.address);
-  return addresses;
+  return in_use;
 }
 
 }  // namespace riffle::tools

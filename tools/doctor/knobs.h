@@ -2,6 +2,7 @@
 // can be written, CPUs are there, modes are complete.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,14 @@ namespace riffle::tools {
 void check_knobs(const Config& config, const NodeAliases& self, const JobVariables& variables,
                  Verdicts* verdicts);
 
-// The addresses of the NICs that a job would use; nothing where a setting leaves none, so that no
-// network starts.
-std::vector<std::string> check_interfaces(const Config& config, const JobVariables& variables,
-                                          Verdicts* verdicts);
+// The limit that a process may raise its own to; 0: there is none.
+std::uint64_t most_open_files();
+
+// The NICs that a job would use; none where a setting leaves none, so that no network starts.
+struct NicsInUse {
+  std::vector<std::string> addresses;
+  std::string mtu;  // "1500", "1500 and 9000"; empty: not known
+};
+NicsInUse check_interfaces(const Config& config, const JobVariables& variables, Verdicts* verdicts);
 
 }  // namespace riffle::tools

@@ -6,23 +6,12 @@
 
 #include "plugin/entry/transport_options.h"
 #include "plugin/transport/nccl_net/library.h"
+#include "tools/doctor/nccl_release.h"
 
 namespace riffle::tools {
 namespace {
 
 constexpr int kTakesLists = 22703;  // NCCL_NET_PLUGIN
-
-// The newest version of the NET table that a release reads.
-struct Reads {
-  int nccl, version;
-};
-constexpr Reads kReads[] = {{23003, 12}, {22803, 11}, {22602, 10}, {22403, 9},
-                            {22003, 8},  {21901, 7},  {21304, 6},  {0, 5}};
-
-int newest_version(int nccl) {
-  if (nccl == 0) return nccl_net::kLastVersion;
-  return std::ranges::find_if(kReads, [&](const Reads& r) { return nccl >= r.nccl; })->version;
-}
 
 bool has_table_for(const nccl_net::Library& library, int newest) {
   return std::any_of(library.nets.begin(), library.nets.begin() + newest + 1,
@@ -65,7 +54,7 @@ bool check_wire(const Config& c, const std::string& plugin, int nccl, const JobV
   }
   const auto library = nccl_net::open_library(choice, address_in(plugin));
   if (!library) return fail(library.status().message());
-  const int newest = newest_version(nccl);
+  const int newest = tables_read(nccl).net;
   if (!has_table_for(*library, newest)) {
     return fail("RIFFLE_NET=" + choice.name + ": " + library->path + " has NET " +
                 library->versions() + ", this NCCL reads v" + std::to_string(newest) +
