@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <vector>
 
 #include "tools/command.h"
+#include "tools/explain/record_lines.h"
 #include "tools/fabric_source.h"
 #include "tools/order/order_view.h"
 #include "tools/output_file.h"
+#include "tools/patience.h"
 #include "tools/size_option.h"
 
 namespace riffle::tools {
@@ -14,14 +17,44 @@ namespace {
 
 struct OrderArguments {
   FabricSource source;
+  std::vector<std::string> record;
   OrderOptions options;
   std::string format = "text", output;
 };
 
+// What the communicator of most hosts, of several the latest, last took its network to be.
+Result<Fabric> recorded_fabric(const std::vector<std::string>& paths) {
+  const auto job = read_records(paths);
+  if (!job) return job.status();
+  const PlanEvent* best = nullptr;
+  for (const auto& [key, comm] : job->comms) {
+    for (const PlanEvent& plan : plans_of(comm)) {
+      if (!plan.fabric || plan.is_nominal) continue;
+      const int more = best == nullptr ? 1 : plan.fabric->size() - best->fabric->size();
+      if (more > 0 || (more == 0 && plan.t >= best->t)) best = &plan;
+    }
+  }
+  if (best != nullptr) return *best->fabric;
+  return invalid_argument(paths.front() +
+                          ": no plan in the record says what the rates of its network are; they "
+                          "are in the record of rank 0's node");
+}
+
+Result<Fabric> fabric_for(const OrderArguments& arguments) {
+  if (arguments.record.empty()) {
+    if (arguments.source.file.empty() && arguments.source.profile.empty()) {
+      return invalid_argument("order needs --fabric, --profile or --record, one of them");
+    }
+    return read_fabric(arguments.source, "order");
+  }
+  return patiently("reading records", [&] { return recorded_fabric(arguments.record); });
+}
+
 int run(const OrderArguments& arguments) {
-  const auto fabric = read_fabric(arguments.source, "order");
+  const auto fabric = fabric_for(arguments);
   if (!fabric) return report(fabric.status());
-  const auto view = view_order(*fabric, arguments.options);
+  const auto view =
+      patiently("trying orders", [&] { return view_order(*fabric, arguments.options); });
   if (!view) {
     return report(invalid_argument("--group: " + view.status().message()));
   }
@@ -48,6 +81,11 @@ void add_order(CLI::App& app, int& exit_code) {
   CLI::App* sub = app.add_subcommand(
       "order", "The order of hosts in which NCCL's own rings cross racks and slow links least");
   add_options(*sub, o->source);
+  auto* record = sub->add_option("--record", o->record,
+                                 "Record of a job instead, for the network that the job found");
+  for (const char* other : {"--fabric", "--nodes", "--profile"}) {
+    record->excludes(sub->get_option(other));
+  }
   sub->add_option("--group", o->options.group,
                   "So many consecutive hosts work together, e.g. the stages of a pipeline")
       ->check(CLI::Range(1, kMaxNodes))
@@ -66,6 +104,7 @@ void add_order(CLI::App& app, int& exit_code) {
       "a reduce-scatter or an all-gather takes half.\n"
       "Examples:\n"
       "  riffle order --profile racks8\n"
+      "  riffle order --record /shared/run1             of a job that ran with RIFFLE_RECORD\n"
       "  riffle probe --fabric net.toml $(cat hosts) && riffle order --fabric net.toml\n"
       "  riffle order --fabric net.toml --slots 8 --format hostfile -o hosts\n"
       "      mpirun --hostfile hosts --map-by slot ...\n"

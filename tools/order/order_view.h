@@ -47,8 +47,8 @@ Result<OrderView> view_order(const Fabric& fabric, const OrderOptions& options);
 //   rankfile  Open MPI's --rankfile
 //   slurm     SLURM_HOSTFILE of srun --distribution=arbitrary: a line per task
 //   torchrun  a line per host: its name, then the options that give it its place
-//   mpijob    YAML: -H for the launcher of an MPIJob, and the host of every worker (also
-//   PyTorchJob) json      everything
+//   mpijob    YAML: -H for the launcher of an MPIJob, the host of every worker (PyTorchJob's, too)
+//   json      everything
 inline const std::vector<std::string> kOrderFormats = {"text",     "hostfile", "rankfile", "slurm",
                                                        "torchrun", "mpijob",   "json"};
 // An error if the names of hosts cannot stand in such a file.
