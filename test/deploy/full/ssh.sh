@@ -51,7 +51,7 @@ hostname n1
 for file in hosts passwd shadow; do mount --bind "$home/etc/$file" "/etc/$file"; done
 mount -t tmpfs none /run
 mkdir /run/sshd
-libraries=$(dirname "$home"/unpacked/lib/*/libwrap.so.0)
+libraries=$(dirname "$(find "$home/unpacked" -name libwrap.so.0)")
 for n in 1 2 3 4; do
   unshare --uts bash -c "hostname n$n; LD_LIBRARY_PATH=$libraries exec $home/unpacked/usr/sbin/sshd -D -f $home/n$n.conf" &
 done
