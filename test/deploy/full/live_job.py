@@ -82,7 +82,9 @@ class LiveJob(unittest.TestCase):
         self.assertEqual({pid for pid, _ in rows}, set(range(1, NODES + 1)))
         for pid in range(1, NODES + 1):
             self.assertGreaterEqual(len(rows[pid, "calls"]), 10, pid)
-            self.assertTrue(rows[pid, "chunks"] and rows[pid, "sums"], pid)
+            self.assertTrue(rows[pid, "chunks"], pid)
+            # The slow node may own nothing, and then has nothing to add up.
+            self.assertTrue(rows.get((pid, "sums")) or pid == SLOW + 1, pid)
         # All wait for the slow node, in their own words.
         waited = [wait["dur"] for pid in range(1, NODES + 1) for wait in rows.get((pid, "waits"), [])
                   if wait["name"] == f"for node {SLOW} (node{SLOW})"]
