@@ -11,7 +11,7 @@ AREA = Area(
     runs=[
         Run("recipes", "ctest --test-dir build -L deploy --no-tests=error",
             [Figure("recipes: syntax, versions, notices; installer, Slurm prolog", passes(), unit="passes")]),
-        part("debian", "Debian packages: lintian without errors; fresh Debian: doctor --loop, completions; purge leaves nothing"),
+        part("debian", "Debian packages: lintian; fresh Debian: doctor --loop, completions; purge leaves nothing"),
         part("rpm", "RPM: rpmlint without errors; under /usr and another prefix: doctor; no file left once erased"),
         part("wheel", "wheel x86_64: manylinux_2_28, one shared object; virtual environment: doctor", "wheel.sh x86_64"),
         part("wheel-aarch64", "wheel aarch64: manylinux_2_28, one shared object; tables and command under qemu-user", "wheel.sh aarch64"),
@@ -20,5 +20,5 @@ AREA = Area(
         part("modules", "Lmod and Environment Modules: doctor, unload leaves nothing, refused beside another plugin"),
         part("slurm", "Slurm, four nodes on one machine: prolog, srun riffle doctor, the example of a job"),
         part("kubernetes", "Kubernetes objects against its schemas"),
-        part("ssh", "riffle doctor --hosts and riffle probe by a real sshd, hosts on one machine: agreement, another setting, no server"),
-        part("monitoring", "promtool on metrics and alerts; Prometheus beside a job answers every query; top in tmux while a link slows; a job's trace")])
+        part("ssh", "a real sshd, hosts on one machine: riffle doctor --hosts, riffle probe"),
+        part("monitoring", "promtool; Prometheus beside a job; top in tmux while a link slows; a job's trace")])
