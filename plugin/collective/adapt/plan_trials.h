@@ -31,8 +31,8 @@ struct PlanTime {
   // As it would be in bursts of so many bytes by a plan that takes `latency_us` and as much again
   // for each byte.
   PlanTime for_bursts_of(std::uint64_t bytes, double latency_us) const;
-  // What it says of a prediction, which is for planned_bytes: nothing if bursts are far shorter. Those
-  // only tell whether a plan takes as long as it did.
+  // What it says of a prediction, which is for planned_bytes: nothing if bursts are far shorter.
+  // Those only tell whether a plan takes as long as it did.
   PlanTime for_trials() const;
 };
 PlanTime plan_time(const std::vector<NodeRates>& reports);
