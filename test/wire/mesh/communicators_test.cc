@@ -197,11 +197,12 @@ void run_seed(int seed, Outcomes* outcomes) {
           .requests = 1 + static_cast<int>(random() % 32),
           .seed = seed,
           .meets = random() % 2 == 0});
+  Vectors data;  // outlives the cluster, whose links may still send when a call has failed
   Cluster cluster(2 + static_cast<int>(random() % 3));
   std::vector<std::string> errors = cluster.errors;
   for (int call = 0; call < 4 && cluster.is_connected(); ++call) {
     const std::size_t count = 1 + random() % (call == 0 ? 3 : 200'000);
-    Vectors data = inputs(cluster.size(), count, static_cast<unsigned>(seed));
+    data = inputs(cluster.size(), count, static_cast<unsigned>(seed));
     for (auto& one : data) {
       for (float& x : one) x = std::floor(x * 100);  // whole numbers: sums are exact
     }
