@@ -6,8 +6,8 @@
 #include "tools/command.h"
 #include "tools/explain/explanation.h"
 #include "tools/explain/record_lines.h"
-#include "tools/patience.h"
-#include "tools/terminal.h"
+#include "tools/terminal/patience.h"
+#include "tools/terminal/terminal.h"
 
 namespace riffle::tools {
 namespace {

@@ -9,8 +9,8 @@
 #include "tools/fabric_source.h"
 #include "tools/order/order_view.h"
 #include "tools/output_file.h"
-#include "tools/patience.h"
 #include "tools/size_option.h"
+#include "tools/terminal/patience.h"
 
 namespace riffle::tools {
 namespace {

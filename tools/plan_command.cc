@@ -7,11 +7,11 @@
 #include "plugin/config/config.h"
 #include "tools/command.h"
 #include "tools/fabric_source.h"
-#include "tools/patience.h"
 #include "tools/plan/plan_view.h"
 #include "tools/plan/policy_view.h"
 #include "tools/size_option.h"
-#include "tools/terminal.h"
+#include "tools/terminal/patience.h"
+#include "tools/terminal/terminal.h"
 #include "topology/plan/planner.h"
 
 namespace riffle::tools {

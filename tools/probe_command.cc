@@ -13,7 +13,7 @@
 #include "tools/probe/gathering.h"
 #include "tools/probe/lead.h"
 #include "tools/probe/peer.h"
-#include "tools/terminal.h"
+#include "tools/terminal/terminal.h"
 
 namespace riffle::tools {
 namespace {

@@ -9,7 +9,7 @@
 #include "tools/live/record_follower.h"
 #include "tools/live/screen.h"
 #include "tools/live/top_text.h"
-#include "tools/terminal.h"
+#include "tools/terminal/terminal.h"
 
 namespace riffle::tools {
 namespace {

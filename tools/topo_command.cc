@@ -7,7 +7,7 @@
 #include "tools/command.h"
 #include "tools/fabric_source.h"
 #include "tools/output_file.h"
-#include "tools/terminal.h"
+#include "tools/terminal/terminal.h"
 #include "tools/topo/drawing.h"
 #include "tools/topo/json.h"
 #include "tools/topo/text.h"

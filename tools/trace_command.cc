@@ -8,7 +8,7 @@
 
 #include "tools/command.h"
 #include "tools/numbers.h"
-#include "tools/patience.h"
+#include "tools/terminal/patience.h"
 #include "tools/trace/chrome.h"
 #include "tools/trace/trace_lines.h"
 

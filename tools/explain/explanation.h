@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "tools/explain/job_record.h"
-#include "tools/terminal.h"
+#include "tools/terminal/terminal.h"
 
 namespace riffle::tools {
 

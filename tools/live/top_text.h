@@ -6,7 +6,7 @@
 
 #include "tools/explain/job_record.h"
 #include "tools/live/live_view.h"
-#include "tools/terminal.h"
+#include "tools/terminal/terminal.h"
 
 namespace riffle::tools {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/numbers.h"
-#include "tools/terminal.h"
+#include "tools/terminal/terminal.h"
 #include "topology/plan/loads.h"
 
 namespace riffle::tools {

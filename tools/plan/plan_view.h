@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/terminal.h"
+#include "tools/terminal/terminal.h"
 #include "topology/fabric/fabric.h"
 #include "topology/plan/planner.h"
 

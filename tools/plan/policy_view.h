@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "plugin/collective/base/shadow_settings.h"
-#include "tools/terminal.h"
+#include "tools/terminal/terminal.h"
 #include "topology/fabric/fabric.h"
 #include "topology/plan/schedules/schedules.h"
 

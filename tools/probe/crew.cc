@@ -12,8 +12,8 @@
 #include <chrono>
 #include <cstring>
 
-#include "tools/patience.h"
 #include "tools/probe/deadline.h"
+#include "tools/terminal/patience.h"
 
 namespace riffle::tools {
 namespace {

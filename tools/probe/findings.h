@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/terminal.h"
+#include "tools/terminal/terminal.h"
 #include "topology/base/status.h"
 #include "topology/probe/rounds.h"
 

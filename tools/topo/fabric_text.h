@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tools/terminal.h"
+#include "tools/terminal/terminal.h"
 #include "topology/fabric/fabric.h"
 
 namespace riffle::tools::topo {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tools/terminal.h"
+#include "tools/terminal/terminal.h"
 #include "tools/topo/view.h"
 
 namespace riffle::tools::topo {

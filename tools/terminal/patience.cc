@@ -1,4 +1,4 @@
-#include "tools/patience.h"
+#include "tools/terminal/patience.h"
 
 #include <unistd.h>
 

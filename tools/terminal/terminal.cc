@@ -1,4 +1,4 @@
-#include "tools/terminal.h"
+#include "tools/terminal/terminal.h"
 
 #include <unistd.h>
 
