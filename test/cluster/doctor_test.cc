@@ -85,6 +85,13 @@ class DoctorTest : public ::testing::Test {
     }
   }
 
+  // That node1 and node3 are those that do not reach each other.
+  static void expect_pair_named(const Ended& ended) {
+    const std::string said = ended.problem("the hosts do not all reach each other: ");
+    EXPECT_TRUE(said.find("node1") != said.npos) << ended.out;
+    EXPECT_TRUE(said.find("node3") != said.npos) << ended.out;
+  }
+
   std::string folder_;
   std::unique_ptr<Cluster> cluster_;
 };
@@ -135,18 +142,14 @@ TEST_F(DoctorTest, APairThatDoesNotReachEachOther) {
   }
   const Ended ended = doctor("--timeout 8 --ssh " + agent());
   EXPECT_EQ(ended.code, 1) << ended.out;
-  const std::string said = ended.problem("the hosts do not all reach each other: ");
-  EXPECT_TRUE(said.find("node1") != said.npos) << ended.out;
-  EXPECT_TRUE(said.find("node3") != said.npos) << ended.out;
+  expect_pair_named(ended);
 }
 
 TEST_F(DoctorTest, AFirewallThatDropsWithoutAWord) {
   block(1, 3);
   const Ended ended = doctor("--timeout 8 --ssh " + agent());
   EXPECT_EQ(ended.code, 1) << ended.out;
-  const std::string said = ended.problem("the hosts do not all reach each other: ");
-  EXPECT_TRUE(said.find("node1") != said.npos) << ended.out;
-  EXPECT_TRUE(said.find("node3") != said.npos) << ended.out;
+  expect_pair_named(ended);
 }
 
 // None of the three hides another.
@@ -166,9 +169,7 @@ TEST_F(DoctorTest, AnotherVersionAnotherSettingAndABlockedPair) {
       << ended.out;
   EXPECT_TRUE(ended.says("RIFFLE_STREAMS differs: 0 on node0, node1, node3; 4 on node2"))
       << ended.out;
-  const std::string said = ended.problem("the hosts do not all reach each other: ");
-  EXPECT_TRUE(said.find("node1") != said.npos) << ended.out;
-  EXPECT_TRUE(said.find("node3") != said.npos) << ended.out;
+  expect_pair_named(ended);
 }
 
 TEST_F(DoctorTest, AHostThatDoesNotCome) {
