@@ -16,6 +16,7 @@
 #include "plugin/config/log.h"
 #include "plugin/entry/options.h"
 #include "plugin/transport/reactor/reactor.h"
+#include "test/own_job.h"
 
 namespace riffle::faults {
 namespace {
@@ -116,7 +117,8 @@ class Job {
     std::vector<const Handle*> pointers;
     std::vector<coll::Listener*> listeners;
     for (Handle& handle : handles) {
-      Result<coll::Listener*> l = coll::listen(options_from(config()).transport, 0, 7, &handle);
+      Result<coll::Listener*> l =
+          coll::listen(options_from(config()).transport, 0, testing::own_job(), &handle);
       if (!l) throw std::runtime_error(l.status().message());
       listeners.push_back(*l);
       pointers.push_back(&handle);

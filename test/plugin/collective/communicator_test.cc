@@ -21,6 +21,7 @@
 #include "plugin/config/config.h"
 #include "plugin/config/log.h"
 #include "plugin/entry/options.h"
+#include "test/own_job.h"
 #include "test/plugin/kernels/numbers.h"
 #include "test/sanitized.h"
 
@@ -37,7 +38,8 @@ class Cluster {
     std::vector<Handle> handles(nodes);
     std::vector<coll::Listener*> listeners(nodes);
     for (int i = 0; i < nodes; ++i) {
-      Result<coll::Listener*> l = coll::listen(options_from(config()).transport, 0, 7, &handles[i]);
+      Result<coll::Listener*> l =
+          coll::listen(options_from(config()).transport, 0, testing::own_job(), &handles[i]);
       if (!l) throw std::runtime_error(l.status().message());
       listeners[i] = *l;
     }

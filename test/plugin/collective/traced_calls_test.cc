@@ -17,6 +17,7 @@
 #include "plugin/config/config.h"
 #include "plugin/entry/options.h"
 #include "plugin/telemetry/span_log.h"
+#include "test/own_job.h"
 
 namespace riffle::traced_calls_test {
 namespace {
@@ -54,7 +55,8 @@ void run_job() {
   std::vector<const Handle*> pointers;
   std::vector<coll::Listener*> listeners;
   for (Handle& handle : handles) {
-    listeners.push_back(*coll::listen(options_from(config()).transport, 0, 7, &handle));
+    listeners.push_back(
+        *coll::listen(options_from(config()).transport, 0, testing::own_job(), &handle));
     pointers.push_back(&handle);
   }
   std::vector<std::thread> threads;

@@ -6,6 +6,7 @@
 
 #include "plugin/collective/coll_service.h"
 #include "plugin/collective/request.h"
+#include "test/own_job.h"
 #include "test/sanitized.h"
 #include "test/wire/mesh/library_harness.h"
 
@@ -27,7 +28,7 @@ class Cluster {
     for (int i = 0; i < nodes; ++i) {
       TransportOptions options = settings();
       options.name = over(i);
-      const auto listener = coll::listen(options, 0, 7, &handles[i]);
+      const auto listener = coll::listen(options, 0, testing::own_job(), &handles[i]);
       EXPECT_TRUE(listener) << listener.status().message();
       listeners[i] = *listener;
     }
