@@ -31,9 +31,9 @@
 #include "plugin/entry/options.h"
 #include "plugin/net/net_service.h"
 #include "plugin/transport/device/device.h"
+#include "plugin/transport/handshake/stream_set.h"
 #include "plugin/transport/reactor/congestion.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/tcp/stream_set.h"
 
 namespace riffle {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "lab/cluster/network.h"
 #include "plugin/entry/options.h"
+#include "plugin/transport/handshake/stream_set.h"
 #include "plugin/transport/reactor/congestion.h"
-#include "plugin/transport/tcp/stream_set.h"
 
 namespace riffle::bench {
 namespace {

@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 
 #include "plugin/net/net_service.h"
+#include "plugin/transport/handshake/link_keys.h"
 #include "plugin/transport/reactor/socket.h"
-#include "plugin/transport/tcp/link_keys.h"
 #include "plugin/version.h"
 #include "test/compat/records.h"
 #include "test/plugin/transport/transport_harness.h"

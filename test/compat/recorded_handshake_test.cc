@@ -6,7 +6,7 @@
 
 #include "plugin/transport/base/handle.h"
 #include "plugin/transport/crypto/key_file.h"
-#include "plugin/transport/tcp/link_keys.h"
+#include "plugin/transport/handshake/link_keys.h"
 #include "plugin/version.h"
 #include "test/compat/samples.h"
 

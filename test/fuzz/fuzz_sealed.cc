@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "plugin/transport/crypto/record_cipher.h"
-#include "plugin/transport/tcp/link_keys.h"
+#include "plugin/transport/handshake/link_keys.h"
 #include "test/fuzz/target.h"
 
 namespace riffle::fuzz {

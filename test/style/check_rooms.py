@@ -38,7 +38,8 @@ ROOMS = {room: set(below.split()) for room, below in {
     "plugin/transport/device": f"{GROUND} plugin/transport/base",
     "plugin/transport/reactor": f"{GROUND} plugin/transport/base plugin/transport/device",
     "plugin/transport/crypto": f"{GROUND} plugin/transport/base",
-    "plugin/transport/tcp": f"{GROUND} {WIRE}",
+    "plugin/transport/handshake": f"{GROUND} {WIRE}",
+    "plugin/transport/tcp": f"{GROUND} {WIRE} plugin/transport/handshake",
     "plugin/transport/sim": f"{GROUND} plugin/transport/base",
     "plugin/transport/nccl_net": f"{GROUND} plugin/abi {WIRE} plugin/transport/tcp",
     "plugin/transport": f"{GROUND} {WIRE} plugin/transport/tcp plugin/transport/nccl_net",  # the factory

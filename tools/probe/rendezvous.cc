@@ -12,7 +12,7 @@
 #include <memory>
 #include <thread>
 
-#include "plugin/transport/tcp/handshake.h"
+#include "plugin/transport/handshake/handshake.h"
 #include "tools/probe/deadline.h"
 
 namespace riffle::tools {

@@ -1,6 +1,6 @@
 // How the processes of one launch meet: rank 0 listens, the others connect and prove that they know
-// the secret (plugin/transport/tcp/handshake.h: both sides prove it, versions are compared). From
-// then on such a connection carries the lines between coordinator and peer (crew.h).
+// the secret (plugin/transport/handshake/handshake.h: both sides prove it, versions are compared).
+// From then on such a connection carries the lines between coordinator and peer (crew.h).
 //
 // One thread; every call ends by its deadline.
 #pragma once

@@ -1,9 +1,9 @@
 // The 128-byte blob that NCCL's bootstrap carries from a listener to its peers.
 //
 // It names the addresses to connect to and carries a fresh secret: a process that knows it was told
-// by NCCL's bootstrap and may connect (transport/tcp/handshake.h). The last 8 bytes are scratch of
-// the receiving side: NCCL passes the same blob to every call of `connect`, and the state lives
-// there.
+// by NCCL's bootstrap and may connect (transport/handshake/handshake.h). The last 8 bytes are
+// scratch of the receiving side: NCCL passes the same blob to every call of `connect`, and the
+// state lives there.
 #pragma once
 
 #include <array>

@@ -31,7 +31,7 @@ struct TransportOptions {
   std::string name = kOverTcp;  // a line of the table in factory.cc
   DeviceChoice devices;
   ThreadOptions threads;
-  int streams = 0;                  // to each peer; 0: as their number asks for (tcp/stream_set.h)
+  int streams = 0;  // to each peer; 0: as their number asks for (handshake/stream_set.h)
   std::string congestion = "auto";  // reactor/congestion.h
   bool payload_crc = false;         // CRC32C of payloads, on the sockets of both sides
   EncryptionOptions encryption;

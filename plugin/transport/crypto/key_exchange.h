@@ -1,6 +1,7 @@
 // X25519 between the two ends of one connection, with pairs that are made for it and gone when it
 // stands: what was recorded stays closed, whatever key is stolen later. By itself it shows no end
-// who the other one is; the handshake's proofs do (tcp/handshake.h), and the keys depend on them.
+// who the other one is; the handshake's proofs do (handshake/handshake.h), and the keys depend on
+// them.
 #pragma once
 
 #include "plugin/transport/crypto/keys.h"

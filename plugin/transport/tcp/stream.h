@@ -21,8 +21,8 @@
 #include <span>
 #include <vector>
 
+#include "plugin/transport/handshake/connection.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/tcp/connection.h"
 #include "plugin/transport/tcp/sealed_outbox.h"
 #include "plugin/transport/tcp/tx_queue.h"
 

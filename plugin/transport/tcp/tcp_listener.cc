@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "plugin/transport/base/random.h"
-#include "plugin/transport/tcp/handshake.h"
+#include "plugin/transport/handshake/handshake.h"
 #include "plugin/version.h"
 
 namespace riffle {

@@ -8,9 +8,9 @@
 #include "plugin/transport/base/owned_timers.h"
 #include "plugin/transport/base/random.h"
 #include "plugin/transport/base/transport_mesh.h"
-#include "plugin/transport/tcp/acceptor.h"
-#include "plugin/transport/tcp/connector.h"
-#include "plugin/transport/tcp/stream_set.h"
+#include "plugin/transport/handshake/acceptor.h"
+#include "plugin/transport/handshake/connector.h"
+#include "plugin/transport/handshake/stream_set.h"
 #include "plugin/transport/tcp/tcp_link.h"
 
 namespace riffle {

@@ -8,9 +8,9 @@
 
 #include "plugin/transport/base/transport.h"
 #include "plugin/transport/device/nic_traffic.h"
-#include "plugin/transport/tcp/acceptor.h"
-#include "plugin/transport/tcp/connector.h"
-#include "plugin/transport/tcp/stream_set.h"
+#include "plugin/transport/handshake/acceptor.h"
+#include "plugin/transport/handshake/connector.h"
+#include "plugin/transport/handshake/stream_set.h"
 #include "plugin/transport/tcp/tcp_listener.h"
 
 namespace riffle {

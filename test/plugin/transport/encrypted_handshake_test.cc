@@ -4,7 +4,7 @@
 #include <string>
 
 #include "plugin/transport/crypto/key_file.h"
-#include "plugin/transport/tcp/link_keys.h"
+#include "plugin/transport/handshake/link_keys.h"
 
 namespace riffle::encrypted_handshake_test {
 namespace {

@@ -1,12 +1,12 @@
 // Who gets in and who does not: the messages, and strangers knocking at a real listener.
-#include "plugin/transport/tcp/handshake.h"
+#include "plugin/transport/handshake/handshake.h"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
 #include "plugin/transport/base/frame.h"
-#include "plugin/transport/tcp/acceptor.h"
-#include "plugin/transport/tcp/connector.h"
+#include "plugin/transport/handshake/acceptor.h"
+#include "plugin/transport/handshake/connector.h"
 #include "plugin/transport/tcp/tcp_listener.h"
 #include "plugin/version.h"
 #include "test/plugin/transport/transport_harness.h"

@@ -1,5 +1,5 @@
 // Which NICs the streams of a connection take.
-#include "plugin/transport/tcp/routes.h"
+#include "plugin/transport/handshake/routes.h"
 
 #include <gtest/gtest.h>
 

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "plugin/transport/handshake/handshake.h"
 #include "plugin/transport/reactor/socket.h"
-#include "plugin/transport/tcp/handshake.h"
 
 namespace riffle {
 

@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "plugin/transport/tcp/stranger_log.h"
+#include "plugin/transport/handshake/stranger_log.h"
 #include "test/manual_clock.h"
 #include "test/plugin/transport/transport_harness.h"
 

@@ -1,4 +1,4 @@
-#include "plugin/transport/tcp/handshake.h"
+#include "plugin/transport/handshake/handshake.h"
 
 #include <sodium.h>
 

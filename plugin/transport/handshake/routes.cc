@@ -1,10 +1,10 @@
-#include "plugin/transport/tcp/routes.h"
+#include "plugin/transport/handshake/routes.h"
 
 #include <algorithm>
 #include <set>
 
+#include "plugin/transport/handshake/stream_set.h"
 #include "plugin/transport/reactor/socket.h"
-#include "plugin/transport/tcp/stream_set.h"
 
 namespace riffle {
 namespace {

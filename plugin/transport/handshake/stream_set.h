@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "plugin/transport/tcp/connection.h"
-#include "plugin/transport/tcp/handshake.h"
+#include "plugin/transport/handshake/connection.h"
+#include "plugin/transport/handshake/handshake.h"
 
 namespace riffle {
 

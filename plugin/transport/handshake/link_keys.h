@@ -5,8 +5,8 @@
 
 #include "plugin/transport/crypto/key_exchange.h"
 #include "plugin/transport/crypto/record_cipher.h"
-#include "plugin/transport/tcp/connection.h"
-#include "plugin/transport/tcp/handshake.h"
+#include "plugin/transport/handshake/connection.h"
+#include "plugin/transport/handshake/handshake.h"
 
 namespace riffle {
 

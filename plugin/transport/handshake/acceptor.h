@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "plugin/transport/base/owned_timers.h"
+#include "plugin/transport/handshake/connection.h"
+#include "plugin/transport/handshake/handshake.h"
+#include "plugin/transport/handshake/stranger_log.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/reactor/socket.h"
-#include "plugin/transport/tcp/connection.h"
-#include "plugin/transport/tcp/handshake.h"
-#include "plugin/transport/tcp/stranger_log.h"
 
 namespace riffle {
 

@@ -1,4 +1,4 @@
-#include "plugin/transport/tcp/stream_set.h"
+#include "plugin/transport/handshake/stream_set.h"
 
 namespace riffle {
 

@@ -1,4 +1,4 @@
-#include "plugin/transport/tcp/link_keys.h"
+#include "plugin/transport/handshake/link_keys.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "plugin/transport/tcp/connector.h"
+#include "plugin/transport/handshake/connector.h"
 
 #include <sys/epoll.h>
 

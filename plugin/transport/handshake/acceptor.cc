@@ -1,4 +1,4 @@
-#include "plugin/transport/tcp/acceptor.h"
+#include "plugin/transport/handshake/acceptor.h"
 
 #include <sys/epoll.h>
 
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "plugin/config/log.h"
-#include "plugin/transport/tcp/link_keys.h"
+#include "plugin/transport/handshake/link_keys.h"
 
 namespace riffle {
 namespace {

@@ -1,4 +1,4 @@
-#include "plugin/transport/tcp/stranger_log.h"
+#include "plugin/transport/handshake/stranger_log.h"
 
 #include "plugin/config/log.h"
 #include "plugin/transport/base/caught.h"

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "plugin/transport/base/owned_timers.h"
+#include "plugin/transport/handshake/link_keys.h"
+#include "plugin/transport/handshake/routes.h"
 #include "plugin/transport/reactor/reactor.h"
-#include "plugin/transport/tcp/link_keys.h"
-#include "plugin/transport/tcp/routes.h"
 
 namespace riffle {
 
