@@ -1,8 +1,8 @@
 # Tests of one room lie in the folder of its name, each tests one header.
 # Those that start threads or processes: thread sanitizer has nothing to look for in the others.
 set(with_threads background_thread_test comm_trace_test communicator_test encrypted_link_test encrypted_mesh_test faults_test handshake_test
-  identity_threads_test link_streams_test link_test log_test
-  machine_reading_test mesh_test net_test peer_loss_test placement_test pollers_test reactor_test strangers_test survivors_test telemetry_test traced_calls_test)
+  identity_threads_test link_channels_test link_clock_test link_joining_test link_streams_test link_test log_test
+  machine_reading_test mesh_test net_test peer_loss_test placement_test pollers_test reactor_test shared_links_terms_test shared_links_test strangers_test survivors_test telemetry_test traced_calls_test)
 list(JOIN with_threads "|" with_threads)
 file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/topology/*_test.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/sparse/*_test.cc ${CMAKE_CURRENT_SOURCE_DIR}/plugin/*_test.cc)
@@ -36,7 +36,7 @@ target_compile_definitions(riffle_threads_tests PRIVATE
   RIFFLE_FAKE_HWLOC="$<TARGET_FILE_DIR:fake_hwloc_SLOW>/libfake_hwloc_")
 # What carries frames once more, over encrypted links.
 add_test(NAME encrypted_links COMMAND riffle_threads_tests --gtest_brief=1
-  "--gtest_filter=Mesh.*:*MeshStreams*:Net.*:CommunicatorTest.*:PeerLoss.*:*NetPeerLoss*")
+  "--gtest_filter=Mesh.*:*MeshStreams*:Net.*:CommunicatorTest.*:PeerLoss.*:*NetPeerLoss*:SharedLinksOrder.*")
 set_tests_properties(encrypted_links PROPERTIES TIMEOUT 300 LABELS unit-threads PROCESSORS 1
   ENVIRONMENT RIFFLE_ENCRYPT=1)
 gtest_program(riffle_threads_tests FILES ${survivors}  # eight processes at once

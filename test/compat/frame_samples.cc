@@ -6,6 +6,7 @@
 #include "plugin/collective/sparse/sparse_frame.h"
 #include "plugin/net/net_frames.h"
 #include "plugin/transport/nccl_net/library_frame.h"
+#include "plugin/transport/tcp/join_frames.h"
 #include "test/compat/samples.h"
 
 namespace riffle::compat {
@@ -84,6 +85,12 @@ DataFrame relaxed_data() {
   return f;
 }
 
+JoinFrame join() {
+  JoinFrame f = {.step = JoinFrame::kWelcome, .from = 7, .to = 2};
+  for (std::size_t i = 0; i < f.proof.size(); ++i) f.proof[i] = static_cast<std::uint8_t>(i + 1);
+  return f;
+}
+
 }  // namespace
 
 Samples frame_samples() {
@@ -109,6 +116,8 @@ Samples frame_samples() {
             [](FrameHeader* header) {
               header->hints = {true, false, true};
             }),
+      frame("join", join()),
+      frame("leave", LeaveFrame{true, false, 0x0102030405060708}),
       frame("library", nccl_net::LibraryFrame{nccl_net::LibraryFrame::kPosted, 31}),
   };
 }

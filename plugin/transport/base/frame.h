@@ -24,7 +24,7 @@
 namespace riffle {
 
 inline constexpr std::uint32_t kFrameMagic = 0x314c4652;     // "RFL1"
-inline constexpr std::uint8_t kFrameVersion = 5;             // of all on the wire: test/compat
+inline constexpr std::uint8_t kFrameVersion = 6;             // of all on the wire: test/compat
 inline constexpr std::uint32_t kMaxFramePayload = 4u << 20;  // bytes
 
 enum class FrameType : std::uint8_t {
@@ -41,8 +41,10 @@ enum class FrameType : std::uint8_t {
   kLength = 11,    // how many elements of a call are valid (collective/engine/wire.h)
   kMessage = 12,   // NET: part of a message (net/net_frames.h)
   kLibrary = 13,   // how far another library's connections are (nccl_net/library_frame.h)
+  kJoin = 14,      // a communicator comes to a link that is up (tcp/join_frames.h); as kHeartbeat
+  kLeave = 15,     // ... and leaves it; as kHeartbeat
 };
-inline constexpr FrameType kLastFrameType = FrameType::kLibrary;
+inline constexpr FrameType kLastFrameType = FrameType::kLeave;
 
 // What the sender of a frame says of the link, for measuring (topology/probe/passive.h).
 struct RateHints {

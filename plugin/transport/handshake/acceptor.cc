@@ -98,6 +98,7 @@ class Acceptor::Visitor final : public Reactor::FdHandler {
     acceptor_.reactor_.remove(socket_.get());
     Acceptor::Owner* const owner = acceptor_.owner_;
     Connection connection(std::move(socket_), std::move(says->keys));
+    connection.mark = mark_of(says->welcome);
     acceptor_.finish(this);  // destroys this
     owner->joined(std::move(connection), *hello);
   }

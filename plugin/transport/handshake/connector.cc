@@ -142,7 +142,9 @@ void Connector::read_welcome() {
     return finish(remote_error("cannot connect to " + target() + ": " + keys.status().message()));
   }
   reactor_.remove(socket_.get());
-  finish(Connection(std::move(socket_), std::move(*keys)));
+  Connection connection(std::move(socket_), std::move(*keys));
+  connection.mark = mark_of(welcome_);
+  finish(std::move(connection));
 }
 
 void Connector::finish(Result<Connection> result) {

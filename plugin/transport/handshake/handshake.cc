@@ -195,4 +195,10 @@ Status check_welcome(const WelcomeBytes& bytes, const HelloBytes& hello, ByteVie
   return Status::ok();
 }
 
+std::array<std::uint8_t, 16> mark_of(const WelcomeBytes& welcome) {
+  std::array<std::uint8_t, 16> mark;
+  std::copy_n(&welcome[kWelcomeMacAt], mark.size(), mark.begin());
+  return mark;
+}
+
 }  // namespace riffle

@@ -93,4 +93,7 @@ Welcome claim_of(const WelcomeBytes& bytes);  // nothing of it is proved
 WelcomeBytes make_welcome(const HelloBytes& hello, ByteView proof_key, const Welcome& welcome = {});
 Status check_welcome(const WelcomeBytes& bytes, const HelloBytes& hello, ByteView proof_key);
 
+// The mark of the connection that a WELCOME begins: of its MAC, which covers all three messages.
+std::array<std::uint8_t, 16> mark_of(const WelcomeBytes& welcome);
+
 }  // namespace riffle

@@ -15,11 +15,13 @@
 // too (base/owned_timers.h); one set here directly is only logged when it throws.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "plugin/transport/base/options.h"
 #include "plugin/transport/base/timer_service.h"
@@ -87,7 +89,22 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
   virtual void start_polling(Poller* poller) = 0;  // again: harmless
   virtual void stop_polling(Poller* poller) = 0;
 
+  // What the transport's objects on this reactor have in common, one of each kind: made of
+  // `made_of` by the first that asks, gone with the last that holds it.
+  enum class Common { kSharedLinks, kLinkClock };
+  template <class T, class... Args>
+  std::shared_ptr<T> common(Common kind, Args&&... made_of) {
+    std::weak_ptr<void>& place = commons_.at(static_cast<std::size_t>(kind));
+    if (auto there = std::static_pointer_cast<T>(place.lock())) return there;
+    const auto made = std::make_shared<T>(std::forward<Args>(made_of)...);
+    place = made;
+    return made;
+  }
+
   static std::uint64_t now_ns();  // CLOCK_MONOTONIC
+
+ private:
+  std::array<std::weak_ptr<void>, 2> commons_;
 };
 
 }  // namespace riffle

@@ -5,21 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
-#include "plugin/transport/reactor/kernel_version.h"
-#include "plugin/transport/tcp/copy_forward.h"
 #include "plugin/transport/tcp/tcp_account.h"
 #include "plugin/transport/tcp/tcp_link.h"
 
 namespace riffle {
-namespace {
-
-constexpr std::size_t kLeastWakeBytes = 16 << 10;
-constexpr std::size_t kMostWakeBytes = 256 << 10;
-
-}  // namespace
-
 Stream::Stream(Reactor& reactor, TcpLink& link, Connection connection, bool is_proven)
     : reactor_(reactor),
       link_(link),
@@ -47,8 +37,6 @@ void Stream::on_ready(std::uint32_t epoll_events) {
 }
 
 void Stream::on_failure(const Status& why) { link_.on_failure(why); }
-
-// ---- sending ----
 
 std::size_t Stream::wire_bytes(const TxFrame& frame) const {
   const std::size_t payload = frame.payload.size();
@@ -108,7 +96,6 @@ Status Stream::write() {
     }
     last_sent_ns = Reactor::now_ns();
     bytes_sent += static_cast<std::uint64_t>(n);
-    link_.moved(static_cast<std::size_t>(n), 0);
     // A short write means that the kernel is full and will tell when it is not.
     if (static_cast<std::size_t>(n) < wanted) writable_ = false;
     release_sent(static_cast<std::size_t>(n));
@@ -127,14 +114,18 @@ Status Stream::drain_receive(int error) {
 void Stream::release_sent(std::size_t bytes) {
   std::array<TxFrame*, kMaxTaken> done;
   std::size_t done_count = 0;
-  sent_of_first_ += bytes;
+  std::size_t left = bytes;
   while (done_count < taken_count_) {
-    const std::size_t size = wire_bytes(*taken_[done_count]);
+    TxFrame* const frame = taken_[done_count];
+    const std::size_t size = wire_bytes(*frame);
+    const std::size_t of_frame = std::min(left, size - sent_of_first_);
+    link_.moved(frame->channel, of_frame, 0);
+    left -= of_frame;
+    sent_of_first_ += of_frame;
     if (sent_of_first_ < size) break;
-    sent_of_first_ -= size;
+    sent_of_first_ = 0;
     taken_bytes_ -= size;
-    done[done_count] = taken_[done_count];
-    ++done_count;
+    done[done_count++] = frame;
   }
   std::copy(taken_.begin() + done_count, taken_.begin() + taken_count_, taken_.begin());
   taken_count_ -= done_count;
@@ -147,11 +138,10 @@ void Stream::end_writing() {
   (void)::shutdown(socket_.get(), SHUT_WR);
 }
 
-void Stream::copy_payloads() {
+void Stream::copy_payloads(const LinkChannel* of) {
   for (std::size_t i = 0; i < taken_count_; ++i) {
     TxFrame& f = *taken_[i];
-    f.own_copy.assign(f.payload.begin(), f.payload.end());
-    f.payload = f.own_copy;
+    if (of == nullptr || f.channel == of) keep_payload(f);
   }
 }
 
@@ -177,7 +167,7 @@ void Stream::close_unconfirmed() {
   eof_ = said_goodbye_ = heard_goodbye_ = true;
   writable_ = readable_ = false;
   close();
-  link_.goodbye_received();
+  link_.never_used();
 }
 
 Stream::Activity Stream::activity() {
@@ -189,164 +179,6 @@ Stream::Activity Stream::activity() {
   busy_us_ += more_us;
   delivered_bytes_ = std::max(delivered_bytes_, account->delivered_bytes);
   return {delivered_bytes_, more_us * 1000};
-}
-
-// ---- receiving ----
-
-Status Stream::read_all() {
-  readable_ = true;
-  return read(~std::size_t{0});
-}
-
-Status Stream::read(std::size_t read_budget) {
-  if (Status s = read_available(read_budget); !s) return s;
-  if (!readable_ && is_open()) wake_at(bytes_to_wake_at());
-  return Status::ok();
-}
-
-std::size_t Stream::bytes_to_wake_at() const {
-  if (!in_payload_) return 1;
-  const std::size_t left = header_.length - payload_have_;
-  return keys_ == nullptr ? left : sealed_payload_bytes(left) - staged_;
-}
-
-// Takes effect also for what has arrived meanwhile: the kernel then tells at once.
-void Stream::wake_at(std::size_t bytes) {
-  if (!kernel_wakes_at_low_water()) return;
-  // Less than this is not worth the system call; more, the receive window may not hold.
-  const std::size_t wanted = bytes < kLeastWakeBytes ? 1 : std::min(bytes, kMostWakeBytes);
-  if (wanted == wakes_at_) return;
-  wakes_at_ = wanted;
-  const int value = static_cast<int>(wanted);
-  (void)::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVLOWAT, &value, sizeof value);
-}
-
-Status Stream::read_available(std::size_t read_budget) {
-  while (readable_ && read_budget > 0 && is_open()) {
-    if (discarding_) return discard();
-    std::size_t payload_left = in_payload_ ? header_.length - payload_have_ : 0;
-    if (keys_ != nullptr) {
-      payload_left = 0;
-      if (next_record_bytes() > staging_.size()) staging_.resize(kSealedStagingBytes);
-    }
-    std::array<iovec, 2> pieces;
-    std::size_t count = 0;
-    if (payload_left > 0) pieces[count++] = {payload_ + payload_have_, payload_left};
-    pieces[count++] = {staging_.data() + staged_, staging_.size() - staged_};
-    const std::size_t wanted = payload_left + staging_.size() - staged_;
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = count;
-    const ssize_t n = ::recvmsg(socket_.get(), &message, 0);
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      if (errno != EAGAIN) return on_broken("receiving", errno);
-      readable_ = false;
-      return Status::ok();
-    }
-    if (n == 0) {
-      eof_ = true;
-      if (heard_goodbye_) return Status::ok();
-      if (!is_proven_) {
-        close_unconfirmed();
-        return Status::ok();
-      }
-      return remote_error("it closed the connection without a goodbye (did the process die?)");
-    }
-    const auto got = static_cast<std::size_t>(n);
-    last_received_ns = Reactor::now_ns();
-    bytes_received += got;
-    link_.moved(0, got);
-    if (keys_ == nullptr) is_proven_ = true;
-    read_budget -= std::min(read_budget, got);
-    if (got < wanted && !hung_up_) readable_ = false;
-    const std::size_t to_payload = std::min(got, payload_left);
-    payload_have_ += to_payload;
-    staged_ += got - to_payload;
-    if (keys_ != nullptr) {
-      if (Status s = open_records(); !s) return s;
-    } else {
-      if (in_payload_ && payload_have_ == header_.length) {
-        if (Status s = end_frame(); !s) return s;
-      }
-      if (Status s = digest_staging(); !s) return s;
-    }
-    if (!link_.is_up()) return Status::ok();
-  }
-  return Status::ok();
-}
-
-// Takes frames out of the staging buffer until it holds less than a header. Afterwards it is empty
-// whenever the stream stands inside a payload.
-Status Stream::digest_staging() {
-  std::size_t at = 0;
-  while (link_.is_up() && !discarding_) {
-    if (in_payload_) {
-      const std::size_t size = std::min<std::size_t>(staged_ - at, header_.length - payload_have_);
-      copy_forward(payload_ + payload_have_, staging_.data() + at, size);
-      payload_have_ += size;
-      at += size;
-      if (payload_have_ < header_.length) break;
-      if (Status s = end_frame(); !s) return s;
-      continue;
-    }
-    if (staged_ - at < kFrameHeaderBytes) break;
-    FrameBytes bytes;
-    std::memcpy(bytes.data(), staging_.data() + at, bytes.size());
-    at += bytes.size();
-    const Result<FrameHeader> header = decode(bytes);
-    if (!header) return header.status();
-    if (Status s = begin_frame(*header); !s) return s;
-  }
-  used(at);
-  return Status::ok();
-}
-
-void Stream::used(std::size_t staged_bytes) {
-  if (staged_bytes == 0) return;
-  std::memmove(staging_.data(), staging_.data() + staged_bytes, staged_ - staged_bytes);
-  staged_ -= staged_bytes;
-}
-
-Status Stream::begin_frame(const FrameHeader& header) {
-  if (heard_goodbye_) return remote_error("it sent a frame after its goodbye");
-  const bool is_ours = header.type == FrameType::kHeartbeat || header.type == FrameType::kGoodbye;
-  if (is_ours) {
-    if (header.length != 0) return remote_error("heartbeat or goodbye with a payload");
-    if (header.type == FrameType::kGoodbye) {
-      heard_goodbye_ = true;
-      link_.goodbye_received();
-    }
-    return Status::ok();
-  }
-  const Result<std::byte*> buffer = link_.get_receive_buffer(header);
-  if (!buffer) return buffer.status();
-  if (!link_.is_up()) return Status::ok();
-  header_ = header;
-  payload_ = *buffer;
-  payload_have_ = 0;
-  in_payload_ = true;
-  return Status::ok();
-}
-
-Status Stream::end_frame() {
-  in_payload_ = false;
-  return link_.arrived(header_, payload_);
-}
-
-// Goodbye was said here or is on its way: only the end of the stream is of interest.
-Status Stream::discard() {
-  std::array<std::byte, 16 << 10> waste;
-  while (true) {
-    const ssize_t n = ::recv(socket_.get(), waste.data(), waste.size(), 0);
-    if (n > 0 && keys_ == nullptr) is_proven_ = true;
-    if (n > 0 || (n < 0 && errno == EINTR)) continue;
-    if (n == 0) eof_ = true;
-    if (n == 0 && !is_proven_) said_goodbye_ = true;  // it would reach no peer
-    if (n < 0 && errno != EAGAIN) return on_broken("closing", errno);
-    readable_ = false;
-    return Status::ok();
-  }
 }
 
 }  // namespace riffle

@@ -10,6 +10,8 @@
 // With keys every frame is sealed (sealed_outbox.h). Then all that comes goes through the staging
 // buffer, and a payload reaches its place record by record, opened: no byte that was not
 // authenticated is ever seen outside. The first record that does not open ends the link.
+//
+// A payload that has no channel (link_channel.h) is thrown away as it comes.
 #pragma once
 
 #include <sys/uio.h>
@@ -19,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "plugin/transport/handshake/connection.h"
@@ -28,7 +31,14 @@
 
 namespace riffle {
 
+class LinkChannel;
 class TcpLink;
+
+// Where a frame's payload goes; without a channel: nowhere.
+struct FramePlace {
+  LinkChannel* channel = nullptr;
+  std::byte* at = nullptr;
+};
 
 class Stream final : public Reactor::FdHandler {
  public:
@@ -53,8 +63,19 @@ class Stream final : public Reactor::FdHandler {
   void end_writing();
   bool is_finished() const { return said_goodbye_ && eof_; }
 
-  // Payloads that were taken but not sent yet are copied: their owner is leaving.
-  void copy_payloads();
+  // Payloads that were taken but not sent yet are copied: their owner, this channel, or all if
+  // null, is leaving.
+  void copy_payloads(const LinkChannel* of);
+  // The rest of a payload that is being received for it is thrown away.
+  void forget(const LinkChannel& channel) {
+    if (place_.channel == &channel) place_ = {};
+  }
+  // Hands back every frame that it took, once closed.
+  template <class GiveBack>
+  void give_back(GiveBack&& give_back) {
+    const std::size_t count = std::exchange(taken_count_, 0);
+    for (std::size_t i = 0; i < count; ++i) give_back(taken_[i]);
+  }
   void close();
   bool is_open() const { return socket_.is_open(); }
   int socket() const { return socket_.get(); }
@@ -108,6 +129,7 @@ class Stream final : public Reactor::FdHandler {
   Status open_payload(std::span<std::byte> record);
   Status begin_frame(const FrameHeader& header);
   Status end_frame();
+  void take_payload(const std::byte* from, std::size_t size);
 
   Reactor& reactor_;
   TcpLink& link_;
@@ -135,7 +157,7 @@ class Stream final : public Reactor::FdHandler {
   std::vector<std::byte> staging_;
   std::size_t staged_ = 0;
   FrameHeader header_;
-  std::byte* payload_ = nullptr;
+  FramePlace place_;  // of the payload
   std::size_t payload_have_ = 0;
   bool in_payload_ = false;
   std::size_t wakes_at_ = 1;  // bytes

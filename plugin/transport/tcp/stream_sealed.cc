@@ -50,12 +50,17 @@ Status Stream::open_header(std::span<const std::byte> record) {
 // NET's receivers may poll the memory (copy_forward.h), so nothing but plain bytes goes there, in
 // order. Other payloads are opened straight into their place.
 Status Stream::open_payload(std::span<std::byte> record) {
-  std::byte* const place = payload_ + payload_have_;
   const std::size_t size = record.size() - kTagBytes;
-  const bool is_polled = header_.type == FrameType::kMessage;
-  if (!keys_->in.open(record, is_polled ? record.data() : place)) return unsealed();
-  if (is_polled) copy_forward(place, record.data(), size);
-  payload_have_ += size;
+  const bool is_direct = place_.channel != nullptr && header_.type != FrameType::kMessage;
+  std::byte* const opened = is_direct ? place_.at + payload_have_ : record.data();
+  if (!keys_->in.open(record, opened)) return unsealed();
+  if (is_direct) {
+    payload_have_ += size;
+    link_.moved(place_.channel, 0, size);
+  } else {
+    take_payload(opened, size);
+  }
+  link_.moved(place_.channel, 0, kTagBytes);
   return payload_have_ == header_.length ? end_frame() : Status::ok();
 }
 

@@ -1,9 +1,11 @@
 #include "plugin/transport/tcp/tcp_link.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "plugin/config/log.h"
-#include "plugin/transport/base/caught.h"
+#include "plugin/transport/base/seconds_text.h"
+#include "plugin/transport/crypto/keys.h"
+#include "plugin/transport/tcp/tcp_account.h"
 
 namespace riffle {
 namespace {
@@ -11,126 +13,77 @@ namespace {
 // What one stream may read before others get their turn.
 constexpr std::size_t kReadBudgetBytes = 2 << 20;
 constexpr std::uint64_t kLongestTickNs = 500'000'000;
+constexpr std::size_t kMostAnswers = 4 * SharedLinks::kMostWaiting;  // that wait to be sent
 
-std::string seconds(std::uint64_t ns) {
-  std::string text = std::to_string(static_cast<double>(ns) / 1e9);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text + " s";
+LinkMark mark_of_all(const std::vector<Connection>& connections) {
+  Key sum{};
+  for (const Connection& one : connections) {
+    const Key before = sum;
+    derive_key(before, "riffle link", {ByteView(one.mark)}, &sum);
+  }
+  LinkMark mark;
+  std::copy_n(sum.begin(), mark.size(), mark.begin());
+  return mark;
 }
 
 }  // namespace
 
-std::shared_ptr<TcpLink> TcpLink::create(Reactor& reactor, std::vector<Connection> connections,
-                                         TcpLinkOptions options, FrameSink* sink) {
+std::shared_ptr<LinkChannel> TcpLink::create(Reactor& reactor, std::vector<Connection> connections,
+                                             TcpLinkOptions options, ChannelOptions channel,
+                                             FrameSink* sink) {
   RIFFLE_CHECK(!connections.empty(), "a link needs a stream");
-  std::shared_ptr<TcpLink> link(new TcpLink(reactor, std::move(options), sink));
+  std::shared_ptr<TcpLink> link(new TcpLink(reactor, std::move(options)));
+  link->mark_ = mark_of_all(connections);
+  link->first_streams_ = link->asked_streams_ = connections.size();
   for (Connection& one : connections) {
     link->streams_.push_back(std::make_unique<Stream>(reactor, *link, std::move(one)));
   }
-  link->schedule_tick();
-  return link;
+  link->clock_->add(*link, link->tick_period_ns());
+  return link->attach(std::move(channel), sink);
 }
 
-TcpLink::TcpLink(Reactor& reactor, TcpLinkOptions options, FrameSink* sink)
+TcpLink::TcpLink(Reactor& reactor, TcpLinkOptions options)
     : reactor_(reactor.shared_from_this()),
+      clock_(LinkClock::of(reactor)),
       timers_(&reactor, [this](const Status& why) { on_failure(why); }),
-      options_(std::move(options)),
-      sink_(sink) {}
+      options_(std::move(options)) {}
 
 TcpLink::~TcpLink() {
   shut_down();
   reactor_->forget(this);
 }
 
-void TcpLink::send(const FrameHeader& header, std::span<const std::byte> payload,
-                   std::uint64_t cookie, std::uint64_t priority) {
-  RIFFLE_CHECK(header.length == payload.size() && payload.size() <= kMaxFramePayload,
-               "header.length is the size of the payload, within the limit");
-  if (state_ != State::kUp) return;
-  FrameHeader stamped = header;
-  stamped.communicator = options_.communicator;
-  if (options_.payload_crc) stamped.payload_crc = crc32c(payload.data(), payload.size());
-  queue_.push(stamped, payload, cookie, priority);
-  reactor_->wake(this);
+// The link keeps its channels, which keep it: so what drops the pointer ends the channel.
+std::shared_ptr<LinkChannel> TcpLink::attach(ChannelOptions options, FrameSink* sink) {
+  auto channel = std::make_shared<LinkChannel>(shared_from_this(), std::move(options), sink);
+  channels_.add(channel);
+  LinkChannel* const raw = channel.get();
+  return {raw, [kept = std::move(channel)](LinkChannel*) { kept->abort(); }};
 }
 
-void TcpLink::close() {
-  if (state_ != State::kUp) return;
-  const std::shared_ptr<TcpLink> self = shared_from_this();
-  state_ = State::kClosing;
-  sink_ = nullptr;
-  for (const auto& stream : streams_) stream->start_discarding();
-  catching([this] { drain(); },
-           [this](const Status& why) {
-             log_caught("closing a connection", why);
-             shut_down();
-           });
+void TcpLink::share(std::shared_ptr<SharedLinks> among, LinkTerms terms) {
+  shared_ = std::move(among);
+  terms_ = std::move(terms);
+  shared_->add(*this);
+  streams_.front()->owes_heartbeat = true;
+  wake();
 }
 
-// Begins at once, not in the next turn: the process may be about to end.
-void TcpLink::drain() {
-  queue_.copy_payloads();
-  for (const auto& stream : streams_) stream->copy_payloads();
-  keep_alive_ = shared_from_this();
-  write_all();
-  settle();
-  if (state_ == State::kClosing) drain_on();
+void TcpLink::stop_sharing() {
+  if (const auto among = std::exchange(shared_, nullptr)) among->remove(*this);
 }
 
-void TcpLink::drain_on() {
-  drained_to_ = bytes_sent();
-  timers_.call_at(Reactor::now_ns() + options_.drain_ns, [this] {
-    const std::shared_ptr<TcpLink> self = shared_from_this();
-    const std::size_t left = undelivered_bytes();
-    if (left > 0 && bytes_sent() > drained_to_) return drain_on();
-    if (left > 0) {
-      log_warn(
-          "closing the connection to {}: it took nothing for {}, {} bytes were not "
-          "delivered",
-          options_.peer, seconds(options_.drain_ns), left);
-    }
-    shut_down();
-  });
-}
-
-std::size_t TcpLink::undelivered_bytes() const {
-  std::size_t sum = queue_.bytes();
-  for (const auto& stream : streams_) sum += stream->bytes_to_send();
-  return sum;
-}
-
-void TcpLink::abort() {
-  sink_ = nullptr;
-  shut_down();
-}
-
-void TcpLink::shut_down() {
-  state_ = State::kDown;
-  for (const auto& stream : streams_) stream->close();
-  timers_.clear();
-  const std::shared_ptr<TcpLink> last = std::move(keep_alive_);  // may be the last one
-}
-
-void TcpLink::fail(const Status& why) {
-  if (state_ == State::kDown) return;
-  FrameSink* const sink = sink_;
-  abort();
-  if (sink == nullptr) return;
-  // The link is down, so the reactor would tell nothing of what is thrown here.
-  catching(
-      [&] {
-        if (options_.on_lost) return options_.on_lost(why);
-        sink->lost(options_.number, why);
-      },
-      [&](const Status& thrown) { sink->failed(thrown); });
-}
+bool TcpLink::is_joinable() const { return takes_streams() && is_heard_ && shared_ != nullptr; }
 
 void TcpLink::add(Connection connection, bool is_proven) {
-  if (state_ != State::kUp || sink_ == nullptr || goodbyes_heard_ > 0) return;
+  if (!takes_streams()) return;
   streams_.push_back(std::make_unique<Stream>(*reactor_, *this, std::move(connection), is_proven));
   streams_.back()->owes_heartbeat = is_proven;  // which proves it to the peer
   reactor_->wake(this);
+}
+
+void TcpLink::set_streams_in_use() {
+  if (channels_.in_use() > 0) in_use_ = channels_.wanted_streams();
 }
 
 // ---- service ----
@@ -143,6 +96,7 @@ void TcpLink::ready(Stream& stream) {
 
 void TcpLink::on_wake() {
   const std::shared_ptr<TcpLink> self = shared_from_this();
+  if (!is_up()) return channels_.count_as_sent();
   for (std::size_t i = 0; i < streams_.size() && is_up(); ++i) {
     if (streams_[i]->is_readable()) serve(*streams_[i]);
   }
@@ -150,14 +104,19 @@ void TcpLink::on_wake() {
   settle();
 }
 
-// What came may be half taken, so nothing more is read; what the owner has to say leaves.
+// The link's own work threw. What came may be half taken, so nothing more is read; what the owners
+// have to say leaves.
 void TcpLink::on_failure(const Status& why) {
   const std::shared_ptr<TcpLink> self = shared_from_this();
   if (!is_up()) return;
-  FrameSink* const sink = std::exchange(sink_, nullptr);
-  if (sink == nullptr) return shut_down();
+  stop_sharing();
+  if (channels_.in_use() == 0) {
+    shut_down();
+    return end_all();
+  }
   for (const auto& stream : streams_) stream->start_discarding();
-  sink->failed(why);
+  const auto is_heard = [](const LinkChannel& c) { return c.is_heard(); };
+  while (const auto channel = channels_.first(is_heard)) channel->failed(why);
 }
 
 void TcpLink::serve(Stream& stream) {
@@ -189,16 +148,15 @@ void TcpLink::write_all() {
 // Closing is complete when every stream said goodbye and heard the end. While the link is up, no
 // stream is left only when the peer departed: what is queued goes nowhere and counts as sent.
 void TcpLink::settle() {
-  if (state_ == State::kUp && goodbyes_heard_ == streams_.size() &&
+  if (state_ == State::kUp && has_departed() &&
       std::none_of(streams_.begin(), streams_.end(), [](const auto& s) { return s->is_open(); })) {
-    while (TxFrame* const frame = is_up() ? queue_.pop() : nullptr) {
-      frame_sent(*streams_.front(), frame);
-    }
+    channels_.count_as_sent();
   }
   if (state_ != State::kClosing) return;
   if (std::all_of(streams_.begin(), streams_.end(),
                   [](const auto& s) { return s->is_finished() || !s->is_open(); })) {
     shut_down();
+    end_all();
   }
 }
 
@@ -209,20 +167,17 @@ TxFrame* TcpLink::next_frame(Stream& stream) {
   TxFrame& own = stream.own_frame();
   if (stream.owes_heartbeat) {
     stream.owes_heartbeat = false;
-    own.header = {.type = FrameType::kHeartbeat, .communicator = options_.communicator};
+    own.header = {.type = FrameType::kHeartbeat};
     return &own;
   }
   const bool is_in_use =
       in_use_ >= streams_.size() ||
       std::any_of(streams_.begin(), streams_.begin() + static_cast<std::ptrdiff_t>(in_use_),
                   [&](const auto& s) { return s.get() == &stream; });
-  if (TxFrame* const frame = is_in_use ? queue_.pop() : nullptr) {
-    frame->header.hints = hints_;
-    return frame;
-  }
+  if (TxFrame* const frame = is_in_use ? channels_.next_frame() : nullptr) return frame;
   // Goodbye once no frame is on its way in this stream.
   if (state_ == State::kClosing && !stream.is_mid_frame()) {
-    own.header = {.type = FrameType::kGoodbye, .communicator = options_.communicator};
+    own.header = {.type = FrameType::kGoodbye};
     return &own;
   }
   return nullptr;
@@ -233,33 +188,76 @@ void TcpLink::frame_sent(Stream& stream, TxFrame* frame) {
     if (frame->header.type == FrameType::kGoodbye) stream.end_writing();
     return;
   }
-  const std::uint64_t cookie = frame->cookie;
-  queue_.recycle(frame);
-  ++frames_sent_;
-  if (sink_ != nullptr) sink_->sent(options_.number, cookie);
+  channels_.frame_sent(frame);
 }
 
-Result<std::byte*> TcpLink::get_receive_buffer(const FrameHeader& header) {
-  if (header.communicator != options_.communicator) {
-    return remote_error("it sent a frame of another communicator");
+bool TcpLink::is_own(FrameType type) {
+  return type == FrameType::kHeartbeat || type == FrameType::kGoodbye || type == FrameType::kJoin ||
+         type == FrameType::kLeave;
+}
+
+Status TcpLink::heard(const FrameHeader& own_frame) {
+  is_heard_ = true;
+  if (own_frame.type == FrameType::kHeartbeat) return Status::ok();
+  const std::uint64_t communicator = own_frame.communicator;
+  LinkChannel* const channel = channels_.find(communicator);
+  if (own_frame.type == FrameType::kLeave && channel != nullptr) {
+    channel->heard(frame_of<LeaveFrame>(own_frame));
+    return Status::ok();
   }
-  Result<std::byte*> at = sink_->get_receive_buffer(options_.number, header);
-  RIFFLE_CHECK(!at || *at != nullptr || !is_up(), "get_receive_buffer() answers with an address");
-  return at;
+  if (own_frame.type == FrameType::kJoin) {
+    const auto join = frame_of<JoinFrame>(own_frame);
+    if (join.step != JoinFrame::kAsk) {
+      if (channel != nullptr) channel->heard(join);
+      return Status::ok();
+    }
+    if (channel == nullptr && is_joinable() && shared_->asked(*this, communicator, join)) {
+      return Status::ok();
+    }
+  } else if (shared_ != nullptr) {
+    shared_->withdrawn(*this, communicator);
+  }
+  if (channels_.own_frames() >= kMostAnswers) {
+    return remote_error("it asks to join this connection and does not read the answers");
+  }
+  send_own(JoinFrame{.step = JoinFrame::kRefuse}, communicator);
+  return Status::ok();
 }
 
-Status TcpLink::arrived(const FrameHeader& header, std::byte* payload) {
-  if (options_.payload_crc && header.payload_crc != crc32c(payload, header.length)) {
+Result<FramePlace> TcpLink::place_for(const FrameHeader& header) {
+  is_heard_ = true;
+  LinkChannel* const channel = channels_.find(header.communicator);
+  if (channel == nullptr) return remote_error("it sent a frame of another communicator");
+  return channel->place_for(header);
+}
+
+Status TcpLink::arrived(const FramePlace& place, const FrameHeader& header) {
+  if (place.channel != nullptr && options_.payload_crc &&
+      header.payload_crc != crc32c(place.at, header.length)) {
     return remote_error("payload damaged (CRC32C does not match)");
   }
-  ++frames_received_;
-  hints_of_peer_ = header.hints;
-  sink_->arrived(options_.number, header, payload);
+  LinkChannel* const channel =
+      place.channel != nullptr ? place.channel : channels_.find(header.communicator);
+  if (channel != nullptr) channel->arrived(header, place.at);
   return Status::ok();
 }
 
 void TcpLink::goodbye_received() {
-  if (++goodbyes_heard_ == streams_.size() && sink_ != nullptr) sink_->departed(options_.number);
+  ++goodbyes_heard_;
+  departed_if_over();
+}
+
+void TcpLink::never_used() {
+  ++unused_;
+  departed_if_over();
+}
+
+void TcpLink::departed_if_over() {
+  if (!has_departed()) return;
+  stop_sharing();
+  const auto is_there = [](const LinkChannel& c) { return !c.has_left(); };
+  while (const auto channel = channels_.first(is_there)) channel->link_departed();
+  close_if_unused();
 }
 
 // ---- time ----
@@ -268,13 +266,8 @@ std::uint64_t TcpLink::tick_period_ns() const {
   return std::min(options_.peer_timeout_ns / 8, kLongestTickNs);
 }
 
-void TcpLink::schedule_tick() {
-  tick_due_ns_ = Reactor::now_ns() + tick_period_ns();
-  timers_.call_at(tick_due_ns_, [this] { tick(); });
-}
-
 void TcpLink::forgive_own_absence(std::uint64_t now_ns) {
-  const std::uint64_t late_ns = now_ns - std::min(now_ns, tick_due_ns_);
+  const std::uint64_t late_ns = now_ns - std::min(now_ns, LinkClock::was_due_ns(*this));
   if (late_ns < tick_period_ns()) return;
   for (const auto& stream : streams_) {
     stream->last_received_ns = std::min(now_ns, stream->last_received_ns + late_ns);
@@ -289,7 +282,7 @@ Status TcpLink::check_alive(Stream& stream, std::uint64_t now_ns) {
   if (!is_silent()) return Status::ok();
   // On a very slow link, what came may be less than the stream asked to be woken for.
   if (Status s = stream.read_all(); !s || !is_silent()) return s;
-  return timeout_error("no sign of life for " + seconds(options_.peer_timeout_ns) +
+  return timeout_error("no sign of life for " + seconds_text(options_.peer_timeout_ns) +
                        " (RIFFLE_PEER_TIMEOUT)");
 }
 
@@ -306,50 +299,28 @@ void TcpLink::tick() {
   }
   write_all();
   settle();
-  if (is_up()) schedule_tick();
 }
 
 // Streams share what there is to send, so the busiest one tells for how long the link was busy.
-LinkActivity TcpLink::activity() {
-  LinkActivity sum;
-  std::uint64_t busiest_ns = 0;
+void TcpLink::take_account() {
+  std::uint64_t delivered_bytes = 0, busiest_ns = 0;
   for (const auto& stream : streams_) {
     const Stream::Activity a = stream->activity();
-    sum.out_bytes += a.delivered_bytes;
+    delivered_bytes += a.delivered_bytes;
     busiest_ns = std::max(busiest_ns, a.busy_more_ns);
   }
-  busy_ns_ += busiest_ns;
-  sum.in_bytes = bytes_received();
-  sum.busy_ns = busy_ns_;
-  sum.of_peer = hints_of_peer_;
-  return sum;
+  channels_.count_delivered(delivered_bytes - delivered_bytes_, busiest_ns);
+  delivered_bytes_ = delivered_bytes;
 }
 
-int TcpLink::hops() const { return hops_of(streams_.front()->socket()); }
-
-void TcpLink::moved(std::size_t out_bytes, std::size_t in_bytes) {
-  if (options_.traffic == nullptr) return;
-  if (out_bytes > 0) options_.traffic->out.fetch_add(out_bytes, std::memory_order_relaxed);
-  if (in_bytes > 0) options_.traffic->in.fetch_add(in_bytes, std::memory_order_relaxed);
+int TcpLink::hops() const {
+  return options_.is_accepted ? hops_of(streams_.front()->socket()) : -1;
 }
 
 std::uint64_t TcpLink::bytes_sent() const {
   std::uint64_t sum = 0;
   for (const auto& stream : streams_) sum += stream->bytes_sent;
   return sum;
-}
-
-std::uint64_t TcpLink::bytes_received() const {
-  std::uint64_t sum = 0;
-  for (const auto& stream : streams_) sum += stream->bytes_received;
-  return sum;
-}
-
-LinkCounters TcpLink::counters() const {
-  return {.bytes_sent = bytes_sent(),
-          .bytes_received = bytes_received(),
-          .frames_sent = frames_sent_,
-          .frames_received = frames_received_};
 }
 
 std::optional<WireAccount> TcpLink::wire_account() const {

@@ -1,130 +1,170 @@
-// TcpLink: everything between this process and one peer: several streams, any frame on any stream.
-// A stream that can take data takes the next whole frame, so a slow stream does not set the pace.
+// TcpLink: the connections between this process and one peer: several streams, any frame on any
+// stream. A stream that can take data takes the next whole frame, so a slow stream does not set the
+// pace. Frames are those of the link's channels (link_channel.h), one or, where communicators of
+// the same two processes share it (shared_links.h), several.
 //
 // Alive: a stream that sent nothing for a quarter of the peer timeout sends a heartbeat; a peer
 // from which a stream heard nothing for the peer timeout is lost, whether it died, hangs or was
 // stopped. Time in which this process did not run itself does not count: when a whole job was
 // suspended, its peers slept as well.
 //
-// End: close() sends what is queued, then GOODBYE on every stream, ends this direction and waits
-// for the peer's end, all behind the scenes; so an early closer is not mistaken for a lost peer. It
-// goes on for as long as bytes leave; 5 s (drain_ns) without any end it, with a warning if
-// something was not delivered. abort() drops everything at once. Reactor thread only.
+// End, with its last channel. close() sends what is queued, then GOODBYE on every stream, ends this
+// direction and waits for the peer's end, all behind the scenes; so an early closer is not mistaken
+// for a lost peer. It goes on for as long as bytes leave; 5 s (drain_ns) without any end it, with a
+// warning if something was not delivered. abort() drops everything at once. Reactor thread only.
 #pragma once
 
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "plugin/transport/base/frame_sink.h"
-#include "plugin/transport/base/link.h"
-#include "plugin/transport/base/link_activity.h"
 #include "plugin/transport/base/owned_timers.h"
-#include "plugin/transport/device/nic_traffic.h"
 #include "plugin/transport/reactor/reactor.h"
+#include "plugin/transport/tcp/channel_list.h"
+#include "plugin/transport/tcp/link_channel.h"
+#include "plugin/transport/tcp/link_clock.h"
+#include "plugin/transport/tcp/shared_links.h"
 #include "plugin/transport/tcp/stream.h"
-#include "plugin/transport/tcp/tcp_account.h"
-#include "plugin/transport/tcp/tx_queue.h"
 
 namespace riffle {
 
 struct TcpLinkOptions {
-  int number = 0;                              // what the sink knows the peer as
-  std::string peer;                            // for messages: "node 3 (10.0.0.3:4000)"
-  std::function<void(const Status&)> on_lost;  // told in place of the sink, where set
-  std::uint64_t communicator = 0;  // stamped on every frame; frames of another one are refused
+  std::string peer;  // for messages: "node 3 (10.0.0.3:4000)"
   std::uint64_t peer_timeout_ns = 60'000'000'000;
   bool payload_crc = false;
-  // Of the NICs' account; null: the link's bytes are not in it.
-  std::shared_ptr<NicTraffic::Slot> traffic;
   std::uint64_t drain_ns = 5'000'000'000;  // how long close() bears with a peer that takes nothing
+  std::uint64_t session = 0;               // of the handshakes of its streams
+  bool is_accepted = false;                // this side accepted the connections
 };
 
-class TcpLink final : public Link,
-                      public std::enable_shared_from_this<TcpLink>,
-                      private Reactor::WakeHandler {
+class TcpLink final : public std::enable_shared_from_this<TcpLink>,
+                      private Reactor::WakeHandler,
+                      private LinkClock::Hand {
  public:
-  // Without a sink it needs one by set_sink() before the reactor's next turn.
-  static std::shared_ptr<TcpLink> create(Reactor& reactor, std::vector<Connection> connections,
-                                         TcpLinkOptions options, FrameSink* sink = nullptr);
+  // The first channel. Without a sink it needs one by set_sink() before the reactor's next turn.
+  static std::shared_ptr<LinkChannel> create(Reactor& reactor, std::vector<Connection> connections,
+                                             TcpLinkOptions options, ChannelOptions channel,
+                                             FrameSink* sink = nullptr);
   ~TcpLink() override;
 
-  void set_sink(FrameSink* sink) override { sink_ = sink; }
-  const std::string& peer() const override { return options_.peer; }
-  std::size_t streams() const override { return streams_.size(); }
-  void send(const FrameHeader& header, std::span<const std::byte> payload, std::uint64_t cookie,
-            std::uint64_t priority) override;
-  void flush() override { on_wake(); }
-  void close() override;
-  void abort() override;
+  // One more channel. Precondition: is_joinable(), and the link has none of this communicator.
+  std::shared_ptr<LinkChannel> attach(ChannelOptions options, FrameSink* sink);
+  // The link may be found by others from now on, for as long as it is up. Tells the peer at once
+  // that it is up here.
+  void share(std::shared_ptr<SharedLinks> among, LinkTerms terms);
+  const LinkTerms& terms() const { return terms_; }
+  // Up here and, as something came from there, at the peer, which has not said goodbye.
+  bool is_joinable() const;
+  bool has(std::uint64_t communicator) const { return channels_.find(communicator) != nullptr; }
+  const LinkMark& mark() const { return mark_; }  // the same at both ends
 
-  // As in Mesh.
-  LinkActivity activity();
-  int hops() const;  // precondition: this side accepted the connections
+  std::size_t streams() const { return streams_.size(); }  // that it has
+  std::size_t first_streams() const { return first_streams_; }
+  std::uint64_t session() const { return options_.session; }
+  int hops() const;  // as in Mesh
   // One more stream, while the link is up. `is_proven`: the peer has it, or is going to (stream.h).
+  // Precondition: takes_streams(), else it is dropped.
   void add(Connection connection, bool is_proven);
-  // Frames are sent on so many streams from now on, or on all that there are.
-  void use_streams(std::size_t streams) { in_use_ = streams; }
-  void hint(RateHints hints) { hints_ = hints; }
-
-  LinkCounters counters() const;
+  bool takes_streams() const { return state_ == State::kUp && goodbyes_heard_ == 0; }
+  // Streams that it has, or is to have: the most that was asked for.
+  std::size_t asked_streams() const { return asked_streams_; }
+  void ask_streams(std::size_t streams) { asked_streams_ = std::max(asked_streams_, streams); }
   // The busiest stream's time, all streams' retransmits, the least round trip. Asks the kernel.
   std::optional<WireAccount> wire_account() const;
+
+  // ---- for its channels ----
+
+  bool has_payload_crc() const { return options_.payload_crc; }
+  void wake() { reactor_->wake(this); }
+  void flush() { on_wake(); }
+  template <class Frame>
+  void send_own(const Frame& frame, std::uint64_t communicator) {
+    FrameHeader header = header_of(frame);
+    header.communicator = communicator;
+    channels_.push_own(header);
+    wake();
+  }
+  // Nothing that this channel gave or received in part is touched any more.
+  void forget(const LinkChannel& channel);
+  // The channel is not in use any more; the link ends with the last one. `drains`: what it has
+  // queued goes out first.
+  void end(LinkChannel& channel, bool drains);
+  void remove(const LinkChannel& channel) { channels_.remove(channel); }
+  bool is_only(const LinkChannel& channel) const {
+    return channels_.size() == 1 && channels_.find(channel.communicator()) == &channel;
+  }
+  void close_if_unused();
+  void set_streams_in_use();
+  // Tells the channels what was delivered of theirs, and for how long it was under way.
+  void take_account();
 
  private:
   enum class State { kUp, kClosing, kDown };
 
-  TcpLink(Reactor& reactor, TcpLinkOptions options, FrameSink* sink);
+  TcpLink(Reactor& reactor, TcpLinkOptions options);
 
   // For the streams, which are parts of it: any of these may end the link; is_up() then turns
   // false.
   friend class Stream;
   bool is_up() const { return state_ != State::kDown; }
   void ready(Stream& stream);  // the socket wants service
-  void moved(std::size_t out_bytes, std::size_t in_bytes);
+  void moved(LinkChannel* channel, std::size_t out_bytes, std::size_t in_bytes) {
+    if (channel != nullptr) channel->moved(out_bytes, in_bytes);
+  }
   TxFrame* next_frame(Stream& stream);  // null: nothing to send
   void frame_sent(Stream& stream, TxFrame* frame);
-  Result<std::byte*> get_receive_buffer(const FrameHeader& header);
-  Status arrived(const FrameHeader& header, std::byte* payload);
+  static bool is_own(FrameType type);  // handled by the link
+  Status heard(const FrameHeader& own_frame);
+  Result<FramePlace> place_for(const FrameHeader& header);
+  Status arrived(const FramePlace& place, const FrameHeader& header);
   void goodbye_received();
+  void never_used();  // a stream that the peer had not taken up has ended
 
   void on_wake() override;
   void on_failure(const Status& why) override;
+  void tick() override;
+  void tick_failed(const Status& why) override { on_failure(why); }
 
   void serve(Stream& stream);
   void broke(const Stream& stream, const Status& why);
   void write_all();
   void settle();
+  bool has_departed() const { return goodbyes_heard_ + unused_ == streams_.size(); }
+  void departed_if_over();
+  void close();
   void drain();
   void drain_on();
+  void leave(LinkChannel& channel, bool drains);
   std::uint64_t bytes_sent() const;
-  std::uint64_t bytes_received() const;
   std::size_t undelivered_bytes() const;
   Status check_alive(Stream& stream, std::uint64_t now_ns);
   std::uint64_t tick_period_ns() const;
   void forgive_own_absence(std::uint64_t now_ns);
-  void tick();
-  void schedule_tick();
   void fail(const Status& why);
+  void stop_sharing();
   void shut_down();
+  void end_all();
 
   const std::shared_ptr<Reactor> reactor_;
-  OwnedTimers timers_;
+  const std::shared_ptr<LinkClock> clock_;
+  OwnedTimers timers_;  // of its end
   const TcpLinkOptions options_;
-  FrameSink* sink_;
   State state_ = State::kUp;
+  ChannelList channels_;
   std::vector<std::unique_ptr<Stream>> streams_;
+  LinkMark mark_{};
+  std::size_t first_streams_ = 0;  // that it began with
+  std::size_t asked_streams_ = 0;
   std::size_t in_use_ = ~std::size_t{0};
   std::size_t first_stream_ = 0;  // whose turn it is to take a frame first
-  TxQueue queue_;
   std::size_t goodbyes_heard_ = 0;
-  std::uint64_t tick_due_ns_ = 0;
-  std::uint64_t drained_to_ = 0;  // bytes_sent() when the drain timer was set
-  RateHints hints_, hints_of_peer_;
-  std::uint64_t busy_ns_ = 0;
-  std::uint64_t frames_sent_ = 0;
-  std::uint64_t frames_received_ = 0;
+  std::size_t unused_ = 0;               // streams that the peer never took up
+  bool is_heard_ = false;                // something came
+  std::uint64_t drained_to_ = 0;         // bytes_sent() when the drain timer was set
+  std::uint64_t delivered_bytes_ = 0;    // as of the last take_account()
+  std::shared_ptr<SharedLinks> shared_;  // null: not to be found
+  LinkTerms terms_;                      // where it is shared
   std::shared_ptr<TcpLink> keep_alive_;  // itself, while it drains
 };
 

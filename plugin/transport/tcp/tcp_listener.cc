@@ -4,6 +4,7 @@
 
 #include "plugin/transport/base/random.h"
 #include "plugin/transport/handshake/handshake.h"
+#include "plugin/transport/tcp/process_mark.h"
 #include "plugin/version.h"
 
 namespace riffle {
@@ -27,7 +28,7 @@ Result<std::unique_ptr<TcpListener>> TcpListener::bind(const TransportOptions& o
   HandleContent& content = listener->content_;
   content.comm_id = comm_id;
   content.plugin_version = kPluginVersion;
-  content.communicator = random_u64();
+  content.communicator = next_nonce();
   content.is_over_library = options.name == kOverLibrary;
   content.encryption = static_cast<std::uint8_t>(mode_of(options.encryption));
   fill_random(content.secret.data(), content.secret.size());

@@ -1,5 +1,6 @@
-// Mesh over TCP. The node of the higher rank connects, the lower one accepts. A connection counts
-// as lost when it breaks or nothing (not even a heartbeat) came for RIFFLE_PEER_TIMEOUT.
+// Mesh over TCP. The node of the higher rank connects, the lower one accepts, or both use a link
+// that other communicators of the two processes have (tcp_peer.h, shared_links.h). A peer counts as
+// lost when its link breaks or nothing (not even a heartbeat) came for RIFFLE_PEER_TIMEOUT.
 #pragma once
 
 #include <memory>

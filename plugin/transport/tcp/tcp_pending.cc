@@ -12,12 +12,12 @@ namespace {
 std::shared_ptr<Link> make_link(Reactor& reactor, const TransportOptions& transport,
                                 StreamSet* streams, std::uint64_t communicator,
                                 const std::string& peer, const std::shared_ptr<NicTraffic>& nics) {
-  return TcpLink::create(reactor, streams->take(),
-                         {.peer = peer,
-                          .communicator = communicator,
-                          .peer_timeout_ns = transport.peer_timeout_ns,
-                          .payload_crc = transport.payload_crc && !transport.encryption.is_on,
-                          .traffic = {nics, &nics->of_net()}});
+  return TcpLink::create(
+      reactor, streams->take(),
+      {.peer = peer,
+       .peer_timeout_ns = transport.peer_timeout_ns,
+       .payload_crc = transport.payload_crc && !transport.encryption.is_on},
+      {.peer = peer, .communicator = communicator, .traffic = {nics, &nics->of_net()}});
 }
 
 }  // namespace

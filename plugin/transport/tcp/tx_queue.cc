@@ -9,6 +9,12 @@ constexpr std::size_t kFirstFrames = 16;
 
 }  // namespace
 
+void keep_payload(TxFrame& frame) {
+  if (frame.payload.data() == frame.own_copy.data()) return;  // it has been
+  frame.own_copy.assign(frame.payload.begin(), frame.payload.end());
+  frame.payload = frame.own_copy;
+}
+
 // The lists have room for all frames from here on, so that nothing but this allocates.
 void TxQueue::grow() {
   const std::size_t more = std::max(frames_, kFirstFrames);
@@ -50,12 +56,18 @@ void TxQueue::recycle(TxFrame* frame) {
   free_.push_back(frame);
 }
 
+void TxQueue::drop() {
+  for (const Entry& e : heap_) recycle(e.frame);
+  heap_.clear();
+}
+
+void TxQueue::put_back(TxFrame* frame) {
+  heap_.push_back({0, 0, frame});
+  std::push_heap(heap_.begin(), heap_.end());
+}
+
 void TxQueue::copy_payloads() {
-  for (Entry& e : heap_) {
-    TxFrame& f = *e.frame;
-    f.own_copy.assign(f.payload.begin(), f.payload.end());
-    f.payload = f.own_copy;
-  }
+  for (Entry& e : heap_) keep_payload(*e.frame);
 }
 
 }  // namespace riffle

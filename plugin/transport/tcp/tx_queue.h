@@ -14,14 +14,20 @@
 
 namespace riffle {
 
+class LinkChannel;
+
 struct TxFrame {
   FrameHeader header;
   std::span<const std::byte> payload;
   std::uint64_t cookie = 0;
   FrameBytes wire{};                // the encoded header, made when a stream takes the frame
   bool is_own = false;              // heartbeat or goodbye of a stream: without a sent()
+  LinkChannel* channel = nullptr;   // whose it is; null: the link's
   std::vector<std::byte> own_copy;  // the payload, where its owner left before it was sent
 };
+
+// Copies the payload into the frame: its owner leaves.
+void keep_payload(TxFrame& frame);
 
 class TxQueue {
  public:
@@ -31,7 +37,10 @@ class TxQueue {
   std::size_t bytes() const;  // that wait
   TxFrame* pop();             // the next frame, which stays valid until recycle(); null if empty
   void recycle(TxFrame* frame);
-  void copy_payloads();  // from here on the queued payloads may close_unconfirmed
+  std::size_t size() const { return heap_.size(); }
+  void copy_payloads();           // the owner of what is queued leaves
+  void drop();                    // what is queued
+  void put_back(TxFrame* frame);  // one that was popped: it is the next again
 
  private:
   void grow();

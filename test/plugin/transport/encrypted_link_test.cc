@@ -21,7 +21,7 @@ class EncryptedLink : public ::testing::Test {
  protected:
   struct End {
     RecordingSink sink;
-    std::shared_ptr<TcpLink> link;
+    std::shared_ptr<LinkChannel> link;
     Fd far;  // the test's end of its wire
   };
 
@@ -53,7 +53,7 @@ class EncryptedLink : public ::testing::Test {
     streams.emplace_back(Fd::make([&] { return ends[0]; }), std::move(keys));
     reactor_->run_and_wait([&] {
       end->link =
-          TcpLink::create(*reactor_, std::move(streams),
+          TcpLink::create(*reactor_, std::move(streams), {.peer = "the other end"},
                           {.peer = "the other end", .communicator = kCommunicator}, &end->sink);
     });
   }

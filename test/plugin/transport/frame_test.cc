@@ -17,6 +17,7 @@
 #include "plugin/collective/sparse/sparse_frame.h"
 #include "plugin/net/net_frames.h"
 #include "plugin/transport/nccl_net/library_frame.h"
+#include "plugin/transport/tcp/join_frames.h"
 
 namespace riffle::detail {
 std::uint32_t crc32c_portable(const void* data, std::size_t size, std::uint32_t seed);
@@ -88,7 +89,7 @@ TEST(Frame, TheLayoutOnTheWireStaysWhatItIs) {
   std::iota(header.body.begin(), header.body.end(), std::uint8_t{0x40});
   const FrameBytes b = encode(header);
   const std::vector<std::uint8_t> expected = {
-      'R',  'F',  'L',  '1',  5,    1,    0x02, 0x01, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12,
+      'R',  'F',  'L',  '1',  6,    1,    0x02, 0x01, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12,
       0x11, 0x63, 0x62, 0x21, 0,    0x94, 0x93, 0x92, 0x91, 7,    0,    0,    0,    0x40, 0x41,
       0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48, 0x49, 0x4a, 0x4b, 0x4c, 0x4d, 0x4e, 0x4f, 0x50,
       0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58, 0x59, 0x5a, 0x5b, 0x5c, 0x5d, 0x5e, 0x5f};
@@ -98,9 +99,9 @@ TEST(Frame, TheLayoutOnTheWireStaysWhatItIs) {
 // What a body says comes back, whatever the bytes; bytes that a struct leaves are zero.
 template <class Frame>
 class Body : public ::testing::Test {};
-using Bodies =
-    ::testing::Types<DataFrame, CreditFrame, LengthFrame, ControlFrame, ProbeFrame, DoneFrame,
-                     SparseFrame, net::PostedFrame, net::MessageFrame, nccl_net::LibraryFrame>;
+using Bodies = ::testing::Types<DataFrame, CreditFrame, LengthFrame, ControlFrame, ProbeFrame,
+                                DoneFrame, SparseFrame, net::PostedFrame, net::MessageFrame,
+                                nccl_net::LibraryFrame, JoinFrame, LeaveFrame>;
 TYPED_TEST_SUITE(Body, Bodies);
 
 TYPED_TEST(Body, ComesBackAsItWas) {
@@ -119,7 +120,8 @@ TEST(Frame, EveryTypeHasItsOwnBody) {
                                      LengthFrame::kType,       ControlFrame::kType,
                                      ProbeFrame::kType,        DoneFrame::kType,
                                      SparseFrame::kType,       net::PostedFrame::kType,
-                                     net::MessageFrame::kType, nccl_net::LibraryFrame::kType};
+                                     net::MessageFrame::kType, nccl_net::LibraryFrame::kType,
+                                     JoinFrame::kType,         LeaveFrame::kType};
   // Heartbeats and goodbyes say nothing more; a fault is a control message, or a sentence.
   EXPECT_EQ(types.size() + 3, static_cast<std::size_t>(kLastFrameType));
 }

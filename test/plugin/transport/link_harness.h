@@ -54,13 +54,17 @@ struct LinkRecorder : FrameSink {
 
 class LinkTest : public ::testing::Test {
  protected:
-  void start(std::size_t streams, TcpLinkOptions options = {}) {
+  void start(std::size_t streams, TcpLinkOptions options = {},
+             std::shared_ptr<NicTraffic::Slot> traffic = nullptr) {
     options.peer = "the test";
-    options.communicator = kCommunicator;
     std::vector<Connection> near;
     for (std::size_t i = 0; i < streams; ++i) near.push_back(one_more());
-    reactor_->run_and_wait(
-        [&] { link_ = TcpLink::create(*reactor_, std::move(near), options, &sink_); });
+    reactor_->run_and_wait([&] {
+      link_ = TcpLink::create(
+          *reactor_, std::move(near), options,
+          {.peer = options.peer, .communicator = kCommunicator, .traffic = std::move(traffic)},
+          &sink_);
+    });
   }
   // The link's end of a new stream.
   Fd one_more() {
@@ -70,7 +74,7 @@ class LinkTest : public ::testing::Test {
     return Fd::make([&] { return ends[0]; });
   }
   void add(bool is_proven) {
-    reactor_->run_and_wait([&] { link_->add(one_more(), is_proven); });
+    reactor_->run_and_wait([&] { link_->link()->add(one_more(), is_proven); });
   }
   void send_frames(std::size_t count) {
     reactor_->run_and_wait([&] {
@@ -93,7 +97,7 @@ class LinkTest : public ::testing::Test {
     ASSERT_EQ(::send(far_[stream].get(), data, size, MSG_NOSIGNAL), static_cast<ssize_t>(size));
   }
   void write_frame(FrameHeader header, const std::string& payload, std::size_t stream = 0) {
-    header.communicator = kCommunicator;
+    if (header.communicator == 0) header.communicator = kCommunicator;
     header.length = static_cast<std::uint32_t>(payload.size());
     const FrameBytes bytes = encode(header);
     const std::string wire(bytes.begin(), bytes.end());
@@ -134,7 +138,7 @@ class LinkTest : public ::testing::Test {
   LinkRecorder sink_;
   std::vector<Fd> far_;
   std::map<std::size_t, std::string> unread_;  // by stream
-  std::shared_ptr<TcpLink> link_;
+  std::shared_ptr<LinkChannel> link_;
 };
 
 }  // namespace riffle

@@ -96,8 +96,11 @@ TEST_F(LinkTest, CloseIsCompleteWhenAnUnprovenStreamEnds) {
   start(1);
   add(false);
   add(false);
-  reactor_->run_and_wait([&] { link_->close(); });
-  const std::weak_ptr<Link> link = std::exchange(link_, nullptr);
+  std::weak_ptr<TcpLink> link;
+  reactor_->run_and_wait([&] {
+    link = link_->link()->weak_from_this();
+    std::exchange(link_, nullptr)->close();
+  });
   EXPECT_EQ(read_frames(0, 1)[0].type, FrameType::kGoodbye);
   write_frame({.type = FrameType::kGoodbye}, "");
   far_[0].reset();

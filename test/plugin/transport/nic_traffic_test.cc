@@ -85,7 +85,7 @@ using Links = LinkTest;
 TEST_F(Links, ALinkAddsWhatItSendsAndReceives) {
   const FreshPath path;
   const auto nics = NicTraffic::at(path.text());
-  start(1, {.traffic = {nics, &nics->of_net()}});
+  start(1, {}, {nics, &nics->of_net()});
   send_frames(1);
   read_frames(0, 1);
   EXPECT_GE(nics->others(1).out, large_payload_.size());

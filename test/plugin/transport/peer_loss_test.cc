@@ -78,9 +78,9 @@ std::unique_ptr<Node> join_mesh(int pipe, int rank) {
   return node;
 }
 
-std::uint64_t ms_until_lost(Node& node) {
+std::uint64_t ms_until_lost(Node& node, int peer = 1) {
   const std::uint64_t start = Reactor::now_ns();
-  EXPECT_TRUE(node.sink.wait([](auto& s) { return s.lost_.count(1) == 1; }));
+  EXPECT_TRUE(node.sink.wait([&](auto& s) { return s.lost_.count(peer) == 1; }));
   return (Reactor::now_ns() - start) / 1'000'000;
 }
 
@@ -97,6 +97,30 @@ TEST(PeerLoss, AKilledNodeIsLostAtOnce) {
   EXPECT_TRUE(node->sink.lost_[1].find("without a goodbye") != std::string::npos ||
               node->sink.lost_[1].find("connection broke") != std::string::npos)
       << node->sink.lost_[1];
+}
+
+// One connection between the two processes, and its loss is that of all who use it.
+TEST(PeerLoss, AKilledNodeIsLostToAllItsCommunicators) {
+  constexpr int kCommunicators = 4;
+  // Each of the two connects every other time.
+  const auto join_all = [](int pipe, int first_rank) {
+    std::vector<std::unique_ptr<Node>> nodes;
+    for (int i = 0; i < kCommunicators; ++i) {
+      const int rank = (first_rank + i) % 2;
+      nodes.push_back(join_mesh(pipe, rank));
+      nodes.back()->send(1 - rank, numbered(1), {});
+      EXPECT_TRUE(nodes.back()->sink.wait([](auto& s) { return s.frames_.size() == 1; }));
+    }
+    return nodes;
+  };
+  Process peer([&](int pipe) {
+    const auto nodes = join_all(pipe, 1);
+    await(pipe);
+  });
+  const auto nodes = join_all(peer.pipe(), 0);
+  EXPECT_EQ(connected_sockets(), 2u) << "streams";
+  peer.signal(SIGKILL);
+  for (const auto& node : nodes) EXPECT_LT(ms_until_lost(*node, 1 - node->mesh->rank()), 1000u);
 }
 
 TEST(PeerLoss, AStoppedNodeIsLostAfterThePeerTimeout) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -69,6 +70,21 @@ inline std::size_t open_descriptors() {
   return count_entries("/proc/self/fd");
 }
 
+// Ends of connections over IP that this process has.
+inline std::size_t connected_sockets() {
+  std::size_t count = 0;
+  for (const auto& fd : std::filesystem::directory_iterator("/proc/self/fd")) {
+    sockaddr_storage peer{};
+    socklen_t size = sizeof peer;
+    const int number = std::stoi(fd.path().filename());
+    if (::getpeername(number, reinterpret_cast<sockaddr*>(&peer), &size) == 0 &&
+        peer.ss_family != AF_UNIX) {
+      ++count;
+    }
+  }
+  return count;
+}
+
 // A sink that keeps everything. Calls come on the reactor thread, questions from the test's.
 class RecordingSink : public FrameSink {
  public:
@@ -116,6 +132,7 @@ class RecordingSink : public FrameSink {
     note([&] { refuse_key_ = key; });
   }
 
+  std::mutex mutex_;
   std::vector<int> opened_, departed_;
   std::vector<std::uint64_t> sent_;
   std::vector<Frame> frames_;
@@ -128,7 +145,6 @@ class RecordingSink : public FrameSink {
     change();
     changed_.notify_all();
   }
-  std::mutex mutex_;
   std::condition_variable changed_;
   std::uint32_t refuse_key_ = 0;
   std::uint64_t next_room_ = 0;
