@@ -196,7 +196,7 @@ TEST(SharedLinksOrder, AnAskWhoseLinkEndsConnectsInstead) {
   two.sides[1].open(0);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   one->close();
-  EXPECT_TRUE(eventually([] { return connected_sockets() == 0; }));
+  EXPECT_TRUE(eventually([] { return connected_sockets() == 1; })) << "waits at the door";
   two.sides[0].open(1);
   EXPECT_TRUE(two.is_open());
   two.talk();
