@@ -7,9 +7,9 @@
 namespace riffle::tools {
 namespace {
 
-constexpr std::uint64_t kCommunicators = 8;  // that a job of several kinds of parallelism may have
-constexpr std::uint64_t kOtherFiles = 256;   // of NCCL and the job itself
-constexpr std::size_t kNamed = 6;            // hosts that a sentence names; the others are counted
+constexpr std::uint64_t kLinks = 2;  // to each node: one that communicators share, one of NET's
+constexpr std::uint64_t kOtherFiles = 256;  // of NCCL and the job itself
+constexpr std::size_t kNamed = 6;           // hosts that a sentence names; the others are counted
 
 using Hosts = std::vector<std::string>;
 
@@ -39,9 +39,8 @@ std::string differences(const std::vector<HostReport>& reports,
   return text;
 }
 
-// Every communicator has a connection to every other node, at least.
 void check_files(const std::vector<HostReport>& reports, Verdicts* verdicts) {
-  const std::uint64_t needed = kCommunicators * (reports.size() - 1) + kOtherFiles;
+  const std::uint64_t needed = kLinks * (reports.size() - 1) + kOtherFiles;
   Hosts too_few;
   std::uint64_t least = needed;
   for (const HostReport& report : reports) {
@@ -50,9 +49,9 @@ void check_files(const std::vector<HostReport>& reports, Verdicts* verdicts) {
     least = std::min(least, report.files);
   }
   if (too_few.empty()) return;
-  verdicts->problem(names_of(too_few) + ": a job may open " + std::to_string(least) + " files; " +
-                        std::to_string(kCommunicators) + " communicators of " +
-                        std::to_string(reports.size()) + " nodes take " + std::to_string(needed),
+  verdicts->problem(names_of(too_few) + ": a job may open " + std::to_string(least) +
+                        " files; one of " + std::to_string(reports.size()) + " nodes takes " +
+                        std::to_string(needed),
                     "have the administrator raise the hard limit (ulimit -Hn)");
 }
 
