@@ -1,6 +1,6 @@
 // Communicators of the same two processes, which are one here, use one link: what ends with which
 // of them, and that neither waits for the other.
-#include "test/plugin/transport/communicator_pairs.h"
+#include "test/plugin/transport/tcp/communicator_pairs.h"
 #include "test/sanitized.h"
 
 namespace riffle::shared_links_test {

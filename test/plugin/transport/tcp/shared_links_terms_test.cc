@@ -1,5 +1,5 @@
 // What communicators must have in common to share a link, and what stays each one's own.
-#include "test/plugin/transport/communicator_pairs.h"
+#include "test/plugin/transport/tcp/communicator_pairs.h"
 
 namespace riffle::shared_links_terms_test {
 namespace {

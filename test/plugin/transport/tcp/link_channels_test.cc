@@ -1,6 +1,6 @@
 // Channels of one link, with the test as the peer: whose turn it is, what is thrown away, how one
 // of them ends and the others go on.
-#include "test/plugin/transport/link_channels_harness.h"
+#include "test/plugin/transport/tcp/link_channels_harness.h"
 
 namespace riffle::link_channels_test {
 namespace {

@@ -1,6 +1,6 @@
 // Who joins a link that is up, with the test as the peer: asks that wait, answers, proofs.
 #include "plugin/transport/tcp/shared_links.h"
-#include "test/plugin/transport/link_channels_harness.h"
+#include "test/plugin/transport/tcp/link_channels_harness.h"
 
 namespace riffle::link_joining_test {
 namespace {
