@@ -96,7 +96,7 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
   std::shared_ptr<T> common(Common kind, Args&&... made_of) {
     std::weak_ptr<void>& place = commons_.at(static_cast<std::size_t>(kind));
     if (auto there = std::static_pointer_cast<T>(place.lock())) return there;
-    const auto made = std::make_shared<T>(std::forward<Args>(made_of)...);
+    auto made = std::make_shared<T>(std::forward<Args>(made_of)...);
     place = made;
     return made;
   }
