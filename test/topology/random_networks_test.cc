@@ -7,15 +7,13 @@
 
 #include "test/sanitized.h"
 #include "test/topology/drawn_network.h"
+#include "test/topology/price_of.h"
 #include "test/topology/probe_network.h"
-#include "topology/plan/planner.h"
-#include "topology/probe/live_fabric.h"
 
 namespace riffle::random_networks_test {
 namespace {
 
 constexpr std::int64_t kRate = kDrawnKbps;
-constexpr std::uint64_t kBytes = 32 << 20;
 
 int runs() {  // more of them by hand: RIFFLE_TEST_RUNS=1000
   const char* text = std::getenv("RIFFLE_TEST_RUNS");
@@ -30,17 +28,6 @@ bool same_racks(const Fabric& fabric, const std::vector<int>& rack_of) {
     if (back.emplace(rack_of[n], rack).first->second != rack) return false;
   }
   return true;
-}
-
-// How much longer an all-reduce takes with the plan for what was found.
-double price_of(const Fabric& truth, const probe::Findings& found) {
-  std::vector<std::string> names;
-  for (const NodeLink& n : truth.nodes) names.push_back(n.name);
-  const Result<Fabric> live = probe::to_fabric(found, names, 1500);
-  EXPECT_TRUE(live) << live.status().message();
-  const auto told = plan(truth, kBytes, {}), ours = plan(*live, kBytes, {});
-  EXPECT_TRUE(told && ours);
-  return predict(truth, ours->plans, kBytes).time_us / told->time_us;
 }
 
 TEST(RandomNetworks, RacksOrAPlanAsGood) {

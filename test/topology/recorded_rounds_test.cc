@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "topology/probe/survey.h"
+#include "test/topology/price_of.h"
 
 namespace riffle::recorded_rounds_test {
 namespace {
@@ -16,7 +16,7 @@ struct Recorded {
   std::vector<probe::Observed> rounds;
 };
 
-std::vector<Recorded> recorded(const std::string& name) {
+std::vector<Recorded> recorded(const std::string& name, std::size_t networks = 12) {
   std::ifstream file(std::string(RIFFLE_ROUNDS) + "/" + name + ".txt");
   std::vector<Recorded> all;
   for (std::string line; std::getline(file, line);) {
@@ -35,12 +35,12 @@ std::vector<Recorded> recorded(const std::string& name) {
       probe::Sample sample;
       in >> flow.from >> flow.to >> sample.kbps >> sample.is_steady >> sample.rtt_us;
       EXPECT_TRUE(in) << line;
-      sample.together_kbps = sample.kbps;
+      if (!(in >> sample.together_kbps)) sample.together_kbps = sample.kbps;
       all.back().rounds.back().round.flows.push_back(flow);
       all.back().rounds.back().samples.push_back(sample);
     }
   }
-  EXPECT_EQ(all.size(), 12u) << name;
+  EXPECT_EQ(all.size(), networks) << name;
   return all;
 }
 
@@ -67,6 +67,21 @@ TEST(RecordedRounds, QueuesThatLoseMost) {
     right += is_right;
   }
   EXPECT_GE(right, 11);
+}
+
+// In some rounds an uplink of 150 carried up to 211 Mbit/s, and a plan that believes those takes
+// 1.3 times as long.
+TEST(RecordedRounds, WhatATokenBucketLendsIsNoRate) {
+  for (const Recorded& r : recorded("deep-token-buckets", 2)) {
+    Fabric truth = even_fabric(12, 300'000);
+    truth.racks = {
+        {"a", 150'000, 150'000}, {"b", 300'000, 300'000}, {"c"}, {"d", 150'000, 150'000}};
+    for (int n = 0; n < truth.size(); ++n) truth.nodes[n].rack = r.rack_of[n];
+    probe::Survey survey(truth.size(), 1);
+    for (const probe::Observed& o : r.rounds) survey.add(o);
+    EXPECT_EQ(survey.findings().racks.rack_of, r.rack_of);
+    EXPECT_LE(price_of(truth, survey.findings()), 1.05);
+  }
 }
 
 // The first node and the first one of another rack change places.

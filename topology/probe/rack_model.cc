@@ -18,6 +18,8 @@ constexpr double kSpreadSigmas = 1.15;
 constexpr double kSharedSigma = 0.6;
 constexpr double kSumSigma = 0.15;   // ... of all that a full link carries
 constexpr double kUplinkPower = 12;  // see upper_end
+constexpr double kFullPower = 2;     // ... of rounds in which the uplink was full
+constexpr double kFull = 0.01;       // of an uplink's rate is left at most where it is full
 constexpr double kUsed = 0.92;       // an uplink this full is taken for the limit
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
@@ -69,7 +71,7 @@ RackModel::RackModel(int nodes, const NodeRates& rates, const std::vector<Observ
 
 // What all flows through an uplink carried together is never more than its rate, and equals it in
 // the rounds in which it held them back.
-std::vector<Uplink> RackModel::uplinks(const std::vector<int>& rack_of, int racks) const {
+std::vector<Uplink> RackModel::most_carried(const std::vector<int>& rack_of, int racks) const {
   struct Passing {
     double seen = 0, cap = 0;
   };
@@ -178,9 +180,43 @@ void RackModel::predict(const PairRound& round, const std::vector<int>& rack_of,
   }
 }
 
+// The most is often too much: a full token bucket lends a link more than its rate, for a whole
+// round where other links hold the flows to a little more, and what waited behind a lost packet
+// arrives all at once. In the rounds in which the link was full by its rate so far, what it carried
+// strays to both sides of what it can do.
+std::vector<Uplink> RackModel::uplinks(const std::vector<int>& rack_of, int racks) const {
+  std::vector<Uplink> links = most_carried(rack_of, racks);
+  const auto count = static_cast<std::size_t>(racks);
+  const auto rate = [&](std::size_t link) -> double& {
+    return link < count ? links[link].up_kbps : links[link - count].down_kbps;
+  };
+  std::vector<std::vector<double>> while_full(2 * count);  // ups, then downs
+  std::vector<double> carried(2 * count);
+  Shares shares;
+  for (const PairRound& round : rounds_) {
+    predict(round, rack_of, links, &shares);
+    std::fill(carried.begin(), carried.end(), 0);
+    for (const Sighting& s : round.flows) {
+      const auto a = static_cast<std::size_t>(rack_of[static_cast<std::size_t>(s.from)]);
+      const auto b = static_cast<std::size_t>(rack_of[static_cast<std::size_t>(s.to)]);
+      if (a == b) continue;
+      carried[a] += s.together;
+      carried[count + b] += s.together;
+    }
+    for (std::size_t link = 0; link < carried.size(); ++link) {
+      if (carried[link] > 0 && shares.left[link] <= kFull * rate(link))
+        while_full[link].push_back(carried[link]);
+    }
+  }
+  for (std::size_t link = 0; link < carried.size(); ++link) {
+    if (while_full[link].size() > 1) rate(link) = upper_end(while_full[link], {}, kFullPower).kbps;
+  }
+  return links;
+}
+
 template <class Visit>
 void RackModel::replay(const std::vector<int>& rack_of, int racks, Visit visit) const {
-  const std::vector<Uplink> links = uplinks(rack_of, racks);
+  const std::vector<Uplink> links = most_carried(rack_of, racks);
   Shares shares;
   for (const PairRound& round : rounds_) {
     predict(round, rack_of, links, &shares);

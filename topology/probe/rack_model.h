@@ -31,6 +31,7 @@ class RackModel {
 
   // rack_of: 0..racks-1 per node, none empty.
   double cost(const std::vector<int>& rack_of, int racks) const;
+  // What each can do, from the rounds in which it was full.
   std::vector<Uplink> uplinks(const std::vector<int>& rack_of, int racks) const;
   // All nodes; those whose flows the model predicts worst come first.
   std::vector<int> worst_first(const std::vector<int>& rack_of, int racks) const;
@@ -53,6 +54,7 @@ class RackModel {
 
  private:
   struct Shares;  // of one round, scratch
+  std::vector<Uplink> most_carried(const std::vector<int>& rack_of, int racks) const;
   void predict(const PairRound& round, const std::vector<int>& rack_of,
                const std::vector<Uplink>& uplinks, Shares* shares) const;
   template <class Visit>  // visit(round, its shares)
