@@ -297,6 +297,26 @@ TEST(LiveRates, OneOddIntervalChangesNothing) {
   EXPECT_LT(rates.fabric().nodes[5].out_kbps, 170'000);
 }
 
+// As on real links of 100 Mbit/s that two communicators and a ring of NET share.
+TEST(LiveRates, RatesThatAreRoughChangeNothingUntilTheyAreFarOff) {
+  LiveRates rates(even_fabric(8, kBase), false);
+  std::vector<PassiveReport> all(8, report(395'000, 0, 395'000));
+  for (PassiveReport& r : all) r.is_rough = true;
+  all[2] = report(640'000, 0, 640'000);
+  all[5] = report(240'000, 0, 240'000);
+  all[2].is_rough = all[5].is_rough = true;
+  for (int e = 0; e < 5; ++e) rates.update(all);
+  for (const NodeLink& node : rates.fabric().nodes) EXPECT_EQ(node.out_kbps, kBase);
+  all[5] = report(100'000, 0, 100'000);
+  all[5].is_rough = true;
+  for (int e = 0; e < 2; ++e) rates.update(all);
+  EXPECT_NEAR(static_cast<double>(rates.fabric().nodes[5].out_kbps), 100'000, 8'000);
+  // Once nobody else is there, they are what they are.
+  all[5] = report(160'000, 0, 160'000);
+  for (int e = 0; e < 3; ++e) rates.update(all);
+  EXPECT_NEAR(static_cast<double>(rates.fabric().nodes[5].out_kbps), 160'000, 12'000);
+}
+
 TEST(LiveRates, NominalSpeedsOnlyCountAsRatios) {
   // Cards of 10 Gbit/s behind links of 400 Mbit/s, one of them shared with somebody.
   LiveRates rates(even_fabric(8, 10'000'000), true);

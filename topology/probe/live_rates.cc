@@ -22,6 +22,8 @@ constexpr std::int64_t kClearMs = 500;
 constexpr double kClearShare = 0.5;
 // Two measurements that agree.
 constexpr double kAgree = 0.15;
+// Rates that are rough say only that others were wrong by more than this.
+constexpr double kRough = 2;
 // What a link carried counts only if the replanning interval was long enough for the quantile to
 // mean something.
 constexpr std::int64_t kPeakMs = 50;
@@ -69,8 +71,10 @@ void LiveRates::update(const std::vector<PassiveReport>& reports, bool is_too_lo
   RIFFLE_CHECK(reports.size() == base_.nodes.size(), "one report per node");
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const PassiveReport& r = reports[i];
-    learn(&out_[i], r.out, r.active_ms, base_.nodes[i].out_kbps);
-    learn(&in_[i], r.in, r.active_ms, base_.nodes[i].in_kbps);
+    // Nominal rates are further off than rough ones.
+    const bool is_rough = r.is_rough && !is_nominal_;
+    learn(&out_[i], r.out, r.active_ms, base_.nodes[i].out_kbps, is_rough);
+    learn(&in_[i], r.in, r.active_ms, base_.nodes[i].in_kbps, is_rough);
   }
   if (is_nominal_) {
     double measured = 0, carried = 0;
@@ -88,8 +92,9 @@ void LiveRates::update(const std::vector<PassiveReport>& reports, bool is_too_lo
     const std::int64_t up_kbps = base_.racks[k].up_kbps;
     if (up_kbps == 0) continue;  // no limit
     std::int64_t active_ms = 0;
-    const PassiveRate rate = uplink(static_cast<int>(k), reports, &active_ms);
-    learn(&up_[k], rate, active_ms, up_kbps);
+    bool is_rough = false;
+    const PassiveRate rate = uplink(static_cast<int>(k), reports, &active_ms, &is_rough);
+    learn(&up_[k], rate, active_ms, up_kbps, is_rough && !is_nominal_);
     recover(&up_[k], rate, active_ms, up_kbps, is_too_low);
   }
   for (std::size_t i = 0; i < reports.size(); ++i) {
@@ -103,7 +108,7 @@ void LiveRates::update(const std::vector<PassiveReport>& reports, bool is_too_lo
 // way out to few of them, and these may then have no near peer to compare with: what goes out as
 // fast as the node can send anyway was not held up by the uplink.
 PassiveRate LiveRates::uplink(int rack, const std::vector<PassiveReport>& reports,
-                              std::int64_t* active_ms) const {
+                              std::int64_t* active_ms, bool* is_rough) const {
   PassiveRate sum;
   int members = 0, limited = 0;
   std::int64_t limit_kbps = 0, limit_ms = 0;
@@ -120,6 +125,7 @@ PassiveRate LiveRates::uplink(int rack, const std::vector<PassiveReport>& report
     limit_ms += was ? r.far.limit_ms : 0;
     sum.peak_kbps += r.far.peak_kbps;
     *active_ms = std::max(*active_ms, r.active_ms);
+    *is_rough |= r.is_rough;
   }
   if (2 * limited > members) {
     sum.limit_kbps = limit_kbps;
@@ -129,7 +135,7 @@ PassiveRate LiveRates::uplink(int rack, const std::vector<PassiveReport>& report
 }
 
 void LiveRates::learn(Estimate* e, const PassiveRate& rate, std::int64_t active_ms,
-                      std::int64_t base_kbps) {
+                      std::int64_t base_kbps, bool is_rough) {
   const double base = static_cast<double>(base_kbps);
   if (active_ms >= kPeakMs) {
     e->carried = std::max(e->carried, static_cast<double>(rate.peak_kbps) / base);
@@ -139,6 +145,10 @@ void LiveRates::learn(Estimate* e, const PassiveRate& rate, std::int64_t active_
     return;
   }
   const double measured = static_cast<double>(rate.limit_kbps) / base;
+  if (is_rough && measured < kRough * e->factor && e->factor < kRough * measured) {
+    e->pending = 0;
+    return;
+  }
   e->measured = std::max(e->measured, measured);
   const bool is_clear =
       rate.limit_ms >= kClearMs &&

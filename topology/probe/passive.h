@@ -47,6 +47,8 @@ struct PassiveReport {
   PassiveRate out, in;
   PassiveRate far;             // out to other racks
   std::int64_t active_ms = 0;  // time with any traffic
+  // Others moved so much over the same NICs that these rates are rough.
+  bool is_rough = false;
   bool operator==(const PassiveReport&) const = default;
 };
 

@@ -14,6 +14,8 @@ namespace {
 constexpr std::uint64_t kTrialCollectives = 2;
 
 constexpr std::uint64_t kProcessorOnly = 90;  // percent
+// Of what this communicator moves: what others move on the same NICs then makes its rates rough.
+constexpr std::uint64_t kRoughPercent = 20;
 constexpr double kLeastBurstUs = 20'000;
 constexpr double kQuick = 0.9;  // of the time expected: some rates are higher than believed
 
@@ -196,7 +198,9 @@ void Replanner::learn() {
   std::vector<probe::PassiveReport> reports(mesh_->size());
   for (const NodeRates& r : gathered_) {
     // Where a node waits for its processor, what its links carry says nothing of them.
-    if (r.rank < mesh_->size() && r.processor < kProcessorOnly) reports[r.rank] = r.report;
+    if (r.rank >= mesh_->size() || r.processor >= kProcessorOnly) continue;
+    reports[r.rank] = r.report;
+    reports[r.rank].is_rough = r.others >= kRoughPercent;
   }
   const bool is_of_one_plan = ended_in_ && began_in_ == ended_in_;
   const double expected = expected_us_ / static_cast<double>(options_.planned_bytes);
