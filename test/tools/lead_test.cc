@@ -113,6 +113,15 @@ TEST_F(Lead, OneHostIsNotEnough) {
             "probing needs 2 hosts, 1 came\n  b: ended, exit code 255: no such host");
 }
 
+TEST_F(Lead, HostsWithEqualNamesAreNotPassedOverSilently) {
+  for (const char* const rank : {"rank 0", "rank 1", "rank 2"}) add(crew_, rank, {hello("node")});
+  const auto findings = lead_probe(crew_, 5000, true);
+  ASSERT_FALSE(findings);
+  EXPECT_EQ(findings.status().message(),
+            "probing needs 2 hosts, 1 came\n  2 more ranks of the same host name: hosts with "
+            "equal names need RIFFLE_NODE_NAME");
+}
+
 TEST(ProbeLines, NumbersBecomeNames) {
   const std::vector<std::string> names = {"a", "b", "c"};
   EXPECT_EQ(with_names("lost node 2: reset", names), "lost c: reset");

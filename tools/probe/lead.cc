@@ -1,5 +1,6 @@
 #include "tools/probe/lead.h"
 
+#include <algorithm>
 #include <cctype>
 #include <map>
 #include <optional>
@@ -75,6 +76,11 @@ void order(Crew& crew, const std::vector<Part>& parts, int timeout_ms) {
 Status too_few(Crew& crew, std::size_t left) {
   std::string text = "probing needs 2 hosts, " + std::to_string(left) + " came";
   for (const auto& [name, why] : absent_hosts(crew)) text += "\n  " + name + ": " + why;
+  const auto spare = std::ranges::count(crew.members(), kSpare, &Crew::Member::absent);
+  if (spare > 0) {
+    text += "\n  " + counted(static_cast<std::size_t>(spare), "more rank") +
+            " of the same host name: hosts with equal names need RIFFLE_NODE_NAME";
+  }
   return remote_error(text);
 }
 
