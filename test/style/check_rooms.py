@@ -28,7 +28,6 @@ ROOMS = {room: set(below.split()) for room, below in {
     "topology/plan/schedules": "topology/base topology/fabric topology/plan",
     "topology/probe": "topology/base topology/fabric",
     "sparse": "topology/base topology/fabric topology/plan",
-    "sparse/cuda": "sparse topology/base",
     "plugin": "",  # version.h
     "plugin/abi": "",
     "plugin/config": "topology/base plugin",

@@ -43,5 +43,4 @@ class Riffle(CMakePackage):
         return [
             self.define("RIFFLE_TESTS", False),
             self.define("RIFFLE_BENCH", False),
-            self.define("RIFFLE_CUDA", "OFF"),
         ]
