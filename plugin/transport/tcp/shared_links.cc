@@ -1,6 +1,7 @@
 #include "plugin/transport/tcp/shared_links.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "plugin/transport/base/caught.h"
 #include "plugin/transport/crypto/key_file.h"
@@ -30,6 +31,23 @@ std::shared_ptr<SharedLinks> SharedLinks::of(Reactor& reactor) {
 void SharedLinks::remove(TcpLink& link) {
   std::erase(links_, &link);
   std::erase_if(waiting_, [&](const Waiting& w) { return w.link == &link; });
+}
+
+SharedLinks::Coming::Coming(std::shared_ptr<SharedLinks> among, std::uint64_t process)
+    : among_(std::move(among)), process_(process) {
+  ++among_->coming_[process_];
+}
+
+SharedLinks::Coming::~Coming() {
+  const auto own = among_->coming_.find(process_);
+  if (--own->second == 0) among_->coming_.erase(own);
+}
+
+// One that is up here and not yet known to be at the other end was coming a moment ago.
+bool SharedLinks::is_coming(std::uint64_t process) const {
+  return coming_.contains(process) || std::ranges::any_of(links_, [&](const TcpLink* link) {
+           return link->terms().process == process && link->takes_streams() && !link->is_heard();
+         });
 }
 
 std::shared_ptr<TcpLink> SharedLinks::find(const LinkTerms& terms, std::size_t streams,

@@ -2,11 +2,11 @@
 // (meshes) that peers may ask for. So a process has one link to each other one, whatever the number
 // of communicators they have in common.
 //
-// Only links that are up at both ends are shared, and none is waited for: where two threads create
-// communicators in different orders, neither may need the other's. Two links to one process are no
-// fault. An ask that comes before this side's communicator wants the peer waits here, kMostWaiting
-// of one link; it ends with its link, or when the asker withdraws it, at RIFFLE_CONNECT_TIMEOUT at
-// the latest.
+// Only links that are up at both ends are shared. One that is coming is worth waiting a moment for,
+// as communicators are often created at once, but no more: where two threads create them in
+// different orders, neither may need the other's. Two links to one process are no fault. An ask
+// that comes before this side's communicator wants the peer waits here, kMostWaiting of one link;
+// it ends with its link, or when the asker withdraws it, at RIFFLE_CONNECT_TIMEOUT at the latest.
 //
 // Both ends must have one reactor (RIFFLE_THREADS=1): an ask comes on the thread of its link.
 //
@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "plugin/transport/base/encryption.h"
@@ -56,6 +57,20 @@ class SharedLinks {
 
   void add(TcpLink& link) { links_.push_back(&link); }
   void remove(TcpLink& link);
+  // A node of this process connects to another one, for as long as this lives.
+  class Coming {
+   public:
+    Coming(std::shared_ptr<SharedLinks> among, std::uint64_t process);
+    ~Coming();
+    Coming(const Coming&) = delete;
+    Coming& operator=(const Coming&) = delete;
+
+   private:
+    const std::shared_ptr<SharedLinks> among_;
+    const std::uint64_t process_;
+  };
+  // Will there soon be a link to this process that may be joined? On which terms is not known yet.
+  bool is_coming(std::uint64_t process) const;
   // One that is up, on these terms, with so many streams at its begin, and not yet of this
   // communicator; null: none.
   std::shared_ptr<TcpLink> find(const LinkTerms& terms, std::size_t streams,
@@ -87,6 +102,7 @@ class SharedLinks {
   static void refuse(const Waiting& w);
 
   std::vector<TcpLink*> links_;
+  std::unordered_map<std::uint64_t, int> coming_;  // by process, how often
   std::vector<Entry> meshes_;
   std::vector<Waiting> waiting_;
 };

@@ -54,6 +54,7 @@ class TcpLink final : public std::enable_shared_from_this<TcpLink>,
   // that it is up here.
   void share(std::shared_ptr<SharedLinks> among, LinkTerms terms);
   const LinkTerms& terms() const { return terms_; }
+  bool is_heard() const { return is_heard_; }  // the peer has it, too
   // Up here and, as something came from there, at the peer, which has not said goodbye.
   bool is_joinable() const;
   bool has(std::uint64_t communicator) const { return channels_.find(communicator) != nullptr; }

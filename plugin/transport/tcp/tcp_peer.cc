@@ -10,6 +10,13 @@
 #include "plugin/transport/tcp/process_mark.h"
 
 namespace riffle {
+namespace {
+
+// A link that is coming is worth so long, of the connect timeout this part at most; looked for so
+// often.
+constexpr std::uint64_t kPatienceNs = 1'000'000'000, kPatiencePart = 4, kLookNs = 10'000'000;
+
+}  // namespace
 
 TcpPeer::TcpPeer(const MeshParts& mesh, Owner& owner, TimerService& timers, int rank)
     : mesh_(mesh),
@@ -38,7 +45,8 @@ void TcpPeer::ask() {
   if (const Status s = check_encryption(); !s) {
     timer_ = timers_.call_at(Reactor::now_ns(), [this, s] { lost(s); });
   } else if (connects()) {
-    if (!ask_to_join()) connect();
+    const std::uint64_t most_ns = mesh_.options.connect_timeout_ns / kPatiencePart;
+    join_or_connect(Reactor::now_ns() + std::min(kPatienceNs, most_ns));
   } else {
     timer_ = timers_.call_at(deadline_ns_, [this] {
       lost(timeout_error("did not connect to this node within RIFFLE_CONNECT_TIMEOUT"));
@@ -58,6 +66,7 @@ int TcpPeer::first_streams() const {
 }
 
 void TcpPeer::connect() {
+  if (mesh_.shared != nullptr) coming_.emplace(mesh_.shared, process_of(handle().communicator));
   const auto streams = static_cast<std::size_t>(first_streams());
   const std::uint64_t session = random_u64();
   for (std::size_t i = 0; i < streams; ++i) {
@@ -154,6 +163,16 @@ LinkTerms TcpPeer::terms() const {
           .congestion = mesh_.transport.congestion,
           .nics = mesh_.nics,
           .encryption = mesh_.transport.encryption};
+}
+
+void TcpPeer::join_or_connect(std::uint64_t patience_until_ns) {
+  if (ask_to_join()) return;
+  if (mesh_.shared == nullptr || Reactor::now_ns() >= patience_until_ns ||
+      !mesh_.shared->is_coming(process_of(handle().communicator))) {
+    return connect();
+  }
+  timer_ = timers_.call_at(Reactor::now_ns() + kLookNs,
+                           [this, patience_until_ns] { join_or_connect(patience_until_ns); });
 }
 
 bool TcpPeer::ask_to_join() {
@@ -293,6 +312,7 @@ void TcpPeer::close() {
 
 void TcpPeer::stop_opening() {
   connectors_.clear();
+  coming_.reset();
   timers_.cancel(timer_);
 }
 

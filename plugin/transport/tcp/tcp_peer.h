@@ -1,15 +1,16 @@
 // TcpPeer: one other node, as a mesh sees it: what gathers until it is connected, then its channel
 // of a link (link_channel.h).
 //
-// The node of the higher rank connects. Where its process has a link to the peer's that is up, it
-// asks to join that one; refused, where that link ends meanwhile, without an answer in half of
-// RIFFLE_CONNECT_TIMEOUT, and without such a link, it connects a new one. The other node takes
-// whichever comes. Both within RIFFLE_CONNECT_TIMEOUT.
+// The node of the higher rank connects. Where its process has a link to the peer's that is up, or
+// is within a second, it asks to join that one; refused, where that link ends meanwhile, without an
+// answer in half of RIFFLE_CONNECT_TIMEOUT, and without such a link, it connects a new one. The
+// other node takes whichever comes. Both within RIFFLE_CONNECT_TIMEOUT.
 //
 // Reactor thread only.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,7 @@ class TcpPeer {
   LinkTerms terms() const;
   ChannelOptions channel_options();
   Status check_encryption() const;
+  void join_or_connect(std::uint64_t patience_until_ns);
   bool ask_to_join();
   void join_ended(const Status& outcome);
   Status check_welcome(const JoinFrame& welcome, const LinkMark& link) const;
@@ -105,6 +107,7 @@ class TcpPeer {
   std::size_t weight_ = 1;  // Mesh::set_peer_weights
   std::size_t asked_ = 0;   // streams that weights asked for
   std::vector<std::unique_ptr<Connector>> connectors_;
+  std::optional<SharedLinks::Coming> coming_;  // while it connects
   std::uint64_t deadline_ns_ = 0;
   std::uint64_t timer_ = 0;
   std::shared_ptr<LinkChannel> joining_;  // of a link that is up

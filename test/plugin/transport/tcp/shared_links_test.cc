@@ -166,6 +166,38 @@ TEST(SharedLinksOrder, ACloseOfOneCallsNoneOfTheOthers) {
   EXPECT_TRUE(mine.sink.wait([&](auto& s) { return s.sent_.size() == had + 5; }));
 }
 
+// As splits in one ncclGroup are.
+TEST_P(SharedLinks, CommunicatorsThatAreCreatedAtOnceShareOne) {
+  ASSERT_TRUE(eventually([] { return connected_sockets() == 0; }));
+  std::vector<std::unique_ptr<CommunicatorPair>> all;
+  for (int i = 0; i < 8; ++i) all.push_back(std::make_unique<CommunicatorPair>(options()));
+  for (const std::size_t side : {1u, 0u}) {
+    for (auto& pair : all) pair->sides[side].open(1 - static_cast<int>(side));
+  }
+  for (auto& pair : all) ASSERT_TRUE(pair->is_open());
+  EXPECT_EQ(connected_sockets(), 2u * static_cast<std::size_t>(std::get<0>(GetParam())));
+  for (auto& pair : all) pair->talk(random_payload(10'000), 3);
+}
+
+// ... in all orders, by a thread each.
+TEST(SharedLinksOrder, CommunicatorsOfSeveralThreadsDoNotConnectOneEach) {
+  ASSERT_TRUE(eventually([] { return connected_sockets() == 0; }));
+  std::array<CommunicatorPair, 8> all;
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (const std::size_t side : {0u, 1u}) {
+      threads.emplace_back([&, i, side] {
+        std::this_thread::sleep_for(std::chrono::milliseconds((i * 5 + side * 11) % 7));
+        all[i].sides[side].open(1 - static_cast<int>(side));
+      });
+    }
+  }
+  for (std::thread& t : threads) t.join();
+  for (CommunicatorPair& pair : all) ASSERT_TRUE(pair.is_open());
+  EXPECT_LE(connected_sockets(), 4u);
+  for (CommunicatorPair& pair : all) pair.talk();
+}
+
 TEST(SharedLinksOrder, AnAskThatComesEarlyWaits) {
   const auto one = first_pair();
   const std::size_t sockets = connected_sockets();
