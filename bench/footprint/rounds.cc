@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "bench/footprint/node.h"
+#include "lab/nccl_host/collnet_node.h"
 #include "lab/nccl_host/tables/plugin_library.h"
 
 namespace riffle::bench {
@@ -56,7 +56,7 @@ class Process {
  private:
   Status connect() {
     for (int i = 0; i < order_.communicators; ++i) {
-      auto node = Node::connect(*library_->collnet(), bootstrap_);
+      auto node = host::CollNetNode::connect(*library_->collnet(), bootstrap_);
       if (!node) return node.status();
       nodes_.push_back(std::move(*node));
     }
@@ -66,7 +66,7 @@ class Process {
   Status sum() {
     for (const auto& node : nodes_) {
       for (int i = 0; i < kSums; ++i) {
-        if (Status s = node->all_reduce(send_, receive_); !s) return s;
+        if (Status s = node->all_reduce(send_, receive_, kBytes); !s) return s;
       }
     }
     return bootstrap_.barrier();
@@ -101,7 +101,7 @@ class Process {
   std::shared_ptr<host::PluginLibrary> library_;
   host::MemoryRegion send_, receive_;
   ProcessUse loaded_;
-  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<std::unique_ptr<host::CollNetNode>> nodes_;
 };
 
 }  // namespace

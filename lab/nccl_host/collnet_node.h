@@ -13,28 +13,28 @@
 #include "lab/nccl_host/tables/plugin_tables.h"
 #include "topology/base/status.h"
 
-namespace riffle::bench {
+namespace riffle::host {
 
-class Node {
+class CollNetNode {
  public:
   // Collective over the bootstrap's ranks.
-  static Result<std::unique_ptr<Node>> connect(host::CollNetTable& table,
-                                               host::Bootstrap& bootstrap);
-  Node(const Node&) = delete;
-  Node& operator=(const Node&) = delete;
-  ~Node();  // closes it
+  static Result<std::unique_ptr<CollNetNode>> connect(CollNetTable& table, Bootstrap& bootstrap);
+  CollNetNode(const CollNetNode&) = delete;
+  CollNetNode& operator=(const CollNetNode&) = delete;
+  ~CollNetNode();  // closes it
 
-  // A sum of floats, over all of both regions; returns when it is done, within two minutes.
-  Status all_reduce(host::MemoryRegion& send, host::MemoryRegion& receive);
+  // A sum of floats, of the first `bytes` of both regions; returns when it is done, within two
+  // minutes.
+  Status all_reduce(MemoryRegion& send, MemoryRegion& receive, std::size_t bytes);
 
  private:
-  explicit Node(host::CollNetTable& table) : table_(table) {}
-  Status link(host::Bootstrap& bootstrap);
+  explicit CollNetNode(CollNetTable& table) : table_(table) {}
+  Status link(Bootstrap& bootstrap);
   Status finish(void* request);
 
-  host::CollNetTable& table_;
+  CollNetTable& table_;
   void* context_ = nullptr;
   void* comm_ = nullptr;
 };
 
-}  // namespace riffle::bench
+}  // namespace riffle::host
