@@ -1,0 +1,197 @@
+// riffle_soak: jobs on emulated clusters, one after the other for as long as it is told, each drawn
+// from a number: network, settings, one to four communicators, and nodes that are stopped, cut off,
+// slowed down or killed. Real processes drive the plugin's COLLNET table.
+//
+// A finding is: a sum that is wrong or differs between nodes; an error without a cause, or later
+// than the peer timeout allows; a node that ends by itself, or does not end. One line per job. Exit
+// code 1 if there was any.
+//
+//   riffle_soak --plugin FILE [--minutes N] [--seed N] [--jobs N] [--log FILE] [--json FILE]
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <nlohmann/json.hpp>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "bench/soak/board.h"
+#include "bench/soak/faults.h"
+#include "bench/soak/job.h"
+#include "bench/soak/worker.h"
+#include "lab/cluster/cluster.h"
+#include "lab/cluster/profile_file.h"
+#include "lab/nccl_host/launcher.h"
+#include "topology/base/printed.h"
+
+namespace riffle::bench::soak {
+namespace {
+
+constexpr int kDeadlineMs = 300'000;  // of a job: far more than its longest takes
+constexpr int kNoticeMs = 4000;       // beyond the peer timeout, on a busy machine
+
+struct Options {
+  std::string plugin, log, json;
+  double minutes = 10;
+  int jobs = 1'000'000;
+  std::uint64_t seed = 1;
+};
+
+struct BoardMemory {
+  BoardMemory() {
+    void* const at =
+        mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) throw std::bad_alloc();
+    board = new (at) Board();
+  }
+  ~BoardMemory() { munmap(board, sizeof(Board)); }
+  BoardMemory(const BoardMemory&) = delete;
+  Board* board;
+};
+
+void set_environment(const Job& job, const std::string& log) {
+  setenv("RIFFLE_SOCKET_IFNAME", "eth0", 1);
+  setenv("RIFFLE_COLLNET", "on", 1);
+  setenv("RIFFLE_RESCALE", "0", 1);  // a sum shall tell who is in it
+  setenv("RIFFLE_LOG", "info", 1);
+  if (!log.empty()) setenv("RIFFLE_LOG_FILE", log.c_str(), 1);
+  for (const auto& [name, value] : job.settings) setenv(name.c_str(), value.c_str(), 1);
+}
+
+std::vector<std::string> findings_of(const Job& job, const Board& board,
+                                     const std::vector<host::RankExit>& exits) {
+  std::vector<std::string> all;
+  const auto add = [&](std::size_t node, const std::string& what) {
+    all.push_back("node " + std::to_string(node) + ": " + what);
+  };
+  if (board.connected < static_cast<int>(exits.size())) {
+    all.push_back("only " + std::to_string(board.connected) + " nodes connected");
+  }
+  const Fault* const loss =
+      job.faults.empty() || !job.faults.back().is_loss ? nullptr : &job.faults.back();
+  for (std::size_t n = 0; n < exits.size(); ++n) {
+    const Board::Node& node = board.nodes[n];
+    const bool is_lost = loss != nullptr && static_cast<std::size_t>(loss->node) == n;
+    const bool was_killed = is_lost && loss->kind == Fault::Kind::kKill;
+    if (node.has_finding) add(n, node.finding);
+    if (exits[n].signal != 0 && !was_killed) {
+      add(n, "ended by signal " + std::to_string(exits[n].signal));
+    } else if (exits[n].signal == 0 && exits[n].code != 0) {
+      add(n, "exit code " + std::to_string(exits[n].code));
+    }
+    if (is_lost || node.ended_ms == 0 || board.lost_since_ms == 0) continue;
+    const std::int64_t took_ms = node.ended_ms - board.lost_since_ms;
+    const int timeout_ms = loss->kind == Fault::Kind::kKill ? 0 : 1000 * kPeerTimeoutS;
+    if (took_ms > timeout_ms + kNoticeMs) {
+      add(n, printed("heard of the loss after %.1f s", static_cast<double>(took_ms) / 1000));
+    }
+  }
+  return all;
+}
+
+struct Outcome {
+  std::uint64_t sums = 0;
+  std::vector<std::string> findings;
+};
+
+Result<Outcome> run_job(const Job& job, const Options& options) {
+  auto profile = cluster::load_profile(job.network, RIFFLE_PROFILES);
+  if (!profile) return profile.status();
+  auto made = cluster::Cluster::create(*profile);
+  if (!made) return made.status();
+  const cluster::Cluster& cluster = **made;
+  const BoardMemory memory;
+  Board& board = *memory.board;
+  pid_t injector = -1;
+  host::LaunchOptions launch;
+  launch.ranks = cluster.size();
+  launch.deadline_ms = kDeadlineMs;
+  launch.before = [&](int rank) {
+    set_environment(job, options.log);
+    return cluster.enter(rank);
+  };
+  launch.on_started = [&](const std::vector<pid_t>& pids) {
+    injector = fork();
+    if (injector == 0) inject(job, cluster, pids, board);
+  };
+  const auto exits = host::launch(launch, [&](host::Bootstrap& bootstrap) {
+    return work(bootstrap, job, options.plugin, board);
+  });
+  if (injector > 0) waitpid(injector, nullptr, 0);
+  Outcome outcome;
+  outcome.sums = board.sums;
+  if (exits) {
+    outcome.findings = findings_of(job, board, *exits);
+  } else {
+    outcome.findings.push_back("it hangs: " + exits.status().message());
+  }
+  return outcome;
+}
+
+struct Total {
+  int jobs = 0;
+  std::uint64_t sums = 0;
+  nlohmann::json rows = nlohmann::json::array();
+  int findings = 0;
+};
+
+Status run(const Options& options, Total& total) {
+  const std::int64_t end_ms = now_ms() + static_cast<std::int64_t>(options.minutes * 60'000);
+  for (std::uint64_t seed = options.seed; total.jobs < options.jobs && now_ms() < end_ms; ++seed) {
+    const Job job = draw_job(seed);
+    const auto outcome = run_job(job, options);
+    if (!outcome) return outcome.status();
+    ++total.jobs;
+    total.sums += outcome->sums;
+    total.findings += static_cast<int>(outcome->findings.size());
+    const std::string text = describe(job);
+    std::printf("job %llu: %s: %llu sums%s\n", static_cast<unsigned long long>(seed), text.c_str(),
+                static_cast<unsigned long long>(outcome->sums),
+                outcome->findings.empty() ? "" : "; FINDINGS");
+    for (const std::string& finding : outcome->findings) std::printf("  %s\n", finding.c_str());
+    std::fflush(stdout);
+    total.rows.push_back({{"schema", "riffle-soak-1"},
+                          {"seed", seed},
+                          {"job", text},
+                          {"sums", outcome->sums},
+                          {"findings", outcome->findings}});
+  }
+  return Status::ok();
+}
+
+Status write(const nlohmann::json& rows, const std::string& path) {
+  if (path.empty()) return Status::ok();
+  std::ofstream file(path);
+  file << rows.dump(1) << "\n";
+  return file.flush() ? Status::ok() : system_error("cannot write " + path);
+}
+
+}  // namespace
+}  // namespace riffle::bench::soak
+
+int main(int argc, char** argv) {
+  using namespace riffle::bench::soak;
+  CLI::App app("Jobs on emulated clusters whose nodes are stopped, cut off, slowed down, killed");
+  Options o;
+  app.add_option("--plugin", o.plugin, "The shared object")->required()->check(CLI::ExistingFile);
+  app.add_option("--minutes", o.minutes, "No further job begins after so long")
+      ->check(CLI::Range(0.1, 10'000.0));
+  app.add_option("--jobs", o.jobs, "... or after so many")->check(CLI::Range(1, 1'000'000));
+  app.add_option("--seed", o.seed, "Number of the first job; --jobs 1 repeats one");
+  app.add_option("--log", o.log, "As RIFFLE_LOG_FILE, for the nodes of all jobs");
+  app.add_option("--json", o.json, "File for the rows");
+  CLI11_PARSE(app, argc, argv);
+  Total total;
+  riffle::Status done = run(o, total);
+  std::printf("%d jobs, %llu sums, %d findings\n", total.jobs,
+              static_cast<unsigned long long>(total.sums), total.findings);
+  if (done) done = write(total.rows, o.json);
+  if (!done) std::fprintf(stderr, "riffle_soak: %s\n", done.message().c_str());
+  return done && total.findings == 0 ? 0 : 1;
+}
