@@ -48,7 +48,10 @@ class ChannelList {
     return most;
   }
 
-  void push_own(const FrameHeader& header) { own_.push(header, {}, 0, 0); }
+  void push_own(const FrameHeader& header) {
+    own_.push(header, {}, 0, 0);
+    if (is_refusal(header)) ++refusals_;
+  }
   TxFrame* next_frame() {
     if (TxFrame* const frame = own_.pop()) return frame;
     for (std::size_t i = 0; i < all_.size(); ++i) {
@@ -61,8 +64,9 @@ class ChannelList {
     return nullptr;
   }
   void frame_sent(TxFrame* frame) {
-    if (frame->channel == nullptr) return own_.recycle(frame);
-    frame->channel->frame_sent(frame);
+    if (frame->channel != nullptr) return frame->channel->frame_sent(frame);
+    if (is_refusal(frame->header)) --refusals_;
+    own_.recycle(frame);
   }
   // The peer has departed and its connections have ended: what is queued goes nowhere.
   void count_as_sent() {
@@ -87,11 +91,18 @@ class ChannelList {
       c->delivered(static_cast<std::uint64_t>(more), busy_ns);
     }
   }
-  std::size_t own_frames() const { return own_.size(); }
+  // Answers to the peer's asks that are still to be sent: of the frames of the link's own the only
+  // ones of which the peer, not this side's communicators, decides how many there are.
+  std::size_t refusals() const { return refusals_; }
 
  private:
+  static bool is_refusal(const FrameHeader& own) {
+    return own.type == FrameType::kJoin && frame_of<JoinFrame>(own).step == JoinFrame::kRefuse;
+  }
+
   std::vector<std::shared_ptr<LinkChannel>> all_;
   TxQueue own_;
+  std::size_t refusals_ = 0;
   std::size_t turn_ = 0;
 };
 

@@ -13,7 +13,7 @@ namespace {
 // What one stream may read before others get their turn.
 constexpr std::size_t kReadBudgetBytes = 2 << 20;
 constexpr std::uint64_t kLongestTickNs = 500'000'000;
-constexpr std::size_t kMostAnswers = 4 * SharedLinks::kMostWaiting;  // that wait to be sent
+constexpr std::size_t kMostRefusals = 4 * SharedLinks::kMostWaiting;  // that wait to be sent
 
 LinkMark mark_of_all(const std::vector<Connection>& connections) {
   Key sum{};
@@ -217,7 +217,7 @@ Status TcpLink::heard(const FrameHeader& own_frame) {
   } else if (shared_ != nullptr) {
     shared_->withdrawn(*this, communicator);
   }
-  if (channels_.own_frames() >= kMostAnswers) {
+  if (channels_.refusals() >= kMostRefusals) {
     return remote_error("it asks to join this connection and does not read the answers");
   }
   send_own(JoinFrame{.step = JoinFrame::kRefuse}, communicator);

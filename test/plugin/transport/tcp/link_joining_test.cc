@@ -145,6 +145,31 @@ TEST_F(Joining, APeerThatAsksAndDoesNotReadIsLost) {
       << sink_.error_now();
 }
 
+// The peer reads nothing for a while, and this side's communicators end meanwhile: what they have
+// to say waits, which is no fault of the peer's.
+TEST_F(Joining, WhatThisSideHasToSayIsNoAnswerThatThePeerLeavesUnread) {
+  constexpr std::uint64_t kCommunicators = 400;
+  start_shared();
+  send_frames(64);  // more than the socket takes
+  on_reactor([&] {
+    for (std::uint64_t i = 0; i < kCommunicators; ++i) {
+      link_->link()->attach({.peer = "the test", .communicator = 1000 + i}, &other_sink_)->close();
+    }
+  });
+  tell(kCommunicator, JoinFrame{});  // is refused
+  write_of(kCommunicator, "alive");
+  EXPECT_TRUE(eventually([&] { return sink_.count() == 1; }));
+  EXPECT_EQ(sink_.error_now(), "");
+  std::vector<FrameHeader> own;
+  while ((own.empty() || own.back().type == FrameType::kLeave) && !HasFailure()) {
+    for (const FrameHeader& header : read_frames(0, 1)) {
+      if (header.type != FrameType::kData) own.push_back(header);
+    }
+  }
+  ASSERT_EQ(own.size(), kCommunicators + 1);
+  EXPECT_EQ(frame_of<JoinFrame>(own.back()).step, JoinFrame::kRefuse);
+}
+
 TEST_F(Joining, FramesBeforeAWelcomeCostTheLink) {
   start_shared();
   on_reactor([&] {
