@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <utility>
 
@@ -13,6 +14,19 @@ namespace riffle {
 namespace {
 
 constexpr std::uint64_t kRetryNs = 100'000'000;  // after the system ran out of descriptors
+constexpr std::uint64_t kSayNs = 60'000'000'000;
+
+// Descriptors are the process's, so one line a minute is for all its listeners.
+void say_cannot_accept(int error) {
+  static std::atomic<std::uint64_t> next_ns{0};
+  const std::uint64_t now = Reactor::now_ns();
+  std::uint64_t next = next_ns.load(std::memory_order_relaxed);
+  if (now < next || !next_ns.compare_exchange_strong(next, now + kSayNs)) return;
+  log_warn(
+      "cannot accept a connection: {}; trying again, ten times a second (for too many open files: "
+      "raise the hard limit, ulimit -Hn)",
+      errno_text(error));
+}
 
 }  // namespace
 
@@ -149,7 +163,7 @@ void Acceptor::accept_waiting(int listener) {
     if (error == EAGAIN) return;
     if (error == ECONNABORTED || error == EINTR) continue;
     if (error != 0) {
-      log_warn("cannot accept a connection: {}; trying again", errno_text(error));
+      say_cannot_accept(error);
       timers_.call_at(Reactor::now_ns() + kRetryNs, [this] {
         is_out_of_descriptors_ = false;
         set_doors();

@@ -6,7 +6,8 @@
 // takes in at most kMostPerTurn. At most kMaxPending handshakes run at once, kMaxPendingOfOne with
 // one address; what else comes from there is dropped at once, unheard (a peer tries again after a
 // moment, connector.h). What fails, or takes longer than 5 s, is dropped, too. The log names
-// address and reason, once a minute for each kind (stranger_log.h). The job goes on.
+// address and reason, once a minute for each kind (stranger_log.h). The job goes on. Without a free
+// descriptor it tries again until there is one; one line a minute says so for the whole process.
 //
 // Reactor thread only.
 #pragma once

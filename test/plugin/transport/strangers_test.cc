@@ -128,6 +128,58 @@ TEST_P(StrangersTest, NodesThatWorkDoNotCareAndTakeMoreStreams) {
   expect_to_talk(5);
 }
 
+// No number below the limit is free.
+class NoFreeDescriptor {
+ public:
+  NoFreeDescriptor() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int lowest = ::dup(STDERR_FILENO);
+    ::close(lowest);
+    const rlimit none = {static_cast<rlim_t>(lowest), before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  }
+  ~NoFreeDescriptor() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoFreeDescriptor(const NoFreeDescriptor&) = delete;
+  NoFreeDescriptor& operator=(const NoFreeDescriptor&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Descriptors, ThatRunOutAreWorthOneLineOfAllListeners) {
+  constexpr int kJobs = 3;
+  std::vector<Listeners> jobs;
+  std::vector<Fd> knocking;
+  std::vector<std::unique_ptr<Node>> nodes;
+  for (int job = 0; job < kJobs; ++job) {
+    Listeners& all = jobs.emplace_back(2);
+    knocking.push_back(Fd::make([] { return ::socket(AF_INET, SOCK_STREAM, 0); }));
+    nodes.push_back(std::make_unique<Node>());
+    nodes.back()->start(std::move(all.listeners[0]), all.handles, 0, {});
+  }
+  (void)open_descriptors();  // once nothing else opens any
+  ::testing::internal::CaptureStderr();
+  {
+    const NoFreeDescriptor limit;
+    for (std::size_t job = 0; job < kJobs; ++job) {
+      const SocketAddress to = to_socket_address(jobs[job].handles[0].endpoints.front(), 0);
+      EXPECT_EQ(
+          ::connect(knocking[job].get(), reinterpret_cast<const sockaddr*>(&to.storage), to.size),
+          0);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(count_of("cannot accept a connection: Too many open files", log), 1u) << log;
+  for (std::size_t job = 0; job < kJobs; ++job) {
+    nodes.push_back(std::make_unique<Node>());
+    nodes.back()->start(std::move(jobs[job].listeners[1]), jobs[job].handles, 1, {});
+  }
+  for (const auto& node : nodes) {
+    EXPECT_TRUE(node->sink.wait([](auto& s) { return s.opened_.size() == 1; }, kWithinMs));
+  }
+}
+
 TEST(StrangerLog, OneLineAMinuteOfEachKind) {
   testing::ManualClock clock;
   const auto next_minute = [&] { clock.advance(Reactor::now_ns() + StrangerLog::kPeriodNs); };
