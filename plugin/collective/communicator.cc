@@ -20,6 +20,7 @@
 #include "plugin/identity/identity.h"
 #include "plugin/transport/base/caught.h"
 #include "plugin/transport/base/transport_mesh.h"
+#include "plugin/transport/reactor/open_files.h"
 #include "topology/base/check.h"
 #include "topology/base/time.h"
 
@@ -308,6 +309,9 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
                                 {.peer_timeout_ns = options.peer_timeout_ns,
                                  .connect_timeout_ns = options.connect_timeout_ns},
                                 session_->sink());
+  if (report.problem.empty() && options_.connect.collnet != Wish::kOff) {
+    report.problem = lack_of_open_files(mesh_->descriptors_to_open());
+  }
   session_->start(mesh_.get(), std::move(report));
 }
 

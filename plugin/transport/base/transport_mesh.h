@@ -14,6 +14,8 @@ class TransportMesh : public Mesh {
   // sink again. The object may be destroyed right after.
   virtual void close() = 0;
   virtual LinkCounters counters(int peer) const = 0;
+  // Descriptors that it takes, as far as it knows, to open the links to all peers from now on.
+  virtual std::size_t descriptors_to_open() const { return 0; }
   // None where the network does not say, or before the link is up.
   virtual std::optional<WireAccount> wire_account(int /*peer*/) const { return std::nullopt; }
 };

@@ -113,6 +113,7 @@ class Core final : public FrameSink,
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(peers_.size()); }
   LibraryLink& link(int peer) { return *at(peer).link; }
+  std::size_t descriptors_to_open() const { return tcp_->descriptors_to_open(); }
 
   void open(int peer) {
     RIFFLE_CHECK(peer >= 0 && peer < size() && peer != rank_, "no such peer");
@@ -411,6 +412,9 @@ class LibraryMesh final : public TransportMesh {
     core_->close();
   }
   LinkCounters counters(int peer) const override { return core_->link(peer).account().counters; }
+  std::size_t descriptors_to_open() const override {  // the library's own are not known
+    return core_->descriptors_to_open();
+  }
   std::optional<WireAccount> wire_account(int peer) const override {
     const LibraryLink& link = core_->link(peer);
     if (!link.was_up()) return std::nullopt;

@@ -3,11 +3,32 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <optional>
 
 namespace riffle {
 namespace {
 
 constexpr rlim_t kEnough = 1 << 20;
+
+// Descriptors in use below `limit`; none: the system does not say.
+std::optional<std::size_t> in_use(rlim_t limit) {
+  std::error_code error;
+  std::filesystem::directory_iterator all("/proc/self/fd", error);
+  if (error == std::errc::too_many_files_open) return limit;
+  if (error) return std::nullopt;
+  std::size_t count = 0;
+  for (; all != std::filesystem::directory_iterator(); all.increment(error)) {
+    const std::string name = all->path().filename();
+    rlim_t number = 0;
+    std::from_chars(name.data(), name.data() + name.size(), number);
+    if (number < limit) ++count;
+  }
+  if (error) return std::nullopt;
+  return count - 1;  // this one's own
+}
 
 }  // namespace
 
@@ -18,6 +39,16 @@ void raise_open_files() {
   if (files.rlim_cur >= wanted) return;
   files.rlim_cur = wanted;
   (void)::setrlimit(RLIMIT_NOFILE, &files);
+}
+
+std::string lack_of_open_files(std::size_t more) {
+  rlimit files{};
+  if (more == 0 || ::getrlimit(RLIMIT_NOFILE, &files) != 0) return "";
+  const std::optional<std::size_t> used = in_use(files.rlim_cur);
+  if (!used || *used + more <= files.rlim_cur) return "";
+  return "its process may open " + std::to_string(files.rlim_cur) + " files (ulimit -n), has " +
+         std::to_string(*used) + " open and needs " + std::to_string(more) +
+         " more: raise the hard limit (ulimit -Hn)";
 }
 
 }  // namespace riffle

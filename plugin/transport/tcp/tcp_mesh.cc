@@ -98,6 +98,13 @@ class TcpMesh final : public TransportMesh,
     const LinkChannel* const channel = peers_.at(static_cast<std::size_t>(peer))->channel();
     return channel == nullptr ? LinkCounters{} : channel->counters();
   }
+  std::size_t descriptors_to_open() const override {
+    std::size_t sum = 0;
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer != parts_.rank) sum += peers_[static_cast<std::size_t>(peer)]->descriptors_to_open();
+    }
+    return sum;
+  }
   std::optional<WireAccount> wire_account(int peer) const override {
     const TcpLink* const link = link_to(peer);
     return link == nullptr ? std::nullopt : link->wire_account();

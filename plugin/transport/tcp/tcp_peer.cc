@@ -175,10 +175,18 @@ void TcpPeer::join_or_connect(std::uint64_t patience_until_ns) {
                            [this, patience_until_ns] { join_or_connect(patience_until_ns); });
 }
 
+std::shared_ptr<TcpLink> TcpPeer::link_to_join() const {
+  if (mesh_.shared == nullptr) return nullptr;
+  return mesh_.shared->find(terms(), static_cast<std::size_t>(first_streams()), mesh_.communicator);
+}
+
+std::size_t TcpPeer::descriptors_to_open() const {
+  if (state_ != State::kIdle || link_to_join() != nullptr) return 0;
+  return static_cast<std::size_t>(first_streams());
+}
+
 bool TcpPeer::ask_to_join() {
-  if (mesh_.shared == nullptr) return false;
-  const std::shared_ptr<TcpLink> link =
-      mesh_.shared->find(terms(), static_cast<std::size_t>(first_streams()), mesh_.communicator);
+  const std::shared_ptr<TcpLink> link = link_to_join();
   if (link == nullptr) return false;
   JoinFrame ask = {.step = JoinFrame::kAsk,
                    .from = static_cast<std::uint32_t>(mesh_.rank),

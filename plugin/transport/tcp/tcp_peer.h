@@ -55,6 +55,7 @@ class TcpPeer {
 
   LinkChannel* channel() const { return channel_.get(); }  // null: not up
   void ask();
+  std::size_t descriptors_to_open() const;  // none, where there is a link to join
   // A connection of this peer's, by its HELLO.
   Status admit(const Hello& hello) const;
   void joined(Connection connection, const Hello& hello);
@@ -76,6 +77,7 @@ class TcpPeer {
   const HandleContent& handle() const;
   bool connects() const { return mesh_.rank > rank_; }
   int first_streams() const;
+  std::shared_ptr<TcpLink> link_to_join() const;  // null: none
   LinkTerms terms() const;
   ChannelOptions channel_options();
   Status check_encryption() const;

@@ -1,6 +1,7 @@
 // Nodes as processes, one of them killed or stopped at the worst moments: every survivor gets one
 // error that names the culprit, in time, and nobody hangs.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
 #include "plugin/entry/options.h"
+#include "plugin/transport/reactor/reactor.h"
 #include "test/blamed_nodes.h"
 #include "test/shared_memory.h"
 
@@ -295,6 +297,38 @@ TEST_F(FaultsTest, DifferentKnobsAreAnAgreedFailureThatNamesHostAndKnob) {
   for (int r = 0; r < kNodes; ++r) {
     const std::string text = shared_->message[r];
     EXPECT_NE(text.find("RIFFLE_CHUNK_BYTES"), std::string::npos) << text;
+    EXPECT_EQ(text, shared_->message[0]);
+  }
+}
+
+// All the descriptors below the limit but `left` are taken.
+void leave_descriptors(int left) {
+  std::vector<int> free;
+  while (static_cast<int>(free.size()) < left) free.push_back(dup(STDERR_FILENO));
+  const rlimit limit = {static_cast<rlim_t>(free.back() + 1), static_cast<rlim_t>(free.back() + 1)};
+  for (const int fd : free) close(fd);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+TEST_F(FaultsTest, TooFewDescriptorsAreAnAgreedFailureThatNamesNodeAndLimit) {
+  const std::vector<std::pair<const char*, const char*>> knobs = {{"RIFFLE_STREAMS", "4"},
+                                                                  {"RIFFLE_CONNECT_TIMEOUT", "30"}};
+  for (const auto& [name, value] : knobs) setenv(name, value, 1);
+  reload_config();
+  start([&](int r) {
+    const auto reactor = Reactor::acquire(options_from(config()).transport);
+    connect(r, [&] {
+      if (r == 2) leave_descriptors(8);  // enough for its part of connect, not for three links
+    });
+  });
+  const auto took = wait_for_errors(-1, 10s);
+  for (const auto& [name, value] : knobs) unsetenv(name);
+  EXPECT_LT(took, 5s) << "and not RIFFLE_CONNECT_TIMEOUT";
+  for (int r = 0; r < kNodes; ++r) {
+    const std::string text = shared_->message[r];
+    EXPECT_NE(text.find("rank 2 on "), std::string::npos) << text;
+    EXPECT_NE(text.find("(ulimit -n), has "), std::string::npos) << text;
+    EXPECT_NE(text.find("needs 12 more"), std::string::npos) << text;
     EXPECT_EQ(text, shared_->message[0]);
   }
 }

@@ -39,6 +39,24 @@ TEST_P(SharedLinks, CommunicatorsUseOneAndItGoesWithTheLast) {
   EXPECT_TRUE(eventually([] { return connected_sockets() == 0; }));
 }
 
+// What a communicator is held against, where descriptors are few.
+TEST_P(SharedLinks, OneThatJoinsTakesNoDescriptors) {
+  const auto to_open = [](CommunicatorPair& pair) {
+    std::array<std::size_t, 2> descriptors{};
+    for (std::size_t r : {0u, 1u}) {
+      PairSide& side = pair.sides[r];
+      side.reactor->run_and_wait([&] { descriptors[r] = side.mesh->descriptors_to_open(); });
+    }
+    return descriptors;
+  };
+  const auto streams = static_cast<std::size_t>(std::get<0>(GetParam()));
+  CommunicatorPair early(options());
+  EXPECT_EQ(to_open(early), (std::array{streams, streams}));
+  const auto one = first_pair(options());
+  EXPECT_EQ(to_open(*one), (std::array<std::size_t, 2>{}));
+  EXPECT_EQ(to_open(early), (std::array<std::size_t, 2>{}));
+}
+
 // Frames overtake each other on several streams; all of them come before the goodbye.
 TEST_P(SharedLinks, OneThatClosesDeliversWhatWasQueued) {
   auto one = first_pair(options());
