@@ -5,6 +5,7 @@
 
 #include "plugin/collective/elastic/fixed_members.h"
 #include "plugin/collective/elastic/survivors.h"
+#include "plugin/config/log.h"
 #include "topology/base/time.h"
 
 namespace riffle {
@@ -39,7 +40,9 @@ void Session::start(Mesh* mesh, NodeReport report) {
         received(peer, kind, message);
       });
   members_ = make_members();
-  stall_watch_.emplace(mesh_, timers_, options_.stall_ns, stall_hooks());
+  stall_watch_.emplace(mesh_, timers_,
+                       options_.stall_ns > 0 ? options_.stall_ns : options_.stall_warning_ns,
+                       stall_hooks());
   ProbeTurns turns{hooks_.probe_turn, {}};
   if (hooks_.knows_network) {
     turns.is_needless = [this] { return hooks_.knows_network(reports_); };
@@ -375,11 +378,18 @@ StallWatch::Hooks Session::stall_hooks() {
 void Session::stalled(int node, const std::vector<int>& whom) {
   std::string names;
   for (const int other : whom) names += (names.empty() ? "" : ", ") + name_of(other);
-  const std::string fault = "a collective has not moved for " +
-                            std::to_string(options_.stall_ns / kSecond) +
-                            " s (RIFFLE_STALL_S): " + name_of(node) + " waits for " +
-                            (names.empty() ? "the other nodes" : names);
-  spread(fault, fault);
+  const std::string what =
+      name_of(node) + " waits for " + (names.empty() ? "the other nodes" : names);
+  const std::string since = "a collective has not moved for ";
+  if (options_.stall_ns > 0) {
+    const std::string fault =
+        since + std::to_string(options_.stall_ns / kSecond) + " s (RIFFLE_STALL_S): " + what;
+    return spread(fault, fault);
+  }
+  // The node that waits says so for all.
+  log(node == rank_ ? LogLevel::kWarn : LogLevel::kInfo,
+      since + std::to_string(options_.stall_warning_ns / kSecond) + " s: " + what +
+          " (still waiting; RIFFLE_STALL_S makes this an error)");
 }
 
 void Session::failed(const Status& why) {

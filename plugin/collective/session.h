@@ -45,7 +45,9 @@ struct SessionOptions {
   Background* background = nullptr;  // needed by replanning intervals; must outlive the session
   std::uint64_t connect_timeout_ns = 60'000'000'000;
   std::uint64_t peer_timeout_ns = 60'000'000'000;
-  std::uint64_t stall_ns = 0;  // RIFFLE_STALL_S (elastic/stall_watch.h); 0: never
+  std::uint64_t stall_ns = 0;  // RIFFLE_STALL_S (elastic/stall_watch.h); 0: it is no error
+  // Without `stall_ns`: after so long a line in the log tells of it; 0: never.
+  std::uint64_t stall_warning_ns = 0;
 };
 
 struct SessionHooks {

@@ -12,6 +12,8 @@
 namespace riffle {
 namespace {
 
+constexpr std::int64_t kStallWarningS = 60;
+
 Wish wish_of(const std::string& text) {
   return text == "on" || text == "tcp" ? Wish::kOn : text == "off" ? Wish::kOff : Wish::kAuto;
 }
@@ -73,6 +75,7 @@ SessionOptions session_options(const Config& c, const ConnectOptions& connect) {
   options.connect_timeout_ns = seconds(std::min(c.connect_timeout_s, c.peer_timeout_s));
   options.peer_timeout_ns = seconds(c.peer_timeout_s);
   options.stall_ns = seconds(c.stall_s);
+  options.stall_warning_ns = seconds(kStallWarningS);
   return options;
 }
 

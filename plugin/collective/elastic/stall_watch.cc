@@ -50,7 +50,7 @@ void StallWatch::schedule() {
 
 void StallWatch::begin_anew(std::uint64_t since_ns) {
   since_ns_ = since_ns;
-  has_told_ = false;
+  has_told_ = has_spoken_ = false;
   told_.clear();
 }
 
@@ -59,11 +59,11 @@ void StallWatch::look() {
   const std::optional<Nodes> waits = hooks_.waits_for();
   if (std::exchange(has_moved_, false) || !waits) begin_anew(now);
   if (now - due_ns_ > period_ns_) since_ns_ = std::min(now, since_ns_ + (now - due_ns_));
-  if (waits && now - since_ns_ >= limit_ns_) {
-    if (!std::exchange(has_told_, true)) hooks_.tell(encode(*waits));
-    if (now - since_ns_ >= limit_ns_ + 2 * period_ns_ + kGraceNs) return speak(*waits);
-  }
   schedule();
+  if (!waits || now - since_ns_ < limit_ns_) return;
+  if (!std::exchange(has_told_, true)) hooks_.tell(encode(*waits));
+  if (now - since_ns_ < limit_ns_ + 2 * period_ns_ + kGraceNs) return;
+  if (!std::exchange(has_spoken_, true)) speak(*waits);
 }
 
 Status StallWatch::heard(int peer, const std::vector<std::uint8_t>& message) {

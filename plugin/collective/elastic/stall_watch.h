@@ -3,7 +3,8 @@
 //
 // When nothing has moved for the limit, a node tells all others whom it waits for. Most wait for
 // nodes that wait themselves; so a moment later, with what the others told, the node that is waited
-// for and does not wait is named. Time in which this process did not run itself does not count.
+// for and does not wait is named. Once something moves, or nothing is left to move, the watch
+// begins anew. Time in which this process did not run itself does not count.
 //
 // Threads: the mesh's owner.
 #pragma once
@@ -29,7 +30,7 @@ class StallWatch {
     std::function<std::optional<Nodes>()> waits_for;
     // To all others, for heard().
     std::function<void(const std::vector<std::uint8_t>&)> tell;
-    // Once: the limit is over, and `node` waits for these.
+    // Once for each time that nothing moves: the limit is over, and `node` waits for these.
     std::function<void(int node, const Nodes& whom)> stalled;
   };
   // All must outlive this. `limit_ns` 0: it does nothing.
@@ -54,7 +55,7 @@ class StallWatch {
   TimerService* const timers_;
   const std::uint64_t limit_ns_, period_ns_;
   const Hooks hooks_;
-  bool has_moved_ = false, has_told_ = false;
+  bool has_moved_ = false, has_told_ = false, has_spoken_ = false;
   std::uint64_t since_ns_ = 0;  // nothing has moved
   std::uint64_t due_ns_ = 0;
   std::map<int, Nodes> told_;  // by others

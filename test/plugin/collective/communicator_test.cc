@@ -24,6 +24,7 @@
 #include "test/own_job.h"
 #include "test/plugin/kernels/numbers.h"
 #include "test/sanitized.h"
+#include "topology/base/time.h"
 
 namespace riffle::communicator_test {
 namespace {
@@ -34,7 +35,8 @@ using namespace std::chrono_literals;
 // Sanitizers make everything several times slower; they need fewer repetitions to see the same.
 class Cluster {
  public:
-  explicit Cluster(int nodes) : comms(nodes, nullptr) {
+  explicit Cluster(int nodes, const CollectiveOptions& options = options_from(config()).collective)
+      : comms(nodes, nullptr) {
     std::vector<Handle> handles(nodes);
     std::vector<coll::Listener*> listeners(nodes);
     for (int i = 0; i < nodes; ++i) {
@@ -49,8 +51,7 @@ class Cluster {
     errors.resize(nodes);
     for (int i = 0; i < nodes; ++i) {
       threads.emplace_back([&, i] {
-        Result<coll::Communicator*> c =
-            coll::connect(pointers, i, listeners[i], options_from(config()).collective);
+        Result<coll::Communicator*> c = coll::connect(pointers, i, listeners[i], options);
         if (c) {
           comms[i] = *c;
         } else {
@@ -227,6 +228,45 @@ TEST_F(CommunicatorTest, ACallThatOneNodeDoesNotMakeIsAnErrorThatNamesItOnceItSt
   }
   unsetenv("RIFFLE_STALL_S");
   unsetenv("RIFFLE_PLAN");
+}
+
+// Without the knob the log alone tells, each time, and the sum comes in the end.
+TEST_F(CommunicatorTest, ACallThatOneNodeMakesLateIsAWarningThatNamesItWhileItStalls) {
+  constexpr int kNodes = 5;
+  for (const char* on_loss : {"error", "continue"}) {
+    setenv("RIFFLE_ON_LOSS", on_loss, 1);
+    reload_config();
+    CollectiveOptions options = options_from(config()).collective;
+    EXPECT_EQ(options.session.stall_warning_ns, 60 * kSecond);
+    options.session.stall_warning_ns = kSecond;
+    Cluster cluster(kNodes, options);
+    for (const std::string& e : cluster.errors) ASSERT_EQ(e, "");
+    std::vector<std::vector<float>> data(kNodes, std::vector<float>(1000, 1));
+    std::vector<coll::Request*> requests;
+    const auto call = [&](int node) {
+      Result<coll::Request*> q =
+          coll::all_reduce(cluster.comms[node], data[node].data(), data[node].data(), 1000,
+                           DataType::kFloat32, ReduceOp::kSum);
+      ASSERT_TRUE(q && *q != nullptr);
+      requests.push_back(*q);
+    };
+    float sum = 1;
+    for (int round = 0; round < 2; ++round) {
+      ::testing::internal::CaptureStderr();
+      for (const int node : {0, 1, 2, 4}) call(node);
+      std::this_thread::sleep_for(3500ms);
+      const std::string log = ::testing::internal::GetCapturedStderr();
+      call(3);
+      for (coll::Request* q : requests) EXPECT_EQ(wait(q), "") << on_loss;
+      requests.clear();
+      sum *= kNodes;
+      for (const auto& vector : data) EXPECT_EQ(vector, std::vector<float>(1000, sum));
+      EXPECT_NE(log.find("WARN a collective has not moved for 1 s: node "), std::string::npos)
+          << on_loss << ", " << round << ": " << log;
+      EXPECT_NE(log.find(" waits for node 3 "), std::string::npos) << log;
+    }
+  }
+  unsetenv("RIFFLE_ON_LOSS");
 }
 
 // A part of a reduce-scatter in which it owns nothing is over for a node when it has sent what it

@@ -68,6 +68,21 @@ TEST(StallWatch, AFrameOrNothingToDoBeginsTheTimeAnew) {
   EXPECT_TRUE(w.told.empty());
 }
 
+TEST(StallWatch, GoesOnAfterItSpoke) {
+  World w;
+  w.waits = Nodes{2};
+  w.pass(40);
+  ASSERT_EQ(w.stalls.size(), 1u);
+  w.watch.moved();
+  w.waits = Nodes{0};
+  w.pass(7);
+  EXPECT_EQ(w.told.size(), 1u);
+  w.pass(33);
+  EXPECT_EQ(w.told.size(), 2u);
+  ASSERT_EQ(w.stalls.size(), 2u);
+  EXPECT_EQ(w.stalls[1], std::pair(1, Nodes{0}));
+}
+
 TEST(StallWatch, NamesTheNodeThatDoesNotWaitItself) {
   World other, w;
   other.waits = Nodes{2};
