@@ -26,6 +26,7 @@ bool is_left_to_nccl(abi::LogFn log) {
   const RdmaFinding& rdma = options().rdma;
   static std::atomic<bool> was_said{false};
   if (rdma.is_left_to_nccl && !was_said.exchange(true)) log_info(rdma.text);
+  if (rdma.passes_ports_by && !was_said.exchange(true)) log_warn(rdma.text);
   return rdma.is_left_to_nccl;
 }
 

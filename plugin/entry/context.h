@@ -15,7 +15,7 @@
 namespace riffle::entry {
 
 // Whether the network is left to NCCL's own transport (transport/device/rdma.h); then one line per
-// process says so. Takes the logger.
+// process says so, and one warns where it is not but loses RDMA all the same. Takes the logger.
 bool is_left_to_nccl(abi::LogFn log);
 
 // ... or NET alone is not: all-reduces stay with NCCL over another library (RIFFLE_NET) unless

@@ -1,6 +1,7 @@
 // Where NCCL has a transport of its own for an RDMA port: NET and COLLNET of every version decline
-// at init, the tuner has no opinion, one line says why. What a process finds is kept, so every case
-// needs a process of its own, which the "threadsafe" style starts.
+// at init, the tuner has no opinion, one line says why. Where another plugin has, they warn. What a
+// process finds is kept, so every case needs a process of its own, which the "threadsafe" style
+// starts.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -20,8 +21,9 @@ constexpr int kAllReduce = 4, kChain = 3, kSimple = 2;
 // A machine with such a port, for this process.
 class Machine {
  public:
-  Machine() {
-    folder_.add("mlx5_0", 1, "4: ACTIVE", "InfiniBand");
+  explicit Machine(const std::string& device = "mlx5_0",
+                   const std::string& link_layer = "InfiniBand") {
+    folder_.add(device, 1, "4: ACTIVE", link_layer);
     ::setenv("RIFFLE_RDMA_PORTS", folder_.path().c_str(), 1);
     ::setenv("RIFFLE_NET", "auto", 1);
     for (const char* name : {"NCCL_NET", "NCCL_IB_DISABLE", "NCCL_IB_HCA"}) ::unsetenv(name);
@@ -140,6 +142,29 @@ TYPED_TEST_SUITE(TunerDeclines, TunerTables);
 
 TYPED_TEST(TunerDeclines, ByHavingNoOpinion) {
   EXPECT_EXIT(this->has_no_opinion(), ::testing::ExitedWithCode(0), "");
+}
+
+// EFA: NCCL has no transport of its own for it, and the cluster's plugin is not there as long as
+// Riffle is.
+TEST_F(Decline, NotForAPortOfAnotherPluginWhichIsAWarningThatSaysWhatToSet) {
+  const auto works = [&] {
+    {
+      const Machine machine("efa_0", "Unspecified");
+      void *net = nullptr, *collnet = nullptr;
+      EXPECT_EQ(drive::init(plugin.table<abi::NetV12>(), &net), 0);
+      EXPECT_EQ(drive::init(plugin.table<abi::CollNetV12>(), &collnet), 0);
+      const std::vector<std::string> lines = plugin.take_lines();
+      EXPECT_EQ(lines.size(), 1u);
+      if (!lines.empty()) {
+        EXPECT_NE(lines[0].find("efa_0:1 (Unspecified)"), std::string::npos) << lines[0];
+        EXPECT_NE(lines[0].find("RIFFLE_NET=ofi"), std::string::npos) << lines[0];
+      }
+      EXPECT_EQ(drive::finalize(plugin.table<abi::NetV12>(), net), 0);
+      EXPECT_EQ(drive::finalize(plugin.table<abi::CollNetV12>(), collnet), 0);
+    }
+    finish();
+  };
+  EXPECT_EXIT(works(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(Decline, NotWhereTcpIsWanted) {

@@ -198,6 +198,19 @@ def encryption(folder):
             "\n1 problem\n")
 
 
+def ports(folder):
+    for device, state, layer in (("efa_0", "4: ACTIVE", "Unspecified"), ("efa_1", "1: DOWN", "Unspecified")):
+        port = folder / device / "ports/1"
+        port.mkdir(parents=True)
+        (port / "state").write_text(state + "\n")
+        (port / "link_layer").write_text(layer + "\n")
+    efa = {"RIFFLE_RDMA_PORTS": str(folder)}
+    fine("EFA", efa, "note  RDMA ports are active that only a plugin of their own can use: efa_0:1 (Unspecified); ",
+         "RIFFLE_NET=ofi (aws-ofi-nccl)", "!no RDMA port", "!efa_1")
+    fine("EFA, and its plugin", efa | {"RIFFLE_NET": NET_LIBRARY}, "!efa_0")
+    fine("no RDMA", {}, "no RDMA port is active: Riffle carries TCP")
+
+
 def wires():
     fine("NET of another library", {"RIFFLE_NET": NET_LIBRARY}, f"RIFFLE_NET={NET_LIBRARY} is {NET_LIBRARY}, NET v9",
          "all-reduces stay with NCCL over that library", "device 1: strict1, 12345 Mbit/s", "!no RDMA port")
@@ -305,6 +318,8 @@ with tempfile.TemporaryDirectory() as made:
     encryption(pathlib.Path(made))
     nccl(pathlib.Path(made))
     on_a_terminal(pathlib.Path(made))
+with tempfile.TemporaryDirectory() as made:
+    ports(pathlib.Path(made))
 machine()
 knobs()
 wires()

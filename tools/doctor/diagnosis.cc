@@ -29,7 +29,7 @@ namespace {
 bool check_rdma(Verdicts& verdicts) {
   const RdmaFinding rdma = find_rdma(rdma_choice(config()));
   if (rdma.text.empty()) {
-    verdicts.good("no RDMA port that NCCL could use is active: Riffle carries TCP");
+    verdicts.good("no RDMA port is active: Riffle carries TCP");
     return false;
   }
   verdicts.note(rdma.text);

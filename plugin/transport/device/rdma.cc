@@ -26,9 +26,9 @@ bool is_set(const std::string& text) {
   return errno == 0 && value != 0;
 }
 
-// EFA's ports have neither link layer.
+// By NCCL's own transport. EFA's ports have neither link layer.
 bool is_usable(const RdmaPort& p) {
-  return p.is_active && (p.link_layer == "InfiniBand" || p.link_layer == "Ethernet");
+  return p.link_layer == "InfiniBand" || p.link_layer == "Ethernet";
 }
 
 void add(const RdmaPort& p, std::string& list) {
@@ -59,17 +59,15 @@ bool is_chosen_hca(const std::string& rule, const std::string& device, int port)
   return (matches || !has_names) != excludes;
 }
 
-RdmaFinding find_rdma(const RdmaChoice& choice) {
-  std::string active, chosen;
-  for (const RdmaPort& p : list_rdma_ports(choice.ports)) {
-    if (!is_usable(p)) continue;
-    add(p, active);
-    if (is_chosen_hca(choice.hca, p.device, p.number)) add(p, chosen);
-  }
+namespace {
+
+// `active` ports NCCL's own transport could use, of which it would take the chosen ones.
+RdmaFinding find_usable(const RdmaChoice& choice, const std::string& active,
+                        const std::string& chosen) {
   if (active.empty()) return {};
   const auto stays = [&](const std::string& why) {
-    return RdmaFinding{
-        false, "RDMA ports are active (" + active + "), but " + why + ": Riffle carries TCP"};
+    return RdmaFinding{.text = "RDMA ports are active (" + active + "), but " + why +
+                               ": Riffle carries TCP"};
   };
   if (is_set(choice.disabled)) return stays("NCCL_IB_DISABLE=" + choice.disabled);
   if (chosen.empty()) return stays("NCCL_IB_HCA=" + choice.hca + " excludes them");
@@ -80,9 +78,34 @@ RdmaFinding find_rdma(const RdmaChoice& choice) {
   if (!(choice.loads ? choice.loads(kLibrary) : loads_here(kLibrary))) {
     return stays(std::string(kLibrary) + " does not load");
   }
-  return {true, "RDMA ports that NCCL can use are active: " + chosen +
-                    "; the network is left to NCCL's own transport (RIFFLE_NET=tcp: Riffle carries "
-                    "TCP all the same, on all nodes alike)"};
+  return {.is_left_to_nccl = true,
+          .text = "RDMA ports that NCCL can use are active: " + chosen +
+                  "; the network is left to NCCL's own transport (RIFFLE_NET=tcp: Riffle carries "
+                  "TCP all the same, on all nodes alike)"};
+}
+
+}  // namespace
+
+RdmaFinding find_rdma(const RdmaChoice& choice) {
+  std::string active, chosen, others;
+  for (const RdmaPort& p : list_rdma_ports(choice.ports)) {
+    if (!p.is_active) continue;
+    add(p, is_usable(p) ? active : others);
+    if (is_usable(p) && is_chosen_hca(choice.hca, p.device, p.number)) add(p, chosen);
+  }
+  RdmaFinding found = find_usable(choice, active, chosen);
+  if (found.is_left_to_nccl || others.empty()) return found;
+  if (!found.text.empty()) found.text += "; ";
+  found.text += "RDMA ports are active that only a plugin of their own can use: " + others;
+  if (choice.wish != "auto") {
+    found.text += "; Riffle carries TCP (RIFFLE_NET=" + choice.wish + ")";
+    return found;
+  }
+  found.passes_ports_by = true;
+  found.text +=
+      "; Riffle carries all of NET over TCP instead: RIFFLE_NET=ofi (aws-ofi-nccl), next (of "
+      "NCCL_NET_PLUGIN's list) or a path keeps the cluster's plugin, RIFFLE_NET=tcp means it so";
+  return found;
 }
 
 }  // namespace riffle

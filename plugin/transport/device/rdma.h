@@ -21,7 +21,10 @@ struct RdmaChoice {
 
 struct RdmaFinding {
   bool is_left_to_nccl = false;
-  std::string text;  // what was found and what follows from it; empty: no port that NCCL could use
+  // Riffle carries TCP past ports that only another plugin can use (EFA's), which nothing has asked
+  // for: the text is worth a warning.
+  bool passes_ports_by = false;
+  std::string text;  // what was found and what follows from it; empty: no RDMA port is active
 };
 
 RdmaFinding find_rdma(const RdmaChoice& choice);

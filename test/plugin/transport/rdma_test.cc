@@ -36,11 +36,33 @@ TEST_F(Rdma, ActivePortsOfBothKindsAreNccls) {
   EXPECT_TRUE(says("mlx5_0:1 (InfiniBand), mlx5_1:1 (Ethernet)")) << found();
 }
 
-TEST_F(Rdma, PortsThatNcclCannotUseAreNothing) {
-  folder.add("efa_0", 1, "4: ACTIVE", "Unspecified")
+TEST_F(Rdma, PortsThatAreNotActiveAreNothing) {
+  folder.add("efa_0", 1, "1: DOWN", "Unspecified")
       .add("mlx5_0", 1, "1: DOWN", "InfiniBand")
       .add("mlx5_1", 1, "2: INIT", "InfiniBand");
   EXPECT_EQ(found(), "stays: ");
+}
+
+// EFA: a job that only loads Riffle would lose it, and say nothing.
+TEST_F(Rdma, PortsOfAnotherPluginAreNotPassedByInSilence) {
+  folder.add("efa_0", 1, "4: ACTIVE", "Unspecified").add("efa_1", 1, "4: ACTIVE", "Unspecified");
+  EXPECT_TRUE(find_rdma(choice).passes_ports_by);
+  EXPECT_TRUE(
+      says("stays: RDMA ports are active that only a plugin of their own can use: "
+           "efa_0:1 (Unspecified), efa_1:1 (Unspecified); Riffle carries all of NET over "
+           "TCP instead: RIFFLE_NET=ofi"))
+      << found();
+  choice.wish = "tcp";
+  EXPECT_FALSE(find_rdma(choice).passes_ports_by);
+  EXPECT_TRUE(says("Riffle carries TCP (RIFFLE_NET=tcp)")) << found();
+  choice.wish = "auto";
+  folder.add("mlx5_0", 1, "4: ACTIVE", "InfiniBand");
+  EXPECT_TRUE(says("left: RDMA ports that NCCL can use are active: mlx5_0:1 (")) << found();
+  EXPECT_FALSE(find_rdma(choice).passes_ports_by);
+  choice.disabled = "1";
+  EXPECT_TRUE(find_rdma(choice).passes_ports_by);
+  EXPECT_TRUE(says("but NCCL_IB_DISABLE=1: Riffle carries TCP; RDMA ports are active that only "))
+      << found();
 }
 
 TEST_F(Rdma, WhatSwitchesNcclsTransportOff) {
