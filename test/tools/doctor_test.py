@@ -234,6 +234,19 @@ def wires():
             "accepted: auto, tcp, next, ofi", "remedy: unset RIFFLE_NET")
     problem("no table", {"RIFFLE_NET": "libc.so.6"}, "none of ncclNetPlugin_v5 to v12")
     problem("Riffle itself", {"RIFFLE_NET": "riffle"}, "libnccl-net-riffle.so is Riffle itself")
+    fine("... which has NET alone", {"RIFFLE_NET": NET_LIBRARY}, "!does not pass on")
+    others = f"{os.path.dirname(NET_LIBRARY)}/libnccl-net-strict-others.so"
+    whole, own = f"sets NCCL_NET_PLUGIN={others}, without Riffle", "which Riffle does not pass on: a job that needs it sets NCCL_"
+    fine("what else it has", {"RIFFLE_NET": others}, f"note  {others} has COLLNET, which Riffle does not pass on: a job that needs it {whole}",
+         f"{others} has GIN, {own}GIN_PLUGIN={others}\n", f"{others} has RMA, {own}RMA_PLUGIN={others}\n",
+         f"{others} has a tuner, which Riffle does not pass on: NCCL_TUNER_PLUGIN={others} takes it", arguments=("--nccl", "2.30.7"))
+    fine("... before GIN had a variable of its own", {"RIFFLE_NET": others}, f"has GIN, {own}NET_PLUGIN={others}, without", "!has RMA")
+    fine("... and before there was GIN", {"RIFFLE_NET": others}, "has COLLNET, ", "!has GIN", arguments=("--nccl", "2.27.5"))
+    tuner = {"RIFFLE_NET": others, "NCCL_TUNER_PLUGIN": others}
+    fine("another tuner where all-reduces are NCCL's", tuner, f"note  NCCL_TUNER_PLUGIN={others} is {others}, which chooses how",
+         "!has a tuner")
+    problem("... and where they are Riffle's", tuner | {"RIFFLE_COLLNET": "tcp"}, "the tables would share no state", "\n1 problem\n")
+    problem("... or NET is", {"NCCL_TUNER_PLUGIN": others}, "the tables would share no state", "\n1 problem\n")
     problem("too new for this NCCL", {"RIFFLE_NET": NET_LIBRARY}, "has NET v9, this NCCL reads v8 and older",
             arguments=("--nccl", "2.22.3"))
 

@@ -123,7 +123,9 @@ Result<Diagnosis> diagnose(const DoctorQuestion& question) {
   if (!asked) return asked.status();
   const int code = check_nccl(find_nccl(question.beside), *asked, &verdicts);
   if (code != 0) found.nccl = release_name(code);
-  found.plugin = check_loading(code, question.beside, variables, &verdicts);
+  const bool has_collectives =
+      wire_choice(config()).name.empty() || config().collnet == "on" || config().collnet == "tcp";
+  found.plugin = check_loading(code, question.beside, has_collectives, variables, &verdicts);
   const bool has_wire = check_wire(config(), found.plugin, code, variables, &verdicts);
   if (has_wire)
     setenv("RIFFLE_NET", config().net.c_str(), 1);  // from a file, too, for check_devices
@@ -145,7 +147,6 @@ Result<Diagnosis> diagnose(const DoctorQuestion& question) {
       check_devices(found.plugin, verdicts);
     }
   }
-  const bool has_collectives = !has_wire || config().collnet == "on" || config().collnet == "tcp";
   check_nccl_variables(code, question.beside, has_collectives, variables, &verdicts);
   const NodeAliases self = names_of_this_node(nics.addresses);
   check_fabric(self, verdicts);

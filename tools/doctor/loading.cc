@@ -23,6 +23,7 @@ constexpr Table kNet = {"NCCL_NET_PLUGIN", "nccl-net", 22100, 0};
 constexpr Table kOthers[] = {{"NCCL_TUNER_PLUGIN", "nccl-tuner", 0, 22100},
                              {"NCCL_PROFILER_PLUGIN", "nccl-profiler", 0, 22600},
                              {"NCCL_ENV_PLUGIN", "nccl-env", 0, 0}};
+constexpr const Table& kTuner = kOthers[0];
 
 struct Found {
   std::string path;    // empty: not found
@@ -96,7 +97,8 @@ std::string check_net(int nccl, const PluginPlace& beside, const JobVariables& v
 
 // A copy that follows links makes several files of one, each with a state of its own.
 void check_same_file(const Table& table, const std::string& net, int nccl,
-                     const PluginPlace& beside, const JobVariables& variables, Verdicts* verdicts) {
+                     const PluginPlace& beside, bool has_collectives, const JobVariables& variables,
+                     Verdicts* verdicts) {
   const std::string value = variables.value(table.variable);
   if (value.empty()) return;  // check_nccl_variables says whether it has to be set
   const Found found = find_by_loader(table, value, nccl);
@@ -107,6 +109,10 @@ void check_same_file(const Table& table, const std::string& net, int nccl,
   if (net.empty() || std::filesystem::equivalent(found.path, net, none)) {
     return verdicts->good(variables.said(table.variable));
   }
+  if (&table == &kTuner && !has_collectives) {
+    return verdicts->note(variables.said(table.variable) + " is " + found.path +
+                          ", which chooses how all-reduces run that stay with NCCL");
+  }
   verdicts->problem(variables.said(table.variable) + " is " + found.path + ", another file than " +
                         net + ": the tables would share no state",
                     "make it a link to libnccl-net-riffle.so, as an installation has it (cp -a, "
@@ -115,11 +121,11 @@ void check_same_file(const Table& table, const std::string& net, int nccl,
 
 }  // namespace
 
-std::string check_loading(int nccl, const PluginPlace& beside, const JobVariables& variables,
-                          Verdicts* verdicts) {
+std::string check_loading(int nccl, const PluginPlace& beside, bool has_collectives,
+                          const JobVariables& variables, Verdicts* verdicts) {
   const std::string net = check_net(nccl, beside, variables, verdicts);
   for (const Table& table : kOthers) {
-    check_same_file(table, net, nccl, beside, variables, verdicts);
+    check_same_file(table, net, nccl, beside, has_collectives, variables, verdicts);
   }
   return net.empty() ? beside.file : net;  // look at what could be loaded
 }

@@ -10,9 +10,10 @@
 namespace riffle::tools {
 
 // The file that NCCL_NET_PLUGIN names, else the one `beside` this command, or empty. `nccl`: a
-// release's version code; 0: not known, then the rules of the newest hold.
-std::string check_loading(int nccl, const PluginPlace& beside, const JobVariables& variables,
-                          Verdicts* verdicts);
+// release's version code; 0: not known, then the rules of the newest hold. `has_collectives`:
+// all-reduces may be Riffle's, and so must be the tuner.
+std::string check_loading(int nccl, const PluginPlace& beside, bool has_collectives,
+                          const JobVariables& variables, Verdicts* verdicts);
 
 void check_tables(const std::string& path, Verdicts* verdicts);
 

@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 #include "plugin/entry/transport_options.h"
 #include "plugin/transport/nccl_net/library.h"
@@ -12,6 +14,11 @@ namespace riffle::tools {
 namespace {
 
 constexpr int kTakesLists = 22703;  // NCCL_NET_PLUGIN
+// From which release on NCCL has them; before their own variables, it takes those of NET's library,
+// and RMA's of GIN's. (src/plugin of NCCL 2.28.3 to 2.30.7)
+constexpr int kHasGin = 22803, kHasGinPlugin = 22907;
+constexpr int kHasRma = 23003, kHasRmaPlugin = 23007;
+constexpr int kNewestTable = 20;  // more than there are
 
 bool has_table_for(const nccl_net::Library& library, int newest) {
   return std::any_of(library.nets.begin(), library.nets.begin() + newest + 1,
@@ -22,6 +29,40 @@ bool has_table_for(const nccl_net::Library& library, int newest) {
 const void* address_in(const std::string& plugin) {
   void* const library = dlopen(plugin.c_str(), RTLD_NOW | RTLD_LOCAL);
   return library == nullptr ? nullptr : dlsym(library, "ncclNetPlugin_v12");
+}
+
+bool has_table(void* library, std::string_view prefix) {
+  for (int v = 1; v <= kNewestTable; ++v) {
+    if (dlsym(library, (std::string(prefix) + std::to_string(v)).c_str()) != nullptr) return true;
+  }
+  return false;
+}
+
+// Tables beside NET are found by name in the same file; NCCL looks for them in Riffle's alone.
+void say_what_is_not_passed_on(const std::string& path, bool has_collectives, int nccl,
+                               const JobVariables& variables, Verdicts* verdicts) {
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return;
+  const auto since = [&](int release) { return nccl == 0 || nccl >= release; };
+  const auto say = [&](const std::string& what, const std::string& remedy) {
+    verdicts->note(path + " has " + what + ", which Riffle does not pass on: " + remedy);
+  };
+  const std::string whole = "a job that needs it sets NCCL_NET_PLUGIN=" + path + ", without Riffle";
+  const auto own = [&](const std::string& variable) {
+    return "a job that needs it sets " + variable + "=" + path;
+  };
+  if (has_table(library, "ncclCollNetPlugin_v")) say("COLLNET", whole);
+  if (has_table(library, "ncclGinPlugin_v") && since(kHasGin)) {
+    say("GIN", since(kHasGinPlugin) ? own("NCCL_GIN_PLUGIN") : whole);
+  }
+  if (has_table(library, "ncclRmaPlugin_v") && since(kHasRma)) {
+    say("RMA", own(since(kHasRmaPlugin) ? "NCCL_RMA_PLUGIN" : "NCCL_GIN_PLUGIN"));
+  }
+  if (!has_collectives && has_table(library, "ncclTunerPlugin_v") &&
+      variables.value("NCCL_TUNER_PLUGIN") != path) {
+    say("a tuner", "NCCL_TUNER_PLUGIN=" + path + " takes it while all-reduces stay with NCCL");
+  }
+  dlclose(library);
 }
 
 void say_what_becomes_of_collectives(const Config& c, Verdicts* verdicts) {
@@ -63,6 +104,8 @@ bool check_wire(const Config& c, const std::string& plugin, int nccl, const JobV
   verdicts->good("RIFFLE_NET=" + choice.name + " is " + library->path + ", NET " +
                  library->versions());
   say_what_becomes_of_collectives(c, verdicts);
+  const bool has_collectives = c.collnet == "on" || c.collnet == "tcp";
+  say_what_is_not_passed_on(library->path, has_collectives, nccl, variables, verdicts);
   return true;
 }
 

@@ -1,5 +1,6 @@
 // RIFFLE_NET where it names another library: that it can be opened, is not Riffle itself, and has a
-// table for this NCCL; and what then becomes of all-reduces.
+// table for this NCCL; what then becomes of all-reduces; and what else the library has that Riffle
+// does not pass on, with what to set for it.
 #pragma once
 
 #include <string>
