@@ -51,9 +51,11 @@ def misfit(communicators, column):
 
 
 def per_connection(communicators):
-    """Idle links, so before the first sum."""
+    """Idle links, so before the first sum. A node more is one connection for all communicators, which share it, or
+    one for each: the rows say which. What else a node takes is in it, too."""
     def value(out):
-        return line(out, "private_kib", communicators, "connected")[1] / communicators
+        memory, connections = (line(out, field, communicators, "connected")[1] for field in ("private_kib", "connections"))
+        return memory / connections
     return Figure(f"KiB per further connection, {communicators} communicators, connected", value, at_most(16), digits=1)
 
 
