@@ -16,6 +16,7 @@
 #include "plugin/transport/base/transport_mesh.h"
 #include "plugin/transport/nccl_net/exit_guard.h"
 #include "plugin/transport/nccl_net/library_link.h"
+#include "plugin/transport/nccl_net/slots.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/tcp/tcp_mesh.h"
 
@@ -73,9 +74,11 @@ class Core final : public FrameSink,
                    Reactor::Poller,
                    Reactor::WakeHandler {
  public:
-  Core(Reactor& reactor, LibraryPort port, int rank, const MeshOptions& options, FrameSink* sink)
+  Core(Reactor& reactor, LibraryPort port, int rank, int size, const MeshOptions& options,
+       FrameSink* sink)
       : reactor_(reactor.shared_from_this()),
         port_(std::move(port)),
+        slots_(size - 1, port_.net->wire.version),
         rank_(rank),
         options_(options),
         tick_ns_(std::min(options.peer_timeout_ns / 8, kLongestTickNs)),
@@ -94,15 +97,14 @@ class Core final : public FrameSink,
       p.address = to_text(handles[r].endpoints.front());
       p.link = std::make_unique<LibraryLink>(
           *this, *port_.net, port_.context.get(),
-          LibraryLinkOptions{
-              .rank = rank_,
-              .number = static_cast<int>(r),
-              .peer = "node " + std::to_string(r) + " (" + p.address + ")",
-              .device = port_.device,
-              .communicator = handles.front().communicator,
-              .slots = slots_of_each(static_cast<int>(handles.size()) - 1, port_.net->wire.version),
-              .payload_crc = transport.payload_crc,
-              .peer_timeout_ns = options_.peer_timeout_ns});
+          LibraryLinkOptions{.rank = rank_,
+                             .number = static_cast<int>(r),
+                             .peer = "node " + std::to_string(r) + " (" + p.address + ")",
+                             .device = port_.device,
+                             .communicator = handles.front().communicator,
+                             .slots = slots_.of_each(),
+                             .payload_crc = transport.payload_crc,
+                             .peer_timeout_ns = options_.peer_timeout_ns});
     }
     TransportOptions control = transport;
     control.streams = 1;
@@ -374,6 +376,7 @@ class Core final : public FrameSink,
 
   const std::shared_ptr<Reactor> reactor_;
   const LibraryPort port_;
+  const SlotGrant slots_;
   const int rank_;
   const MeshOptions options_;
   const std::uint64_t tick_ns_;
@@ -434,7 +437,8 @@ std::unique_ptr<TransportMesh> make_library_mesh(Reactor& reactor,
                                                  std::vector<HandleContent> handles, int rank,
                                                  const MeshOptions& options, FrameSink* sink) {
   RIFFLE_CHECK(rank >= 0 && static_cast<std::size_t>(rank) < handles.size(), "rank out of range");
-  auto core = std::make_shared<Core>(reactor, port, rank, options, sink);
+  const int size = static_cast<int>(handles.size());
+  auto core = std::make_shared<Core>(reactor, port, rank, size, options, sink);
   core->start(transport, listener, std::move(handles));
   return std::make_unique<LibraryMesh>(std::move(core));
 }

@@ -1,23 +1,34 @@
 #include "plugin/transport/nccl_net/slots.h"
 
 #include <algorithm>
+#include <atomic>
 #include <new>
 
 namespace riffle::nccl_net {
 namespace {
 
 constexpr std::size_t kPageBytes = 4096;
-constexpr std::size_t kMostBytes = 256 << 20;  // of a communicator
-constexpr int kLastOfFewRequests = 6;          // version of the table
+constexpr std::size_t kMostBytes = 256 << 20;  // of a process
+constexpr std::size_t kLeastSlots = 2;
+constexpr int kLastOfFewRequests = 6;  // version of the table
 constexpr std::size_t kFewRequests = 8;
+
+std::atomic<std::size_t> granted_bytes{0};
 
 }  // namespace
 
-std::size_t slots_of_each(int peers, int version) {
+SlotGrant::SlotGrant(int peers, int version)
+    : connections_(2 * static_cast<std::size_t>(std::max(peers, 1))) {
   const std::size_t most = version <= kLastOfFewRequests ? kFewRequests : kMostSlots;
-  const auto connections = 2 * static_cast<std::size_t>(std::max(peers, 1));
-  return std::clamp(kMostBytes / (connections * kSlotBytes), std::size_t{2}, most);
+  const std::size_t bytes_of_one = connections_ * kSlotBytes;
+  std::size_t granted = granted_bytes.load();
+  do {
+    const std::size_t left = kMostBytes - std::min(granted, kMostBytes);
+    of_each_ = std::clamp(left / bytes_of_one, kLeastSlots, most);
+  } while (!granted_bytes.compare_exchange_weak(granted, granted + of_each_ * bytes_of_one));
 }
+
+SlotGrant::~SlotGrant() { granted_bytes -= connections_ * kSlotBytes * of_each_; }
 
 Slots::~Slots() {
   if (is_registered_ || is_kept_) (void)memory_.release();

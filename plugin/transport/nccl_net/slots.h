@@ -25,10 +25,25 @@ inline constexpr std::size_t kMessageHeadBytes = 8;
 inline constexpr std::size_t kContentBytes = kSlotBytes - kMessageHeadBytes;
 inline constexpr int kTag = 1;  // of all messages
 
-// Every node has connections to all others, so large communicators have fewer on each: all together
-// no more than 256 MiB, unless it takes more for two. `version` is that of the library's table:
-// those of NCCL up to 2.18, v6 and older, need not bear more than 8 requests on a connection.
-std::size_t slots_of_each(int peers, int version);
+// The slots of one communicator's connections. Every node has connections to all others, so large
+// communicators have fewer on each; and those of a process share 256 MiB, first come, first served,
+// unless it takes more for two on each. Returned when it goes. Nodes of one communicator may come
+// to different numbers, as a receiver says how many it has. Any thread.
+class SlotGrant {
+ public:
+  // `version` is that of the library's table: those of NCCL up to 2.18, v6 and older, need not bear
+  // more than 8 requests on a connection.
+  SlotGrant(int peers, int version);
+  ~SlotGrant();
+  SlotGrant(const SlotGrant&) = delete;
+  SlotGrant& operator=(const SlotGrant&) = delete;
+
+  std::size_t of_each() const { return of_each_; }  // of its connections
+
+ private:
+  const std::size_t connections_;
+  std::size_t of_each_ = 0;
+};
 
 class Slots {
  public:

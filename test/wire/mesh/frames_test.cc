@@ -3,6 +3,7 @@
 #include <array>
 #include <ctime>
 
+#include "plugin/transport/nccl_net/slots.h"
 #include "test/sanitized.h"
 #include "test/wire/mesh/library_harness.h"
 
@@ -16,8 +17,8 @@ using library_test::random_bytes;
 class LibraryFrames : public library_test::LibraryMeshTest {
  protected:
   // Frames of many sizes both ways, all at once.
-  void exchange(std::size_t frames) {
-    auto nodes = start_mesh(2, {});
+  void exchange(std::size_t frames) { exchange(start_mesh(2, {}), frames); }
+  void exchange(const std::vector<std::unique_ptr<Node>>& nodes, std::size_t frames) {
     std::mt19937 random(7);
     std::vector<std::vector<std::byte>> payloads;
     for (std::size_t i = 0; i < frames; ++i) {
@@ -47,6 +48,21 @@ class LibraryFrames : public library_test::LibraryMeshTest {
 };
 
 TEST_F(LibraryFrames, ArriveIntactAndInOrder) { exchange(kIsSanitized ? 100 : 300); }
+
+// The process of one of the two has other communicators.
+TEST_F(LibraryFrames, WithMoreRoomOnOneSideThanOnTheOther) {
+  Listeners all(2);
+  std::vector<std::unique_ptr<Node>> nodes;
+  while (nodes.size() < 2) nodes.push_back(std::make_unique<Node>());
+  nodes[0]->start(std::move(all.listeners[0]), all.handles, 0, {});
+  const nccl_net::SlotGrant most(127, 12), rest(127, 12);
+  ASSERT_EQ(rest.of_each(), 2u) << "so nothing is left";
+  nodes[1]->start(std::move(all.listeners[1]), all.handles, 1, {});
+  for (auto& node : nodes) {
+    ASSERT_TRUE(node->sink.wait([](auto& s) { return s.opened_.size() == 1; }));
+  }
+  exchange(nodes, 100);
+}
 
 TEST_F(LibraryFrames, OverALibraryThatIsSlow) {
   behave({.slow = 7});

@@ -76,5 +76,19 @@ TEST(SlotsTest, StayWhereTheLibraryDoesNotLetThemGo) {
   }
 }
 
+// 128 nodes and more communicators than one.
+TEST(SlotsTest, ThoseOfAllCommunicatorsOfAProcessAreBounded) {
+  using nccl_net::SlotGrant;
+  {
+    const SlotGrant first(127, 12), second(127, 12);
+    EXPECT_EQ(first.of_each(), 7u);
+    EXPECT_EQ(second.of_each(), 2u);
+    EXPECT_EQ(SlotGrant(1, 12).of_each(), 2u);
+  }
+  EXPECT_EQ(SlotGrant(127, 12).of_each(), 7u) << "the others have returned theirs";
+  EXPECT_EQ(SlotGrant(1, 12).of_each(), 16u);
+  EXPECT_EQ(SlotGrant(1, 6).of_each(), 8u);
+}
+
 }  // namespace
 }  // namespace riffle::slots_test
