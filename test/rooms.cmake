@@ -2,7 +2,8 @@
 # Those that start threads or processes: thread sanitizer has nothing to look for in the others.
 set(with_threads background_thread_test comm_trace_test communicator_test encrypted_link_test encrypted_mesh_test faults_test handshake_test
   identity_threads_test link_channels_test link_clock_test link_joining_test link_streams_test link_test log_test
-  machine_reading_test mesh_test net_test peer_loss_test placement_test pollers_test reactor_test shared_links_terms_test shared_links_test strangers_test survivors_test telemetry_test traced_calls_test)
+  machine_reading_test mesh_test net_test peer_loss_test placement_test pollers_test reactor_test several_threads_test shared_links_terms_test shared_links_test
+  strangers_test survivors_test telemetry_test traced_calls_test unshared_links_test)
 list(JOIN with_threads "|" with_threads)
 file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/topology/*_test.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/sparse/*_test.cc ${CMAKE_CURRENT_SOURCE_DIR}/plugin/*_test.cc)
@@ -39,5 +40,10 @@ add_test(NAME encrypted_links COMMAND riffle_threads_tests --gtest_brief=1
   "--gtest_filter=Mesh.*:*MeshStreams*:Net.*:CommunicatorTest.*:PeerLoss.*:*NetPeerLoss*:SharedLinksOrder.*")
 set_tests_properties(encrypted_links PROPERTIES TIMEOUT 300 LABELS unit-threads PROCESSORS 1
   ENVIRONMENT RIFFLE_ENCRYPT=1)
+# ... and over several progress threads, which the nodes within a process take in turn.
+add_test(NAME two_threads COMMAND riffle_threads_tests --gtest_brief=1
+  "--gtest_filter=Mesh.*:*MeshStreams*:Net.*:CommunicatorTest.*:PeerLoss.*:*NetPeerLoss*")
+set_tests_properties(two_threads PROPERTIES TIMEOUT 300 LABELS unit-threads PROCESSORS 2
+  ENVIRONMENT RIFFLE_THREADS=2)
 gtest_program(riffle_threads_tests FILES ${survivors}  # eight processes at once
   PROPERTIES TIMEOUT 300 LABELS unit-threads PROCESSORS 2)
