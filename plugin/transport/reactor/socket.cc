@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -27,6 +28,14 @@ constexpr int kUnsentBytes = 128 << 10;
 // Datacenter Communication", SIGCOMM 2009), if receivers acknowledge as soon. Linux 6.15 and later.
 constexpr int kRtoMin = 45, kDelackMax = 46;      // TCP_RTO_MIN_US, TCP_DELACK_MAX_US
 constexpr std::array kTimeoutsUs{8'000, 20'000};  // two ticks of a clock of 250 Hz, of 100 Hz
+
+// A connection that gets no answer is tried again after twice the time, up to 120 s, and given up
+// after 15 attempts (net.ipv4.tcp_retries2): 924 s. With attempts at most an eighth of the peer
+// timeout apart that comes sooner, but not before the peer timeout, which decides. TCP_USER_TIMEOUT
+// would put it off, and must not: it also ends connections to a peer that is stopped with a full
+// window, as all are while a job is suspended, and keeps those to dead peers. Linux 6.15 and later.
+constexpr int kRtoMax = 44;                                               // TCP_RTO_MAX_MS
+constexpr std::uint64_t kLeastRtoMaxMs = 1'000, kMostRtoMaxMs = 120'000;  // what the kernel takes
 
 // A kernel that lacks an option costs speed, not correctness.
 bool set_option(int fd, int level, int option, int value) {
@@ -183,6 +192,12 @@ Status connect_outcome(int fd) {
   if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
   if (error != 0) return remote_error(errno_text(error));
   return Status::ok();
+}
+
+bool retry_within(int fd, std::uint64_t peer_timeout_ns) {
+  const std::uint64_t ms =
+      std::clamp(peer_timeout_ns / 8 / 1'000'000, kLeastRtoMaxMs, kMostRtoMaxMs);
+  return set_option(fd, IPPROTO_TCP, kRtoMax, static_cast<int>(ms));
 }
 
 // Linux keeps the time to live of the segment that ended the handshake (tcp_v4_syn_recv_sock(),

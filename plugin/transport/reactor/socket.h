@@ -54,6 +54,10 @@ Result<Fd> start_connect(const SocketAddress& to, const NicAddress* from = nullp
                          const std::string& congestion = "auto");
 // The outcome of start_connect once the socket is writable.
 Status connect_outcome(int fd);
+// After an outage the kernel tries again within an eighth of the peer timeout, at least a second:
+// alone, TCP doubles the time between attempts, and waits as long again as the outage took. False:
+// it cannot (before Linux 6.15), and nothing changes.
+bool retry_within(int fd, std::uint64_t peer_timeout_ns);
 // Routers on the way from the peer of an accepted connection, by the time to live that its
 // handshake arrived with; -1: the kernel does not tell.
 int hops_of(int fd);

@@ -113,6 +113,7 @@ bool TcpPeer::is_one_more(const Hello& h) const {
 }
 
 void TcpPeer::joined(Connection connection, const Hello& hello) {
+  retry_within(connection.socket.get(), mesh_.options.peer_timeout_ns);
   if (state_ == State::kUp) {
     if (TcpLink* const link = channel_->link()) link->add(std::move(connection), connects());
     return owner_.set_doors();
@@ -289,7 +290,10 @@ void TcpPeer::connect_up_to(std::size_t streams) {
 
 void TcpPeer::added(Result<Connection> one) {
   TcpLink* const link = channel_->link();
-  if (one && link != nullptr) return link->add(std::move(*one), true);
+  if (one && link != nullptr) {
+    retry_within(one->socket.get(), mesh_.options.peer_timeout_ns);
+    return link->add(std::move(*one), true);
+  }
   if (!one) {
     log_info("going on without one more connection to {}: {}", name_, one.status().message());
   }

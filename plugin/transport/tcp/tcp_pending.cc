@@ -12,8 +12,12 @@ namespace {
 std::shared_ptr<Link> make_link(Reactor& reactor, const TransportOptions& transport,
                                 StreamSet* streams, std::uint64_t communicator,
                                 const std::string& peer, const std::shared_ptr<NicTraffic>& nics) {
+  std::vector<Connection> connections = streams->take();
+  for (const Connection& one : connections) {
+    retry_within(one.socket.get(), transport.peer_timeout_ns);
+  }
   return TcpLink::create(
-      reactor, streams->take(),
+      reactor, std::move(connections),
       {.peer = peer,
        .peer_timeout_ns = transport.peer_timeout_ns,
        .payload_crc = transport.payload_crc && !transport.encryption.is_on},

@@ -7,6 +7,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <utility>
+
 namespace riffle::socket_test {
 namespace {
 
@@ -37,6 +39,23 @@ TEST(Socket, LostPacketsAndAcknowledgementsDoNotWaitLong) {
     if (rto == kNone) GTEST_SKIP() << "before Linux 6.15";
     EXPECT_LE(rto, 20'000) << "8 ms, or what the kernel's clock allows";
     EXPECT_LE(delack, rto) << "else what is only acknowledged late is sent twice";
+  }
+}
+
+// The bounds are the kernel's.
+TEST(Socket, AttemptsAfterAnOutageAreAPartOfThePeerTimeoutApart) {
+  constexpr int kRtoMax = 44;  // TCP_RTO_MAX_MS
+  constexpr std::uint64_t kSecondNs = 1'000'000'000;
+  Endpoint endpoint;
+  const Result<Fd> socket = listen_on({.interface = "lo", .address = "127.0.0.1"}, &endpoint);
+  ASSERT_TRUE(socket) << socket.status().message();
+  if (option(socket->get(), kRtoMax) == kNone) {
+    EXPECT_FALSE(retry_within(socket->get(), kSecondNs));
+    GTEST_SKIP() << "before Linux 6.15";
+  }
+  for (const auto& [timeout_s, ms] : {std::pair{60U, 7500}, {1U, 1000}, {86400U, 120'000}}) {
+    EXPECT_TRUE(retry_within(socket->get(), timeout_s * kSecondNs)) << timeout_s;
+    EXPECT_EQ(option(socket->get(), kRtoMax), ms) << timeout_s;
   }
 }
 
