@@ -39,7 +39,7 @@ std::thread start_without_signals(std::function<void()> body) {
 struct Shared {
   struct File {
     std::weak_ptr<Recorder> recorder;
-    bool has_failed = false;  // said once
+    std::atomic<bool> has_failed{false};  // said once
   };
   std::mutex mutex;
   File record, trace;
@@ -73,6 +73,7 @@ std::shared_ptr<Recorder> Recorder::acquire(const RecordOptions& options, Conten
     auto made = open(file, options.max_bytes);
     status = made.status();
     if (status) {
+      (*made)->has_failed_ = &of_process.has_failed;
       of_process.recorder = *made;
       log_info("{} to {}", traces ? "tracing" : "recording", file);
       return *made;
@@ -217,6 +218,7 @@ void Recorder::start_new_file() {
 
 void Recorder::give_up(const std::string& why) {
   log_warn("RIFFLE_RECORD: {}: {}; recording ends", path_, why);
+  if (has_failed_ != nullptr) *has_failed_ = true;
   if (file_ >= 0) ::close(file_);
   file_ = -1;
 }

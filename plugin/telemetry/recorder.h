@@ -4,12 +4,14 @@
 //
 // One of each per process, alive while it is held. The file grows to RIFFLE_RECORD_BYTES, then
 // becomes FILE.1 (replacing the last FILE.1) and a new one begins with the standing lines. What the
-// file system does not take in time is dropped and counted; a file that cannot be written is
-// reported once and recording ends. Any thread. A forked child records nothing.
+// file system does not take in time is dropped and counted; a file that cannot be written, now or
+// later (a full disk), is reported once and recording ends, for communicators to come as well. Any
+// thread. A forked child records nothing.
 #pragma once
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -84,6 +86,9 @@ class Recorder {
   const std::string path_;
   const std::uint64_t max_bytes_;
   const pid_t process_;
+
+  std::atomic<bool>* has_failed_ =
+      nullptr;  // of the process; set before there is anything to write
 
   // Writer thread only.
   int file_;

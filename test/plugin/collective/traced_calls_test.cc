@@ -1,23 +1,30 @@
 // A trace of real communicators over TCP on loopback, from the knob to the file.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "plugin/collective/coll_service.h"
 #include "plugin/collective/request.h"
 #include "plugin/config/config.h"
+#include "plugin/config/log.h"
 #include "plugin/entry/options.h"
 #include "plugin/telemetry/span_log.h"
 #include "test/own_job.h"
+#include "test/plugin/transport/transport_harness.h"
 
 namespace riffle::traced_calls_test {
 namespace {
@@ -117,6 +124,54 @@ TEST(TracedCalls, EveryOtherCallIsInTheFileBesideTheRecord) {
   EXPECT_EQ(plans, (std::map<int, std::string>{{0, "plan"}, {1, "plan"}, {2, "plan"}}));
   EXPECT_GE(frames.size(), 3u * 2 * kNodes);  // of each call, at least one each way per node
   for (const auto& [name, ends] : frames) EXPECT_EQ(ends, 2) << name;
+}
+
+std::mutex warnings_mutex;
+std::vector<std::string> warnings;
+void keep_warning(int level, unsigned long, const char*, int, const char* format, ...) {
+  constexpr int kWarn = 2;
+  if (level != kWarn) return;
+  va_list arguments;
+  va_start(arguments, format);
+  char text[512];
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  const std::lock_guard lock(warnings_mutex);
+  warnings.emplace_back(text);
+}
+
+// Both files are on a full disk, and communicators come and go. In a process of its own, which
+// records nothing from then on.
+TEST(TracedCalls, AFullDiskCostsTheRecordAndNothingElse) {
+  ASSERT_TRUE(eventually(
+      [] { return reactor_threads() == 0 && threads_called("riffle-machine") == 0; }, 7000));
+  const fs::path folder = fs::path(::testing::TempDir()) / ("full" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  for (const char* file : {"0", "0.trace"}) fs::create_symlink("/dev/full", folder / file);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    setenv("RIFFLE_SOCKET_IFNAME", "=lo", 1);
+    setenv("RIFFLE_COLLNET", "on", 1);
+    setenv("RANK", "0", 1);
+    setenv("RIFFLE_RECORD", (folder / "%r").c_str(), 1);
+    setenv("RIFFLE_TRACE", "1", 1);
+    reload_config();
+    set_logger(keep_warning);
+    for (int job = 0; job < 3; ++job) run_job();
+    std::string all;
+    for (const std::string& warning : warnings) all += warning + "\n";
+    for (const std::string& file : {(folder / "0").string(), (folder / "0.trace").string()}) {
+      const auto at = all.find(file + ": No space left on device; recording ends");
+      EXPECT_NE(at, std::string::npos) << file << ": " << all;
+    }
+    EXPECT_EQ(warnings.size(), 2u) << all;
+    _exit(::testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -3,14 +3,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "plugin/config/file_pattern.h"
+#include "plugin/config/log.h"
 #include "plugin/telemetry/comm_record.h"
 #include "plugin/telemetry/json_line.h"
 #include "plugin/telemetry/recorder.h"
@@ -127,6 +132,55 @@ TEST(Recorder, DropsWhatTheFileDoesNotTakeInTimeAndSaysSo) {
   }
   EXPECT_EQ(written + dropped, 100u);
   EXPECT_GT(dropped, 0u);
+}
+
+std::mutex warnings_mutex;
+std::vector<std::string> warnings;
+void keep_warning(int level, unsigned long, const char*, int, const char* format, ...) {
+  constexpr int kWarn = 2;
+  if (level != kWarn) return;
+  va_list arguments;
+  va_start(arguments, format);
+  char text[512];
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  const std::lock_guard lock(warnings_mutex);
+  warnings.emplace_back(text);
+}
+
+class CountingSource : public LineSource {
+ public:
+  void put_lines(const Put& put) override {
+    put("{\"source\":1}\n");
+    ++asked;
+  }
+  std::atomic<int> asked{0};
+};
+
+TEST(Recorder, AFullDiskEndsTheFileAndNothingElse) {
+  const Folder folder;
+  fs::create_symlink("/dev/full", folder.file("r"));
+  warnings.clear();
+  set_logger(keep_warning);
+  auto recorder = *Recorder::open(folder.file("r"), 1000);
+  const auto source = std::make_shared<CountingSource>();
+  recorder->add_source(source);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 20; ++i) {
+    recorder->write_standing("a", "{\"n\":" + std::to_string(i) + "}\n");
+    recorder->write("{\"fill\":\"" + std::string(400, 'x') + "\"}\n");
+    recorder->flush();
+  }
+  recorder.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5))
+      << "none is waited for";
+  set_logger(nullptr);
+  EXPECT_GE(source->asked, 20);
+  const std::lock_guard lock(warnings_mutex);
+  ASSERT_EQ(warnings.size(), 1u) << warnings.back();
+  EXPECT_NE(warnings[0].find("RIFFLE_RECORD: " + folder.file("r") + ": No space left on device"),
+            std::string::npos)
+      << warnings[0];
 }
 
 TEST(Recorder, RefusesAFileItCannotWrite) {
