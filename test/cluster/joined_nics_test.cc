@@ -9,15 +9,14 @@
 #include <atomic>
 #include <cstring>
 #include <fstream>
+#include <new>
 #include <sstream>
 #include <stdexcept>
 
 #include "lab/cluster/command.h"
 #include "lab/cluster/namespaces.h"
-#include "plugin/collective/coll_service.h"
-#include "plugin/config/config.h"
-#include "plugin/entry/options.h"
 #include "plugin/net/net_service.h"
+#include "test/cluster/job.h"
 
 namespace riffle::cluster::joined_nics_test {
 namespace {
@@ -27,34 +26,20 @@ constexpr std::int64_t kBytes = 4 * kCount;
 
 // Addresses of eth0 and eth1; empty: the node has no such NIC in use.
 using Addresses = std::array<std::array<std::string, 2>, 2>;  // [node][nic]
-using Counters = std::array<std::int64_t, 2>;                 // sent, by NIC
+struct Sent {
+  std::int64_t bytes = 0, packets = 0;
+};
+using Counters = std::array<Sent, 2>;  // by NIC
 
 struct Shared {
-  Handle coll[2], net;
-  std::atomic<int> listening{0}, measured{0};
+  Meeting meeting;
+  Handle net;
+  std::atomic<int> measured{0};
   Counters all_reduce[2], transfer;
   char error[2][512];
 };
 
-template <class T>
-T checked(Result<T> result) {
-  if (!result) throw std::runtime_error(result.status().message());
-  return *result;
-}
-
-void check(bool ok, const char* what) {
-  if (!ok) throw std::runtime_error(what);
-}
-
-template <class Condition>
-void wait_until(Condition condition, const char* what) {
-  for (int ms = 0; !condition(); ++ms) {
-    check(ms < 20000, what);
-    usleep(1000);
-  }
-}
-
-Counters sent_bytes() {
+Counters sent() {
   Counters sent{};
   std::ifstream file("/proc/self/net/dev");
   for (std::string line; std::getline(file, line);) {
@@ -63,29 +48,26 @@ Counters sent_bytes() {
       const auto at = line.find(name);
       if (at == std::string::npos) continue;
       std::istringstream fields(line.substr(at + name.size()));
-      for (int i = 0; i < 9; ++i) fields >> sent[nic];
+      for (int i = 0; i < 9; ++i) fields >> sent[nic].bytes;
+      fields >> sent[nic].packets;
     }
   }
   return sent;
 }
 
 Counters since(const Counters& before) {
-  const Counters now = sent_bytes();
-  return {now[0] - before[0], now[1] - before[1]};
+  Counters now = sent();
+  for (std::size_t nic = 0; nic < 2; ++nic) {
+    now[nic].bytes -= before[nic].bytes;
+    now[nic].packets -= before[nic].packets;
+  }
+  return now;
 }
 
 void all_reduce(int node, Shared* shared) {
-  coll::Listener* const listener =
-      checked(coll::listen(options_from(config()).transport, 0, 0, &shared->coll[node]));
-  ++shared->listening;
-  wait_until([&] { return shared->listening == 2; }, "the other node does not listen");
-  const Handle* const handles[] = {&shared->coll[0], &shared->coll[1]};
-  coll::Communicator* const c =
-      checked(coll::connect(handles, node, listener, options_from(config()).collective));
-  coll::close(listener);
-  check(c != nullptr, "it fell back to NCCL");
+  coll::Communicator* const c = connect(shared->meeting, node, 2);
   std::vector<float> data(kCount, static_cast<float>(node + 1));
-  const Counters before = sent_bytes();
+  const Counters before = sent();
   coll::Request* const request = checked(
       coll::all_reduce(c, data.data(), data.data(), kCount, DataType::kFloat32, ReduceOp::kSum));
   wait_until([&] { return checked(coll::test(request, nullptr)); }, "all-reduce did not end");
@@ -107,7 +89,7 @@ void transfer(int node, Shared* shared) {
   if (node == 1) {
     net::Listener* const listener =
         checked(net::listen(options_from(config()).transport, 0, 0, &shared->net));
-    ++shared->listening;
+    ++shared->meeting.listening;
     net::RecvConnection* c = nullptr;
     wait_until([&] { return (c = checked(net::accept(listener))) != nullptr; }, "no sender");
     request = checked(net::irecv(c, {&at, 1}, {&size, 1}, {&tag, 1}));
@@ -117,7 +99,7 @@ void transfer(int node, Shared* shared) {
     net::close(c);
     net::close(listener);
   } else {
-    wait_until([&] { return shared->listening == 3; }, "no listener");
+    wait_until([&] { return shared->meeting.listening == 3; }, "no listener");
     Handle handle = shared->net;
     net::SendConnection* c = nullptr;
     wait_until(
@@ -126,7 +108,7 @@ void transfer(int node, Shared* shared) {
                                            options_from(config()).net, 0, &handle))) != nullptr;
         },
         "no receiver");
-    const Counters before = sent_bytes();
+    const Counters before = sent();
     request = checked(net::isend(c, at, size, tag));
     wait_until([&] { return checked(net::test(request, nullptr)); }, "send did not end");
     wait_until([&] { return shared->measured == 3; }, "the message did not arrive");
@@ -134,6 +116,8 @@ void transfer(int node, Shared* shared) {
     net::close(c);
   }
 }
+
+constexpr std::array<int, 2> kUsual = {1500, 1500};
 
 class NicsTest : public ::testing::Test {
  protected:
@@ -148,7 +132,9 @@ class NicsTest : public ::testing::Test {
     if (shared_ != nullptr) munmap(shared_, sizeof(Shared));
   }
 
-  void run(const Addresses& addresses) {
+  // `mtus`: of each node's end of the cables. Where they are not the usual ones, the kernel makes
+  // the packets as they are on the wire, so that the counters tell their size.
+  void run(const Addresses& addresses, const std::array<int, 2>& mtus = kUsual) {
     const auto cables = [](const std::vector<pid_t>& holders) {
       std::string links;
       for (const char* nic : {"eth0", "eth1"}) {
@@ -162,7 +148,9 @@ class NicsTest : public ::testing::Test {
       for (std::size_t nic = 0; nic < 2; ++nic) {
         const std::string name = "eth" + std::to_string(nic);
         const std::string& address = addresses[static_cast<std::size_t>(node)][nic];
-        links += "link set " + name + " up gso_max_size 16384\n";
+        links += "link set " + name + " up mtu " +
+                 std::to_string(mtus[static_cast<std::size_t>(node)]) +
+                 (mtus == kUsual ? " gso_max_size 16384\n" : " gso_max_segs 1\n");
         if (address.empty()) continue;
         const bool v6 = address.find(':') != std::string::npos;
         links += "address add " + address + (v6 ? "/64 nodad" : "/24") + " dev " + name + "\n";
@@ -182,6 +170,8 @@ class NicsTest : public ::testing::Test {
     EXPECT_STREQ(shared_->error[0], "");
     EXPECT_STREQ(shared_->error[1], "");
   }
+
+  void begin_anew() { shared_ = new (shared_) Shared(); }
 
   int be(int node, const Namespaces& nodes) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -204,12 +194,20 @@ class NicsTest : public ::testing::Test {
 
   // Both cables carried a fair part of what one node sent.
   static void expect_both(const Counters& sent) {
-    EXPECT_GE(sent[0], kBytes / 3);
-    EXPECT_GE(sent[1], kBytes / 3);
+    EXPECT_GE(sent[0].bytes, kBytes / 3);
+    EXPECT_GE(sent[1].bytes, kBytes / 3);
   }
   static void expect_first_only(const Counters& sent) {
-    EXPECT_GE(sent[0], kBytes);
-    EXPECT_LE(sent[1], kBytes / 100);
+    EXPECT_GE(sent[0].bytes, kBytes);
+    EXPECT_LE(sent[1].bytes, kBytes / 100);
+  }
+  // On average, with acknowledgements among them.
+  void expect_packets(std::int64_t least, std::int64_t most) const {
+    for (const Sent& sent :
+         {shared_->all_reduce[0][0], shared_->all_reduce[1][0], shared_->transfer[0]}) {
+      EXPECT_GE(sent.bytes, least * sent.packets);
+      EXPECT_LE(sent.bytes, most * sent.packets);
+    }
   }
 
   Shared* shared_ = nullptr;
@@ -240,6 +238,38 @@ TEST_F(NicsTest, NodesWithDifferentNicsMeetWhereTheyCan) {
   run({{{"10.78.1.1", "10.78.2.1"}, {"10.78.1.2", ""}}});
   expect_first_only(shared_->all_reduce[0]);
   expect_first_only(shared_->transfer);
+}
+
+constexpr std::int64_t kEthernet = 14;  // of a packet's header
+
+TEST_F(NicsTest, SmallPackets) {
+  for (const Addresses& addresses : {Addresses{{{"10.78.1.1", ""}, {"10.78.1.2", ""}}},
+                                     Addresses{{{"fd78:1::1", ""}, {"fd78:1::2", ""}}}}) {
+    begin_anew();
+    run(addresses, {1280, 1280});
+    expect_first_only(shared_->all_reduce[0]);
+    expect_packets(600, 1280 + kEthernet);
+  }
+}
+
+TEST_F(NicsTest, LargePackets) {
+  for (const Addresses& addresses : {Addresses{{{"10.78.1.1", ""}, {"10.78.1.2", ""}}},
+                                     Addresses{{{"fd78:1::1", ""}, {"fd78:1::2", ""}}}}) {
+    begin_anew();
+    run(addresses, {9000, 9000});
+    expect_first_only(shared_->all_reduce[0]);
+    expect_packets(2500, 9000 + kEthernet);
+  }
+}
+
+// A switch, and this cable, drops what is larger than its port's packets: the ends must agree.
+TEST_F(NicsTest, LargePacketsOfOneNodeAlone) {
+  for (const std::array<int, 2>& mtus : {std::array{9000, 1500}, std::array{1500, 9000}}) {
+    begin_anew();
+    run({{{"10.78.1.1", ""}, {"10.78.1.2", ""}}}, mtus);
+    expect_first_only(shared_->all_reduce[0]);
+    expect_packets(700, 1500 + kEthernet);
+  }
 }
 
 }  // namespace

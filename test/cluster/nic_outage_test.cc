@@ -11,16 +11,12 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <functional>
-#include <stdexcept>
 #include <thread>
 
 #include "lab/cluster/cluster.h"
-#include "plugin/collective/coll_service.h"
-#include "plugin/config/config.h"
-#include "plugin/entry/options.h"
 #include "plugin/net/net_service.h"
 #include "plugin/transport/reactor/socket.h"
+#include "test/cluster/job.h"
 #include "test/shared_memory.h"
 
 namespace riffle::cluster::nic_outage_test {
@@ -35,21 +31,13 @@ constexpr int kTimeoutS = 12;            // RIFFLE_PEER_TIMEOUT
 constexpr auto kOutage = 9s;             // the next attempt would be at some 16 s
 constexpr auto kSoon = 2500ms;           // after it: an eighth of the timeout, and time to work
 
+constexpr int kWaitMs = 30'000;
+
 struct Shared {
-  Handle handles[kNodes];
-  std::atomic<int> listening{0}, rounds[kNodes], last{1 << 30};
+  Meeting meeting;
+  std::atomic<int> rounds[kNodes], last{1 << 30};
   char error[kNodes][512];
 };
-
-template <class T>
-T checked(Result<T> result) {
-  if (!result) throw std::runtime_error(result.status().message());
-  return *result;
-}
-
-void check(bool ok, const std::string& what) {
-  if (!ok) throw std::runtime_error(what);
-}
 
 template <class Condition>
 bool eventually(Condition condition, Clock::duration limit) {
@@ -60,26 +48,13 @@ bool eventually(Condition condition, Clock::duration limit) {
   return true;
 }
 
-void wait_until(const std::function<bool()>& condition, const char* what) {
-  check(eventually(condition, 30s), what);
-}
-
 float element(int node, int round, std::size_t i) {
   return static_cast<float>((i * 7 + static_cast<std::size_t>(node * 3 + round)) % 101);
 }
 
 // Two calls are in flight all the time; whatever is lost or comes twice shows in a sum.
 void all_reduce(int node, Shared& shared) {
-  coll::Listener* const listener =
-      checked(coll::listen(options_from(config()).transport, 0, 0, &shared.handles[node]));
-  ++shared.listening;
-  wait_until([&] { return shared.listening == kNodes; }, "not all nodes listen");
-  std::vector<const Handle*> handles;
-  for (const Handle& h : shared.handles) handles.push_back(&h);
-  coll::Communicator* const c =
-      checked(coll::connect(handles, node, listener, options_from(config()).collective));
-  coll::close(listener);
-  check(c != nullptr, "it fell back to NCCL");
+  coll::Communicator* const c = connect(shared.meeting, node, kNodes);
   std::array<std::vector<float>, 2> data;
   std::array<coll::Request*, 2> requests{};
   const auto post = [&](int round) {
@@ -93,7 +68,8 @@ void all_reduce(int node, Shared& shared) {
   for (int round = 0; round < shared.last; ++round) {
     post(round + 1);
     const auto at = static_cast<std::size_t>(round % 2);
-    wait_until([&] { return checked(coll::test(requests[at], nullptr)); }, "it did not end");
+    wait_until([&] { return checked(coll::test(requests[at], nullptr)); }, "it did not end",
+               kWaitMs);
     for (std::size_t i = 0; i < kCount; ++i) {
       float sum = 0;
       for (int n = 0; n < kNodes; ++n) sum += element(n, round, i);
@@ -102,7 +78,8 @@ void all_reduce(int node, Shared& shared) {
     shared.rounds[node] = round + 1;
   }
   const auto at = static_cast<std::size_t>(shared.last % 2);
-  wait_until([&] { return checked(coll::test(requests[at], nullptr)); }, "the last did not end");
+  wait_until([&] { return checked(coll::test(requests[at], nullptr)); }, "the last did not end",
+             kWaitMs);
   coll::close(c);
 }
 
@@ -117,12 +94,12 @@ void transfer(int node, Shared& shared) {
   net::RecvConnection* receiver = nullptr;
   net::SendConnection* sender = nullptr;
   if (node == kCut) {
-    listener = checked(net::listen(transport, 0, 0, &shared.handles[node]));
-    ++shared.listening;
+    listener = checked(net::listen(transport, 0, 0, &shared.meeting.handles[node]));
+    ++shared.meeting.listening;
     wait_until([&] { return (receiver = checked(net::accept(listener))) != nullptr; }, "no sender");
   } else {
-    wait_until([&] { return shared.listening == 1; }, "no listener");
-    Handle handle = shared.handles[kCut];
+    wait_until([&] { return shared.meeting.listening == 1; }, "no listener");
+    Handle handle = shared.meeting.handles[kCut];
     wait_until(
         [&] {
           sender = checked(net::connect(transport, options_from(config()).net, 0, &handle));
@@ -137,7 +114,7 @@ void transfer(int node, Shared& shared) {
         sender != nullptr ? checked(net::isend(sender, at, size, tag))
                           : checked(net::irecv(receiver, {&at, 1}, {&size, 1}, {&tag, 1}));
     check(request != nullptr, "no room for a request");
-    wait_until([&] { return checked(net::test(request, nullptr)); }, "it did not end");
+    wait_until([&] { return checked(net::test(request, nullptr)); }, "it did not end", kWaitMs);
     for (std::uint32_t i = 0; i < kCount; ++i) {
       check(data[i] == value + i, "wrong bytes in message " + std::to_string(round));
     }
