@@ -99,6 +99,7 @@ Result<FramePlace> LinkChannel::place_for(const FrameHeader& header) {
   if (state_ == State::kJoining && options_.check_welcome) {
     return remote_error("it sent a frame of a communicator that has not joined");
   }
+  if (has_left_) return remote_error("it sent a frame after it had left this communicator");
   const std::shared_ptr<LinkChannel> self = shared_from_this();
   if (state_ == State::kJoining) open();
   if (sink_ == nullptr) return FramePlace{};
@@ -185,6 +186,8 @@ void LinkChannel::heard(const LeaveFrame& frame) {
 void LinkChannel::check_left() {
   if (has_left_ || !left_ || counters_.frames_received < left_->frames) return;
   has_left_ = true;
+  // Of frames that it began, and does not count, nothing more comes.
+  if (link_ != nullptr) link_->forget(*this);
   end_if_over();
   if (state_ != State::kUp) return;
   if (left_->is_loss) {

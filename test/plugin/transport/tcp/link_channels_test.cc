@@ -239,5 +239,34 @@ TEST_F(LinkChannels, AnAbortLeavesWhatOthersCloseWith) {
   EXPECT_EQ(data, 60u);
 }
 
+TEST_F(LinkChannels, AFrameAfterItsLeaveEndsTheLink) {
+  start_two(1);
+  tell(kOther, LeaveFrame{});
+  EXPECT_TRUE(eventually([&] { return other_sink_.has_departed.load(); }));
+  write_of(kOther, "late");
+  expect_lost("after it had left");
+  EXPECT_EQ(other_sink_.count(), 0u);
+}
+
+// It has begun one, on another stream, that it does not count.
+TEST_F(LinkChannels, NothingOfAFrameComesThatItsLeaveDoesNotCount) {
+  start_two(2);
+  const FrameBytes head = encode({.communicator = kOther, .length = 8});
+  write(head.data(), head.size(), 1);
+  write("half", 4, 1);
+  EXPECT_TRUE(eventually([&] {
+    bool has_begun = false;
+    on_reactor([&] { has_begun = !other_sink_.room.empty(); });
+    return has_begun;
+  }));
+  tell(kOther, LeaveFrame{}, 0);
+  EXPECT_TRUE(eventually([&] { return other_sink_.has_departed.load(); }));
+  write("rest", 4, 1);
+  write_of(kCommunicator, "goes on", 1);
+  EXPECT_TRUE(eventually([&] { return sink_.count() == 1; }));
+  EXPECT_EQ(other_sink_.count(), 0u);
+  EXPECT_EQ(sink_.error_now(), "");
+}
+
 }  // namespace
 }  // namespace riffle::link_channels_test
