@@ -10,6 +10,8 @@
 #include "plugin/collective/sparse/sparse_frame.h"
 #include "plugin/net/net_frames.h"
 #include "plugin/transport/base/frame.h"
+#include "plugin/transport/nccl_net/library_frame.h"
+#include "plugin/transport/tcp/join_frames.h"
 #include "test/fuzz/target.h"
 
 namespace riffle::fuzz {
@@ -32,6 +34,9 @@ void try_body(const FrameHeader& header) {
   try_body_as<SparseFrame>(header);
   try_body_as<net::PostedFrame>(header);
   try_body_as<net::MessageFrame>(header);
+  try_body_as<JoinFrame>(header);
+  try_body_as<LeaveFrame>(header);
+  try_body_as<nccl_net::LibraryFrame>(header);
 }
 
 void try_header(const FrameBytes& bytes) {
