@@ -6,12 +6,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstring>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "lab/cluster/cluster.h"
 #include "plugin/net/net_service.h"

@@ -3,7 +3,10 @@
 //
 // An input is the message of node 0, a byte 0xff and seven more like it, and the message of node 2.
 #include <algorithm>
+#include <array>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "lab/memory/memory_network.h"
 #include "plugin/collective/base/byte_io.h"

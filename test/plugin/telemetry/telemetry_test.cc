@@ -177,7 +177,7 @@ TEST(Recorder, AFullDiskEndsTheFileAndNothingElse) {
   set_logger(nullptr);
   EXPECT_GE(source->asked, 20);
   const std::lock_guard lock(warnings_mutex);
-  ASSERT_EQ(warnings.size(), 1u) << warnings.back();
+  ASSERT_EQ(warnings.size(), 1u);
   EXPECT_NE(warnings[0].find("RIFFLE_RECORD: " + folder.file("r") + ": No space left on device"),
             std::string::npos)
       << warnings[0];
