@@ -3,6 +3,7 @@ import os
 import pathlib
 import platform
 import subprocess
+import time
 
 from table import ROOT
 
@@ -29,6 +30,22 @@ def describe():
         "architecture": platform.machine(),
         "tcp_congestion_control": congestion.read_text().strip() if congestion.exists() else "unknown",
     }
+
+
+def processor_times():
+    """(idle, all) since the machine has started, in ticks."""
+    with open("/proc/stat") as file:
+        ticks = [int(word) for word in file.readline().split()[1:9]]
+    return ticks[3] + ticks[4], sum(ticks)
+
+
+def busy(seconds=1.0):
+    """What all others use of the processors while this process waits, 0 to 1. A load average would count
+    what has ended a minute ago, such as the run or the build before."""
+    idle, whole = processor_times()
+    time.sleep(seconds)
+    idle, whole = (now - then for now, then in zip(processor_times(), (idle, whole)))
+    return 1 - idle / whole if whole else 0.0
 
 
 def git(*arguments):

@@ -12,12 +12,16 @@ SHORTER = {"build/tools/riffle": "riffle", " --json {json}": "", " --no-tests=er
 HEAD = """# Performance: what is claimed, how to check it, what was measured
 
 Generated from `bench/results/*.json` by `scripts/measure --render`; raw rows, machine and exact commands are in these files.
-`scripts/measure AREA` measures an area again, `scripts/measure AREA:RUN` one of its runs, `scripts/measure --list` says how long each takes.
+`scripts/measure AREA` measures an area again, `scripts/measure AREA:RUN` (also written `AREA:RUN` here) one of its runs, `scripts/measure --list` says
+how long each takes.
 
-Status: `holds` and `below limit` against what was asked for, in the worst repetition; `measured`: nothing was asked for; `failed`: the command
-ended without the figure; `not repeated`: taken over with its date from the evidence page before this suite (commit 8d31140), not measured since:
-then `riffle bench` told Riffle the network by a file, and Gloo and Open MPI ran under the machine's BBR, where now Riffle finds the network itself
-and all run under cubic; `not measured here`: something that it needs was missing. Results are medians, with the range where a run was repeated.
+Status: `holds` and `below limit` against what was asked for, in the worst repetition; `measured`: nothing was asked for; `failed`: a repetition
+ended without the figure or with a wrong result, whatever the others show; `not measured`: not run so far; `not measured here`: tried where something
+that it needs was missing; `not repeated`: taken over with its date from the evidence page before this suite (commit 8d31140), not measured since: then
+`riffle bench` told Riffle the network by a file, and Gloo and Open MPI ran under the machine's BBR, where now Riffle finds the network itself and all
+run under cubic. Behind the status stands what makes a figure doubtful: `N % busy` or `load N`: others used the machine before (a load average
+also counts what had just ended); `uncommitted`: no commit has the code; `older rows`: the command took them from a file of an earlier run;
+`plan changed meanwhile`: Riffle took another plan between measured calls. Results are medians, with the range where a run was repeated.
 x bound: time over the least that any exact all-reduce can take on that network. `racks8` has ranks in turn over the racks, as a scheduler may
 place them, `racks8-ordered` rack by rack, the best order for a ring. What does not hold is explained in
 [known-limits.md](known-limits.md).
@@ -25,29 +29,32 @@ place them, `racks8-ordered` rack by rack, the best order for a ring. What does 
 
 
 def line(row, command):
-    cells = [row["claim"], f"`{command}`", row["limit"], row["result"], row["date"], row["status"]]
+    status = "; ".join([row["status"], *row.get("doubts", [])])
+    cells = [row["claim"], f"`{command}`", row["limit"], row["result"], row["date"], status]
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def table_lines(content):
     """With the command itself where it fits into all lines of its run, else with the one that prints
-    and runs it."""
+    and runs it, in short where even that does not fit."""
     lines = []
     for name, group in itertools.groupby(content["rows"], lambda row: row["run"]):
         group = list(group)
         short = group[0]["command"]
         for long, brief in SHORTER.items():
             short = short.replace(long, brief)
-        fit = [line(row, short) for row in group]
-        if "{" in short or max(map(len, fit)) > LONGEST_LINE:
-            fit = [line(row, f"scripts/measure {content['area']}:{name}") for row in group]
+        asked = f"{content['area']}:{name}"
+        for command in (short, f"scripts/measure {asked}", asked):
+            fit = [line(row, command) for row in group]
+            if "{" not in command and max(map(len, fit)) <= LONGEST_LINE:
+                break
         lines += fit
     return lines
 
 
 def conditions(contents):
     """What measured runs have in common, in lines: machines and commits."""
-    runs = [run for content in contents for run in content["runs"].values()]
+    runs = [run for content in contents for run in content["runs"].values() if run["repeats"]]
     machines = {f"{m['cpu']}, {m['cores']} cores, {m['memory_gib']} GiB, Linux {m['kernel']}"
                 for m in (run["machine"] for run in runs)}
     if not machines:

@@ -1,6 +1,7 @@
 """bench/results/<area>.json: every raw row of the last measurement of each run, and what follows from
 them for each figure."""
 import json
+import math
 import re
 import statistics
 
@@ -11,7 +12,11 @@ FOLDER = ROOT / "bench" / "results"
 
 HOLDS, BELOW, FAILED = "holds", "below limit", "failed"
 MEASURED = "measured"  # a figure without a limit
-NOT_HERE, NOT_REPEATED = "not measured here", "not repeated"
+NOT_MEASURED, NOT_HERE, NOT_REPEATED = "not measured", "not measured here", "not repeated"
+
+# Of the processors, what others may use before a repetition without a word on the page.
+MOST_BUSY = 0.25
+MOST_LOAD = 0.75  # the load average per processor, where nothing better was kept
 
 
 def load_runs(name, folder=FOLDER):
@@ -24,30 +29,70 @@ def load_runs(name, folder=FOLDER):
     return content["runs"]
 
 
+def load_doubt(kept):
+    """What others did on the machine before a repetition, if it was much."""
+    repeats = kept["repeats"]
+    if busy := [entry["busy_before"] for entry in repeats if "busy_before" in entry]:
+        return [f"{100 * max(busy):.0f} % busy"] if max(busy) > MOST_BUSY else []
+    load = max((entry["load_before"] for entry in repeats if "load_before" in entry), default=0)
+    return [f"load {load:.0f}"] if load > MOST_LOAD * kept["machine"].get("cores", 1) else []
+
+
+def is_older(entry):
+    """Its rows took longer than the command that has them: it found them in a file."""
+    return sum(row.get("seconds", 0) for row in entry.get("rows", [])) > 1.05 * entry.get("seconds", math.inf)
+
+
+def doubts(run, figure, kept):
+    """What a figure may owe to something else than the code of that commit; empty: nothing is known."""
+    rows = [row for entry in kept["repeats"] for row in entry.get("rows", [])]
+    found = ["uncommitted"] if kept["commit"].endswith("+changes") else []
+    if any(map(is_older, kept["repeats"])):
+        found.append("older rows")
+    if figure.unit == "passes" or not run.is_timed:
+        return found
+    if any(row.get("plan_changes") for row in rows if row.get("schema") == "riffle-bench-1"):
+        found.append("plan changed meanwhile")
+    return found + load_doubt(kept)
+
+
+def result_of(figure, values, repeats):
+    """The median, the range where there is one, and what is missing of it."""
+    shown = figure.shown(statistics.median(values))
+    if len(values) > 1:
+        shown += f" ({figure.shown(min(values))} to {figure.shown(max(values))})"
+    lacking = len(repeats) - len(values)
+    return shown + (f"; {lacking} of {len(repeats)} failed" if lacking else "")
+
+
+def status_of(figure, values, repeats):
+    """A repetition without the figure is one that failed, whatever the others show."""
+    if len(values) < len(repeats):
+        return FAILED
+    if figure.unit == "passes":
+        return HOLDS if all(values) else FAILED
+    if figure.limit is None:
+        return MEASURED
+    return HOLDS if all(figure.limit.holds(value) for value in values) else BELOW
+
+
 def row_of(run, figure, kept):
     """`kept`: what is known of the run, or None."""
     row = {"claim": figure.claim, "run": run.name, "command": run.command, "unit": figure.unit,
            "limit": figure.limit.text(figure) if figure.limit else ""}
     repeats = kept["repeats"] if kept else []
-    values = [r["figures"][figure.claim] for r in repeats if figure.claim in r["figures"]]
-    if values:
-        median = statistics.median(values)
-        shown = figure.shown(median)
-        if len(values) > 1:
-            shown += f" ({figure.shown(min(values))} to {figure.shown(max(values))})"
-        good = figure.limit is None or all(figure.limit.holds(v) for v in values)
-        status = MEASURED if figure.limit is None else HOLDS if good else BELOW
-        if figure.unit == "passes":
-            status = HOLDS if all(values) else FAILED
-        return row | {"values": values, "median": median, "min": min(values), "max": max(values),
-                      "result": shown, "date": kept["date"], "commit": kept["commit"],
-                      "status": status}
     if repeats:
-        return row | {"result": "", "date": kept["date"], "commit": kept["commit"], "status": FAILED}
+        values = [r["figures"][figure.claim] for r in repeats if figure.claim in r["figures"]]
+        if values:
+            row |= {"values": values, "median": statistics.median(values), "min": min(values), "max": max(values)}
+        row |= {"result": result_of(figure, values, repeats) if values else "",
+                "date": kept["date"], "commit": kept["commit"], "status": status_of(figure, values, repeats)}
+        doubtful = doubts(run, figure, kept)
+        return row | ({"doubts": doubtful} if doubtful else {})
     if figure.before:
         return row | {"result": figure.before.text, "date": figure.before.date,
                       "source": Before.SOURCE, "status": NOT_REPEATED}
-    return row | {"result": "", "date": "", "status": NOT_HERE}
+    return row | {"result": "", "date": "", "status": NOT_HERE if kept else NOT_MEASURED}
 
 
 def content_of(area, runs):

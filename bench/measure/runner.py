@@ -8,7 +8,8 @@
   scripts/measure --render             docs/performance.md from bench/results/*.json
 
 Every run is saved when it ends, so a measurement that was stopped goes on with --resume. Measure on a
-machine that does nothing else: the load at the start of every run is kept beside its rows."""
+machine that does nothing else: what others use of it before every repetition is kept beside its rows, and
+the page says so where it is much."""
 import argparse
 import datetime
 import json
@@ -62,19 +63,24 @@ def repetition(run, command):
             status, text, _ = shell(run.prepare.replace("{tmp}", folder), run.limit_s)
             if status != 0:
                 return {"exit": status, "seconds": 0, "figures": {}, "text": text[-KEPT_TEXT:]}
-        load = os.getloadavg()[0]
+        load, busy = os.getloadavg()[0], machine.busy()
         status, text, seconds = shell(command, run.limit_s)
         rows = table.read_rows(pathlib.Path(folder))
     figures = figures_of(run, table.Output(status, seconds, text, rows))
     entry = {"exit": status, "seconds": round(seconds, 3), "load_before": round(load, 2),
-             "figures": figures}
+             "busy_before": round(busy, 2), "figures": figures}
     return entry | ({"rows": rows} if rows else {}) | {"text": text[-KEPT_TEXT:]}
+
+
+def is_right(out):
+    """Whether it ended well and printed no row with a wrong result."""
+    return out.exit == 0 and not any(row.get("wrong") or row.get("off_wire") for row in out.rows)
 
 
 def figures_of(run, out):
     figures = {}
     for figure in run.figures:
-        if out.exit != 0 and figure.unit != "passes":
+        if figure.unit != "passes" and not is_right(out):
             continue
         try:
             figures[figure.claim] = figure.value(out)
@@ -100,17 +106,19 @@ def missing(run):
     return [program for program in run.needs if not shutil.which(program)]
 
 
+def header(run):
+    return {"command": run.command, "commit": machine.commit(),
+            "date": datetime.date.today().isoformat(), "machine": machine.describe(), "repeats": []}
+
+
 def measure(area, run, options):
-    """What is kept of the run, or None if it cannot be measured here."""
+    """What is kept of the run; where it cannot be measured here, that."""
     command = run.quick or run.command if options.quick else run.command
     print(f"{area.name}:{run.name}: {command}", flush=True)
-    if options.dry_run:
-        return None
     if lacking := missing(run):
         print(f"  not measured here: {', '.join(lacking)} missing")
-        return None
-    kept = {"command": run.command, "commit": machine.commit(),
-            "date": datetime.date.today().isoformat(), "machine": machine.describe(), "repeats": []}
+        return header(run) | {"missing": lacking}
+    kept = header(run)
     for _ in range(1 if options.quick else options.repeat or run.repeat):
         entry = repetition(run, command)
         kept["repeats"].append(entry)
@@ -130,6 +138,12 @@ def is_done(run, kept, options):
             and all(entry["exit"] == 0 for entry in kept["repeats"]))
 
 
+def is_news(measured, kept, run):
+    """That it cannot be measured here takes the place of no measurement."""
+    is_kept = kept is not None and kept["command"] == run.command and kept["repeats"]
+    return bool(measured["repeats"]) or not is_kept
+
+
 def build(area):
     if not area.targets:
         return
@@ -144,7 +158,11 @@ def measure_area(area, chosen, options):
         raise LookupError(f"area {area.name} has no run {', '.join(sorted(unknown))}; it has "
                           + ", ".join(run.name for run in area.runs))
     runs = [run for run in area.runs if (run.name in chosen if chosen else not run.is_long)]
-    if not options.dry_run:
+    if options.dry_run:
+        for run in runs:
+            print(f"{area.name}:{run.name}: {run.quick or run.command if options.quick else run.command}")
+        return True
+    if not all(map(missing, runs)):
         build(area)
     good = True
     for run in runs:
@@ -153,10 +171,8 @@ def measure_area(area, chosen, options):
             print(f"{area.name}:{run.name}: measured at this commit already")
             continue
         measured = measure(area, run, options)
-        if measured is None:
-            continue
         good &= all(entry["exit"] == 0 for entry in measured["repeats"])
-        if not options.quick:
+        if not options.quick and is_news(measured, kept.get(run.name), run):
             results.save(area, kept | {run.name: measured})
     return good
 

@@ -61,11 +61,58 @@ class Measure(unittest.TestCase):
                                           Figure("good", table.passes(), unit="passes")])
         self.assertEqual([row["status"] for row in measured(run)], ["failed", "failed"])
 
+    def test_one_failed_repetition_is_a_failed_run(self):
+        for broken in ("exit 3", "echo '[{\"wrong\": 1}]' > {json}", "echo '[{\"off_wire\": true}]' > {json}"):
+            with self.subTest(broken), tempfile.TemporaryDirectory() as folder:
+                command = f"echo x >> {folder}/n; echo 1; [ $(wc -l < {folder}/n) != 2 ] || {broken}"
+                run = Run("r", command, [Figure("count", table.printed(r"^(\d+)"), at_most(2), digits=0)])
+                row = measured(run, repeat=3)[0]
+                self.assertEqual((row["values"], row["status"]), ([1, 1], "failed"))
+                self.assertEqual(row["result"], "1 (1 to 1); 1 of 3 failed")
+
+    def test_what_was_not_run_is_not_measured_and_not_for_want_of_something(self):
+        run = Run("r", "echo 1", [Figure("count", table.printed(r"(\d+)"))], needs=("no-such-program",))
+        self.assertEqual(results.content_of(area(run), {})["rows"][0]["status"], "not measured")
+
     def test_what_needs_a_missing_program_is_not_measured_here(self):
         figure = Figure("count", table.printed(r"(\d+)"))
         run = Run("r", "echo 1", [figure], needs=("no-such-program",))
-        self.assertIsNone(runner.measure(area(run), run, runner.parse([])))
-        self.assertEqual(results.content_of(area(run), {})["rows"][0]["status"], "not measured here")
+        kept = runner.measure(area(run), run, runner.parse([]))
+        self.assertEqual(kept["missing"], ["no-such-program"])
+        self.assertEqual(results.content_of(area(run), {"r": kept})["rows"][0]["status"], "not measured here")
+        measured_elsewhere = dict(kept, repeats=[{"exit": 0, "figures": {"count": 1}}])
+        self.assertFalse(runner.is_news(kept, measured_elsewhere, run))
+        self.assertTrue(runner.is_news(kept, None, run))
+
+    def kept(self, run, commit="c", **entry):
+        whole = {"exit": 0, "seconds": 9, "figures": {figure.claim: 1.0 for figure in run.figures}} | entry
+        return {"r": {"command": run.command, "commit": commit, "date": "d", "machine": {"cores": 2}, "repeats": [whole]}}
+
+    def test_a_row_says_what_makes_it_doubtful(self):
+        run = Run("r", "c", [Figure("f", table.seconds(), at_most(2))])
+        for words, more in (([], {}), ([], {"load_before": 1.5}), (["load 2"], {"load_before": 1.6}),
+                            (["60 % busy"], {"load_before": 1.6, "busy_before": 0.6}),
+                            ([], {"load_before": 44, "busy_before": 0.1}),
+                            (["uncommitted"], {"commit": "c+changes"}),
+                            (["older rows"], {"rows": [{"seconds": 6}, {"seconds": 4}]}),
+                            (["plan changed meanwhile"], {"rows": [{"schema": "riffle-bench-1", "plan_changes": 1}]})):
+            row = results.content_of(area(run), self.kept(run, **more))["rows"][0]
+            self.assertEqual((row["status"], row.get("doubts", [])), ("holds", words), more)
+        self.assertIn("| holds; plan changed meanwhile |", page.line(row, "c"))
+
+    def test_no_load_makes_what_is_not_timed_doubtful(self):
+        for run in (Run("r", "c", [Figure("f", table.seconds())], is_timed=False),
+                    Run("r", "c", [Figure("f", table.passes(), unit="passes")])):
+            self.assertNotIn("doubts", results.content_of(area(run), self.kept(run, load_before=44))["rows"][0])
+
+    def test_what_others_do_is_seen(self):
+        busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count())]
+        try:
+            self.assertGreater(runner.machine.busy(0.5), 0.5)
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
 
     def test_a_figure_taken_over_says_where_from(self):
         run = Run("r", "echo 1", [Figure("count", table.printed(r"(\d+)"), before=Before("7", "2026-01-02"))])
@@ -78,7 +125,7 @@ class Measure(unittest.TestCase):
                     for command in ("echo 1", "echo 2"))
         kept = {"r": runner.measure(area(old), old, runner.parse([]))}
         self.assertEqual(results.content_of(area(old), kept)["rows"][0]["status"], "measured")
-        self.assertEqual(results.content_of(area(new), kept)["rows"][0]["status"], "not measured here")
+        self.assertEqual(results.content_of(area(new), kept)["rows"][0]["status"], "not measured")
 
     def test_resume_leaves_out_what_is_measured(self):
         run = Run("r", "echo 1", [Figure("count", table.printed(r"(\d+)"))])
@@ -146,6 +193,8 @@ class Measure(unittest.TestCase):
             text = page.render(pathlib.Path(folder))
         self.assertIn("| a claim | `scripts/measure made-up:r` |", text)
         self.assertLessEqual(max(map(len, text.splitlines())), page.LONGEST_LINE)
+        wide = {"area": "made-up", "rows": [dict(results.row_of(run, run.figures[0], None), claim="c" * 115)]}
+        self.assertIn("| `made-up:r` |", page.table_lines(wide)[0])
 
     def test_no_machine_is_named(self):
         described = json.dumps(runner.machine.describe())

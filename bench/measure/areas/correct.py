@@ -15,7 +15,7 @@ AREA = Area(
         Run("replay", "ctest --test-dir build -R TraceReplay --no-tests=error", [
             Figure("recorded runs of NCCL 2.28.9 and 2.30.7 replayed, of 96",
                    printed(r"Test +#(\d+): .* Passed ", len),
-                   at_least(96), digits=0, before=Before("96"))]),
+                   at_least(96), digits=0, before=Before("96"))], is_timed=False),
         Run("house", "ctest --test-dir build -R '^style[.](rooms|words|pages)$' --no-tests=error", [
             Figure("at most 35 files a folder, no circle, no upward edge; words; lines of pages", passes(), unit="passes")]),
         tests("identity", "which buffer a call belongs to: 100,000 random jobs, never wrong", "^Identity"),

@@ -12,7 +12,7 @@ def study(name, words, arguments, limit, wanted, before):
     return Run(name, command, [
         Figure(f"{words}: percent within {limit} of the bound", printed(r"([0-9.]+) % within [0-9.]+\n"),
                at_least(wanted), digits=1, before=Before(before))],
-        quick=command.replace("--count 1000", "--count 5"))
+        quick=command.replace("--count 1000", "--count 5"), is_timed=False)
 
 
 def slower_than_even(out):
@@ -35,7 +35,7 @@ def first_line(profile, words):
     return Run(f"names-{profile}", f"build/tools/riffle plan --profile {profile} --bytes 32M", [
         Figure(f"`riffle plan` on `{profile}` names \"{words}\" in its first line",
                lambda out: float(words in out.text.splitlines()[0]), at_least(1), digits=0,
-               before=Before("1"))])
+               before=Before("1"))], is_timed=False)
 
 
 AREA = Area(
@@ -50,7 +50,7 @@ AREA = Area(
               "99.4"),
         Run("half-rate", "build/bench/riffle_planner_study --class half-rate --from 63 --count 2", [
             Figure("one half-rate node of 64: times the even network's time", slower_than_even,
-                   at_most(1.06), digits=3, before=Before("1.039"))]),
+                   at_most(1.06), digits=3, before=Before("1.039"))], is_timed=False),
         planning(16384, 30, "0.53"),
         first_line("racks8", "uplink of rack left"),
     ])

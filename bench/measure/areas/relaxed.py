@@ -39,7 +39,7 @@ def loss(task, mode, before):
     return Run(f"loss-{task.split('-')[0]}-{name}", command, [
         Figure(f"{task}, {name}: simulated loss, %", printed(
             r"(?m)^\| " + mode + r" \|[^|]*\|[^|]*\|[^|]*\| ([-+0-9.]+) \|"), at_most(1),
-            before=Before(before))], is_long=True)
+            before=Before(before))], is_long=True, is_timed=False)
 
 
 AREA = Area(

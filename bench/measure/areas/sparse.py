@@ -17,7 +17,7 @@ def training(name, claim, arguments, mode, before, limit):
                f"--library build/test/training/libriffle_trainer.so --output {{tmp}} {arguments} && "
                "python3 test/training/report.py {tmp}/*.json", [
         Figure(claim, printed(r"(?m)^\| " + mode + r" \|[^|]*\|[^|]*\|[^|]*\| ([-+0-9.]+) \|"),
-               at_most(limit) if limit is not None else None, before=Before(before))], is_long=True)
+               at_most(limit) if limit is not None else None, before=Before(before))], is_long=True, is_timed=False)
 
 
 AREA = Area(
