@@ -10,10 +10,12 @@ On every network one `riffle bench` runs, all in turns on the same emulated clus
 shares of networks that hold the limits. The ratios are medians over neighbouring all-reduces.
 
 Networks that --json has already, of the same plugin and measured the same way, are not measured
-again: a long run can be cut into parts. What it has of another plugin is dropped. Drawn networks with a policer are left out, as what it drops
-is no rate. Exit code 1 if a bench failed.
+again: a long run can be cut into parts. Every entry says when it was measured, at which commit, and what
+others used of the machine before; what --json has of another plugin, or without that, is dropped. Drawn
+networks with a policer are left out, as what it drops is no rate. Exit code 1 if a bench failed.
 """
 import argparse
+import datetime
 import hashlib
 import json
 import pathlib
@@ -25,10 +27,13 @@ import time
 import tomllib
 
 sys.dont_write_bytecode = True
+BENCH = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(BENCH / "measure"))
+import machine  # noqa: E402
 import networks  # noqa: E402
 import summary  # noqa: E402
 
-BUILD = pathlib.Path(__file__).resolve().parents[2] / "build"
+BUILD = BENCH.parent / "build"
 CHANGE = re.compile(r"\(plan .*from chunk \d+")  # all nodes may say so
 PLUGIN = "plugin/libnccl-net-riffle.so"
 FOR_PLANS = 2  # all-reduces before the measured ones where nothing has to be found
@@ -77,8 +82,8 @@ def said(log):
 
 
 def look_at(options, network, folder, truth):
+    entry = {"network": network, "nodes": len(truth["node"]), "failed": ""} | how(options) | origin()
     start = time.monotonic()
-    entry = {"network": network, "nodes": len(truth["node"]), "failed": ""} | how(options)
     try:
         for name in set(options.plans) & set(networks.WRONG):
             networks.write_wrong(truth, name, folder / f"{name}.toml")
@@ -105,6 +110,12 @@ def look_at(options, network, folder, truth):
         "seconds": round(time.monotonic() - start, 1)}
 
 
+def origin():
+    """When and of what an entry is, which may be shown in a later run."""
+    return {"date": datetime.date.today().isoformat(), "commit": machine.commit(),
+            "busy_before": round(machine.busy(), 2)}
+
+
 def how(options):
     """What an entry must have in common with the options to count."""
     content = hashlib.sha256(pathlib.Path(options.plugin).read_bytes()).hexdigest()
@@ -117,7 +128,7 @@ def known_in(file, options):
     if not file or not file.exists():
         return {}
     return {e["network"]: e for e in json.loads(file.read_text())
-            if not e["failed"] and how(options).items() <= e.items()}
+            if not e["failed"] and "busy_before" in e and how(options).items() <= e.items()}
 
 
 def parse():

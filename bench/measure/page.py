@@ -59,7 +59,8 @@ def conditions(contents):
                 for m in (run["machine"] for run in runs)}
     if not machines:
         return []
-    commits = ", ".join(sorted({run["commit"] for run in runs}))
+    rows = [row for content in contents for row in content["rows"]]
+    commits = ", ".join(sorted({commit for row in rows for commit in row.get("commit", "").split(", ") if commit}))
     return textwrap.wrap(f"Measured on {'; '.join(sorted(machines))}; commit {commits}.", 150) + [""]
 
 

@@ -29,10 +29,21 @@ def load_runs(name, folder=FOLDER):
     return content["runs"]
 
 
+def rows_of(kept):
+    return [row for entry in kept["repeats"] for row in entry.get("rows", [])]
+
+
+def origin(kept):
+    """(The oldest date, all commits) of what was measured: rows that say when they were may be of an earlier
+    run."""
+    rows = [row for row in rows_of(kept) if "date" in row and "commit" in row] or [kept]
+    return min(row["date"] for row in rows), ", ".join(sorted({row["commit"] for row in rows}))
+
+
 def load_doubt(kept):
     """What others did on the machine before a repetition, if it was much."""
     repeats = kept["repeats"]
-    if busy := [entry["busy_before"] for entry in repeats if "busy_before" in entry]:
+    if busy := [entry["busy_before"] for entry in repeats + rows_of(kept) if "busy_before" in entry]:
         return [f"{100 * max(busy):.0f} % busy"] if max(busy) > MOST_BUSY else []
     load = max((entry["load_before"] for entry in repeats if "load_before" in entry), default=0)
     return [f"load {load:.0f}"] if load > MOST_LOAD * kept["machine"].get("cores", 1) else []
@@ -45,13 +56,12 @@ def is_older(entry):
 
 def doubts(run, figure, kept):
     """What a figure may owe to something else than the code of that commit; empty: nothing is known."""
-    rows = [row for entry in kept["repeats"] for row in entry.get("rows", [])]
-    found = ["uncommitted"] if kept["commit"].endswith("+changes") else []
+    found = ["uncommitted"] if "+changes" in origin(kept)[1] else []
     if any(map(is_older, kept["repeats"])):
         found.append("older rows")
     if figure.unit == "passes" or not run.is_timed:
         return found
-    if any(row.get("plan_changes") for row in rows if row.get("schema") == "riffle-bench-1"):
+    if any(row.get("plan_changes") for row in rows_of(kept) if row.get("schema") == "riffle-bench-1"):
         found.append("plan changed meanwhile")
     return found + load_doubt(kept)
 
@@ -85,8 +95,9 @@ def row_of(run, figure, kept):
         values = [r["figures"][figure.claim] for r in repeats if figure.claim in r["figures"]]
         if values:
             row |= {"values": values, "median": statistics.median(values), "min": min(values), "max": max(values)}
+        date, commit = origin(kept)
         row |= {"result": result_of(figure, values, repeats) if values else "",
-                "date": kept["date"], "commit": kept["commit"], "status": status_of(figure, values, repeats)}
+                "date": date, "commit": commit, "status": status_of(figure, values, repeats)}
         doubtful = doubts(run, figure, kept)
         return row | ({"doubts": doubtful} if doubtful else {})
     if figure.before:

@@ -1,14 +1,21 @@
 #!/usr/bin/env python3
 """bench/eyes: which racks make a difference, and what is said of networks that were measured."""
+import argparse
+import datetime
+import json
+import pathlib
 import sys
+import tempfile
 import tomllib
 import unittest
+from unittest import mock
 
 from sources import ROOT
 
 sys.path.insert(0, str(ROOT / "bench" / "eyes"))
 sys.dont_write_bytecode = True
 
+import check  # noqa: E402
 import networks  # noqa: E402
 import summary  # noqa: E402
 
@@ -44,6 +51,22 @@ class Eyes(unittest.TestCase):
 
     def test_seeds(self):
         self.assertEqual(networks.of_seeds("1-3,7"), ["random:1", "random:2", "random:3", "random:7"])
+
+    def test_an_entry_keeps_when_it_was_measured_and_of_what(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            plugin, file = folder / "plugin.so", folder / "rows.json"
+            plugin.write_text("a shared object")
+            options = argparse.Namespace(plugin=plugin, size="8M", iters=5, warmup=20, plans=[], riffle="/bin/false")
+            with mock.patch.object(check.machine, "commit", return_value="c+changes"), \
+                    mock.patch.object(check.machine, "busy", return_value=0.7):
+                fresh = check.look_at(options, "n", folder, {"node": [{}]})
+            self.assertEqual((fresh["date"], fresh["commit"], fresh["busy_before"]),
+                             (datetime.date.today().isoformat(), "c+changes", 0.7))
+            older = fresh | {"failed": "", "date": "2026-01-02"}
+            file.write_text(json.dumps([older, {k: v for k, v in older.items() if k != "busy_before"}
+                                        | {"network": "undated"}]))
+            self.assertEqual(check.known_in(file, options), {"n": older})
 
     def test_what_failed_holds_no_limit(self):
         lines = summary.lines([entry(racks_right=True), entry(over_file=1.03), entry(over_file=1.2, over_best=1.1),

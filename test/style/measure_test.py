@@ -100,6 +100,14 @@ class Measure(unittest.TestCase):
             self.assertEqual((row["status"], row.get("doubts", [])), ("holds", words), more)
         self.assertIn("| holds; plan changed meanwhile |", page.line(row, "c"))
 
+    def test_rows_of_an_earlier_run_keep_their_date_commit_and_load(self):
+        run = Run("r", "c", [Figure("f", table.seconds(), at_most(2))])
+        rows = [{"seconds": 6, "date": "2026-01-02", "commit": "a", "busy_before": 0.7},
+                {"seconds": 4, "date": "2026-01-03", "commit": "b+changes", "busy_before": 0.0}]
+        row = results.content_of(area(run), self.kept(run, rows=rows, busy_before=0.1))["rows"][0]
+        self.assertEqual((row["date"], row["commit"]), ("2026-01-02", "a, b+changes"))
+        self.assertEqual(row["doubts"], ["uncommitted", "older rows", "70 % busy"])
+
     def test_no_load_makes_what_is_not_timed_doubtful(self):
         for run in (Run("r", "c", [Figure("f", table.seconds())], is_timed=False),
                     Run("r", "c", [Figure("f", table.passes(), unit="passes")])):
