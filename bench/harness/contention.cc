@@ -114,6 +114,7 @@ std::string to_json(const std::vector<Series>& all) {
                     {"peer", series.peer},
                     {"network", series.network},
                     {"congestion", series.congestion},
+                    {"mode", series.mode},
                     {"series", moments}});
   }
   return list.dump(1) + "\n";

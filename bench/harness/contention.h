@@ -23,6 +23,7 @@ struct Moment {
 struct Series {
   std::string peer;
   std::string network, congestion;  // as in Row
+  std::string mode;                 // that riffle said it went into; empty: exact
   std::vector<Moment> moments;
 };
 

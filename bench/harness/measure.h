@@ -26,6 +26,8 @@ struct Question {
   // Nor do all elements come out (sparse sums; float32): data like gradients, and what is checked
   // is that all nodes get the same bits.
   bool is_sparse = false;
+  // Of a sparse result, where it is known what it must be; else 0.
+  double density = 0;
 };
 
 struct Row {
@@ -51,6 +53,12 @@ struct Row {
   double busbw_gbs() const { return algbw_gbs() * 2 * (ranks - 1) / ranks; }
   double x_bound() const { return bound_us > 0 ? time_us / bound_us : 0; }
   bool cpu_bound() const { return cpu_load > 0.8; }
+  // Equal bits everywhere are not enough: a sum of nothing has them, too. The share that comes out
+  // is near the density, but not the same: selection may be by the threshold of the step before.
+  bool is_density_wrong() const {
+    return question.density > 0 &&
+           (not_zero < question.density / 2 || not_zero > 3 * question.density);
+  }
 };
 
 // Asks the workers behind the hub. `progress` is told after every iteration.

@@ -61,6 +61,7 @@ std::string table_line(const Row& row) {
   if (row.cpu_bound()) text += "  CPU-bound";
   if (row.off_wire) text += "  OFF THE WIRE: some bytes did not cross the network";
   if (row.wrong > 0) text += "  WRONG RESULT";
+  if (row.is_density_wrong()) text += "  WRONG DENSITY";
   return text + "\n";
 }
 
@@ -95,6 +96,7 @@ std::string to_json(const std::vector<Row>& rows) {
     }
     if (row.cpu_load >= 0) item["cpu_load"] = row.cpu_load;
     if (row.sent_per_byte >= 0) item["sent_per_byte"] = row.sent_per_byte;
+    if (row.question.is_sparse) item["not_zero"] = row.not_zero;
     array.push_back(std::move(item));
   }
   return array.dump(2) + "\n";

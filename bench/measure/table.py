@@ -127,6 +127,30 @@ def printed(pattern, of=statistics.median):
     return lambda out: of([float(m.replace(",", "")) for m in compiled.findall(out.text)])
 
 
+NUMBER = re.compile(r"(?:≥ )?([-+]?[0-9][0-9,.]*)(?: \([^)]*\))?")  # one, with another in brackets or without
+
+
+def cells(line):
+    return [cell.strip() for cell in line.strip()[1:-1].split("|")]
+
+
+def cell(column, row):
+    """The number in a Markdown table's column of that name, in the row whose first cell is `row`."""
+    def value(out):
+        found, head = [], None
+        for line in out.text.splitlines():
+            if not line.startswith("|"):
+                head = None
+            elif head is None:
+                head = cells(line)
+            elif column in head and cells(line)[0] == row:
+                found.append(cells(line)[head.index(column)])
+        if len(found) != 1 or not (number := NUMBER.fullmatch(found[0])):
+            raise ValueError(f"{row}, \"{column}\": one number is wanted, the tables have {found}")
+        return float(number[1].replace(",", ""))
+    return value
+
+
 def selected(rows, where):
     return [r for r in rows if all(r.get(k) == v for k, v in where.items())]
 

@@ -199,6 +199,26 @@ TEST_F(BenchTest, SparseSchemesAreRightAndOnTheWire) {
   EXPECT_EQ(names, schemes);
 }
 
+// As many elements come out as the density says; equal bits alone a sum of nothing has, too.
+TEST_F(BenchTest, ASparseSumHasItsDensity) {
+  const std::string json = folder_ + "/rows.json";
+  const auto out = bench({"--sizes", "1M", "--iters", "3", "--sparse", "0.02", "--json", json});
+  ASSERT_TRUE(out) << out.status().message();
+  const auto rows = nlohmann::json::parse(std::ifstream(json));
+  ASSERT_EQ(rows.size(), 1u) << *out;
+  EXPECT_NEAR(rows[0].at("not_zero").get<double>(), 0.02, 0.01) << *out;
+}
+
+TEST_F(BenchTest, AModeThatDoesNotBeginIsNoRowOfThatMode) {
+  std::ofstream(folder_ + "/busy3.toml") << "about = \"3 nodes, a neighbour\"\nnodes = 3\n"
+                                            "rate_mbps = 200\n[neighbour]\nnode = 2\n"
+                                            "guaranteed_mbps = 150\n";
+  const auto out = run_command({RIFFLE_COMMAND, "bench", "--profile", folder_ + "/busy3.toml",
+                                "--sizes", "1M", "--sync", "ds_sync", "--phases", "1,1,1"},
+                               "", 240000);
+  EXPECT_FALSE(out) << *out;
+}
+
 TEST_F(BenchTest, WrongUsageNamesWhatIsAccepted) {
   for (const auto& [option, value, named] :
        {std::tuple{"--dtype", "float12", "bfloat16"}, std::tuple{"--sizes", "3", "whole elements"},

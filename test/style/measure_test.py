@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -46,6 +47,35 @@ class Measure(unittest.TestCase):
         rows = measured(run)
         self.assertEqual([row["median"] for row in rows], [1.5, 3.5, 4.0])
         self.assertEqual([row["status"] for row in rows], ["holds", "below limit", "measured"])
+
+    def test_figures_of_cells_are_those_of_their_column(self):
+        text = ("| mode | seeds | s | times |\n|---|---|---|---|\n| a | 1 | 16.4 (17.0) | |\n| b | 1 | 2 (3) | ≥ 1,007.3 (7.0) |\n\n"
+                "| mode | points |\n|---|---|\n| a | -0.50 |\n| b | twice |\n| b-c | +9 |\n")
+        out = table.Output(0, 0, text, [])
+        self.assertEqual(table.cell("points", "a")(out), -0.5)
+        self.assertEqual(table.cell("s", "a")(out), 16.4)
+        self.assertEqual(table.cell("times", "b")(out), 1007.3)
+        for column, row in (("times", "a"), ("points", "b"), ("mode", "a"), ("points", "c"), ("s", "z")):
+            with self.assertRaises(ValueError):
+                table.cell(column, row)(out)
+
+    def test_times_of_relaxed_modes_have_a_full_step(self):
+        rows = [{"peer": peer, "bytes": 32 << 20, "time_us": 1, "mean_us": mean}
+                for peer, mean in (("riffle", 2), ("riffle-exact", 5))]
+        moments = [{"neighbour": True, "time_us": 1 if i < 83 else 65, "bound_us": 1} for i in range(84)]
+        series = [{"peer": "riffle", "series": moments},
+                  {"peer": "riffle-exact", "series": [m | {"time_us": 6} for m in moments]}]
+        seen = 0
+        for run in table.load("relaxed").runs:
+            if "--sync" not in run.command:
+                continue
+            is_series = "contention8" in run.command
+            iters = int(re.search(r"--phases 10,(\d+)" if is_series else r"--iters (\d+)", run.command)[1])
+            self.assertGreaterEqual(iters, 84 if is_series else 64, run.name)
+            value = run.figures[0].value(table.Output(0, 0, "", series if is_series else rows))
+            self.assertEqual(value, 3 if is_series else 2.5, run.name)
+            seen += 1
+        self.assertEqual(seen, 6)
 
     def test_one_bad_repetition_is_below_the_limit(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,10 @@
 """simulate.py trains as PyTorch's own modules do, and report.py's statistics are the textbook's."""
 
+import contextlib
+import io
 import json
 import pathlib
+import sys
 import tempfile
 import unittest
 
@@ -13,6 +16,29 @@ import report
 import simulate
 import tasks
 import time_to_accuracy
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench" / "measure"))
+import table  # noqa: E402
+
+
+def printed(show, *arguments):
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        show(*arguments)
+    return table.Output(0, 0, text.getvalue(), [])
+
+
+def figures(area, run, out):
+    """Of the performance suite's run."""
+    wanted = next(one for one in table.load(area).runs if one.name == run)
+    return [figure.value(out) for figure in wanted.figures]
+
+
+def training(mode, seed, *scores):
+    """A record of time_to_accuracy.py, scored once a second."""
+    curve = [{"step": i, "seconds": float(i), "score": score, "worst": score} for i, score in enumerate(scores, 1)]
+    return {"profile": "p", "mode": mode, "seed": seed, "settings": {"workers": 8}, "gradient_bytes": 1 << 20,
+            "compute_s": 0.1, "step_s": 1.0, "curve": curve}
 
 
 def options(*arguments):
@@ -99,6 +125,35 @@ class Statistics(unittest.TestCase):
         record = {"curve": [{"step": i, "score": v} for i, v in enumerate([0.2, 0.9, 0.8, 0.9, 0.95])]}
         self.assertEqual(time_to_accuracy.reached(record, 0.9)["step"], 3)
         self.assertIsNone(time_to_accuracy.reached(record, 0.95))
+
+    def test_no_seed_is_left_out_of_a_ratio_without_a_word(self):
+        low, high = [0.1] * 8, [0.9] * 9
+        exact = {seed: training("exact", seed, *scores)
+                 for seed, scores in enumerate(([*low[:5], *high], low * 2, low, [*low[:1], *high]))}
+        sparse = {seed: training("sparse-0.01", seed, *scores)
+                  for seed, scores in enumerate(([*low[:2], *high], [*low[:3], *high], low, low))}
+        self.assertEqual(time_to_accuracy.ratios(sparse, exact, 0.9), ([2.0, 4.0, 0.0], True, 1))
+        out = printed(time_to_accuracy.table, [*exact.values(), *sparse.values()], 0.9)
+        self.assertIn("| ≥ 2.00 (0.00) | 1 |", out.text)
+        self.assertEqual(figures("sparse", "accuracy-slow8", out), [2.0])
+
+    def test_seconds_are_not_taken_for_a_ratio(self):
+        out = printed(time_to_accuracy.table, [training("ds_sync", 0, 0.1, 0.9, 0.9)], 0.9)
+        with self.assertRaises(ValueError):
+            figures("relaxed", "accuracy-racks8", out)
+
+    def test_the_suite_takes_points_lost_and_their_limit_from_their_columns(self):
+        def record(mode, source, task, *scores):
+            runs = [{"seed": seed, "scores": [score], "tested": 1, "score_of_mean": score}
+                    for seed, score in enumerate(scores)]
+            return {"mode": mode, "source": source, "task": task, "optimizer": "sgd", "workers": 8, "runs": runs,
+                    "score": "accuracy", "settings": {"steps": 450}, "curve": [{"step": 450, "score": 1, "deviation": 0.7}]}
+        for area, run, source, mode in (("sparse", "loss-sgd", "sparse simulation", "sparse-0.01"),
+                                        ("relaxed", "loss-digits-shadow_sync", "simulation", "shadow_sync-gap1")):
+            out = printed(report.table, [record("exact", source, "digits", 0.5, 0.6, 0.7),
+                                         record(mode, source, "digits", 0.49, 0.58, 0.67)])
+            # Points lost: 1, 2, 3; 2 + t(0.95, 2) / sqrt(3).
+            self.assertEqual(figures(area, run, out), [2.0, 3.69])
 
 
 if __name__ == "__main__":

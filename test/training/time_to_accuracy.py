@@ -68,8 +68,26 @@ def reached(record, target):
     return None
 
 
+def ratios(runs, exact, target):
+    """Of the seeds that both have: how many times as fast as exact each reached the target, whether some of
+    these are only lower limits as exact never did, and how many seeds say nothing as neither did. A mode that
+    never did is 0 times as fast."""
+    found, is_limit, undecided = [], False, 0
+    for seed in sorted(runs.keys() & exact.keys()):
+        mine, theirs = reached(runs[seed], target), reached(exact[seed], target)
+        if mine:
+            found.append((theirs or exact[seed]["curve"][-1])["seconds"] / mine["seconds"])
+            is_limit |= theirs is None
+        elif theirs:
+            found.append(0.0)
+        else:
+            undecided += 1
+    return found, is_limit, undecided
+
+
 def table(records, target):
-    """One row per mode of one profile; ratios are of the seeds that both have."""
+    """One row per mode of one profile; ratios are of the seeds that both have, none of them left out without
+    a word."""
     modes = collections.defaultdict(dict)
     for record in records:
         modes[record["mode"]][record["seed"]] = record
@@ -78,9 +96,9 @@ def table(records, target):
     print(f"\n{first['profile']}: {first['settings']['workers']} workers, gradients of "
           f"{first['gradient_bytes'] / (1 << 20):.2f} MiB, accuracy {target}\n")
     print("| mode | seeds | ms per step | of it computing at most, ms | part of exact's step | steps to "
-          "target | seconds to target, median (worst) | times as fast, median (worst) | accuracy, worst "
-          "worker, at the end |")
-    print("|---|---|---|---|---|---|---|---|---|")
+          "target | seconds to target, median (worst) | times as fast, median (worst) | seeds that neither "
+          "exact nor it brought there | accuracy, worst worker, at the end |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for mode, runs in sorted(modes.items(), key=lambda item: (item[0] != "exact", item[0])):
         points = {seed: reached(run, target) for seed, run in runs.items()}
         step, compute = (1e3 * statistics.median(run[key] for run in runs.values())
@@ -95,10 +113,9 @@ def table(records, target):
                     f"{statistics.median(seconds):.1f} ({max(seconds):.1f})"]
         else:
             row += ["", f"not reached by {sum(p is None for p in points.values())}"]
-        ratios = [reached(exact[seed], target)["seconds"] / point["seconds"]
-                  for seed, point in points.items()
-                  if point and mode != "exact" and seed in exact and reached(exact[seed], target)]
-        row.append(f"{statistics.median(ratios):.2f} ({min(ratios):.2f})" if ratios else "")
+        found, is_limit, undecided = ratios(runs, exact, target)
+        words = f"{statistics.median(found):.2f} ({min(found):.2f})" if found else ""
+        row += ["", ""] if mode == "exact" else [("≥ " if is_limit else "") + words, undecided]
         row.append(f"{statistics.fmean(p['score'] for p in ends):.4f}, "
                    f"{min(p['worst'] for p in ends):.4f}")
         print("| " + " | ".join(map(str, row)) + " |")

@@ -1,5 +1,7 @@
 #include "tools/bench/options.h"
 
+#include <cstdlib>
+
 #include "plugin/entry/sync_settings.h"
 
 namespace riffle::tools {
@@ -89,6 +91,10 @@ Question question_to(const bench::Peer& peer, Question question, const BenchOpti
   question.is_relaxed = peer.name == "riffle" && options.is_relaxed();
   question.is_background = question.is_relaxed && options.sync == "shadow_sync";
   question.is_sparse = question.is_relaxed && options.is_sparse();
+  // The command asks for no ramp; the caller's environment may.
+  const char* ramp = std::getenv("RIFFLE_SPARSE_RAMP");
+  const bool is_whole = ramp == nullptr || std::string(ramp) == "0";
+  if (question.is_sparse && is_whole) question.density = sparse_wish(options.sparse).density;
   return question;
 }
 

@@ -15,22 +15,27 @@ using bench::Question;
 using bench::Row;
 using bench::Session;
 
-namespace {
-
-// What the mode was, and what it did besides. False: there was none, though it was asked for.
-bool show_mode(const Session& session, const BenchOptions& options, const Row& row) {
+bool show_mode(const Session& session, const BenchOptions& options) {
   const std::string mode = session.mode();
   if (!mode.empty()) {
     std::printf("# %s\n", mode.c_str());
-    if (options.is_sparse()) {
-      std::printf("# %.3g %% of the elements of a result are not zero\n", 100 * row.not_zero);
-    }
     return true;
   }
   const std::string why = session.said("sparse does not begin");
   const bool is_choice = sparse_wish(options.sparse).is_auto && !why.empty();
   std::printf("# %s\n", is_choice ? why.c_str() : "the relaxed mode did not begin");
   return is_choice;
+}
+
+namespace {
+
+// What a result was made of. A sum that stayed dense has no density.
+void show_density(const Session& session, Row& row) {
+  if (!row.question.is_sparse || session.mode().empty()) {
+    row.question.density = 0;
+    return;
+  }
+  std::printf("# %.3g %% of the elements of a result are not zero\n", 100 * row.not_zero);
 }
 
 // Of rivals under one title, one that takes this many times the best one's time is out of it.
@@ -61,20 +66,21 @@ std::vector<Row> measure_peer(Session& session, const Peer& peer, const std::vec
   Status status = session.begin(peer);
   for (std::size_t i = 0; status && i < all.size(); ++i) {
     const Question question = question_to(peer, all[i], options);
-    const auto row = ask(session, question, best[i], [&](int done) {
+    auto row = ask(session, question, best[i], [&](int done) {
       progress.show(peer.name + ": " + std::to_string(question.bytes) + " bytes, " +
                     std::to_string(done) + " of " +
                     std::to_string(question.warmup + question.iters));
     });
     status = row.status();
     if (!row) break;
-    findings.failed |= row->wrong > 0 || row->off_wire;
     if (question.is_relaxed) {
       if (question.is_background) {
         std::printf("# Results are not checked: rounds in the background bring the rest later.\n");
       }
-      findings.failed |= !show_mode(session, options, *row);
+      findings.failed |= !show_mode(session, options);
+      show_density(session, *row);
     }
+    findings.failed |= row->wrong > 0 || row->off_wire || row->is_density_wrong();
     rows.push_back(*row);
   }
   session.end();

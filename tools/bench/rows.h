@@ -41,6 +41,10 @@ void run_title(bench::Session& session, const std::vector<bench::Peer>& peers,
                const std::vector<bench::Question>& all, const BenchOptions& options,
                BenchFindings& findings);
 
+// Says what mode of --sync or --sparse the peer that ran last was in. False: in none, though riffle
+// was asked for one and did not choose to stay exact (auto).
+bool show_mode(const bench::Session& session, const BenchOptions& options);
+
 // Whether several --plugin go with the other options.
 Status check_turns(const BenchOptions& options, const cluster::Profile& profile);
 // The shared objects in turns, on the session's cluster.

@@ -54,14 +54,19 @@ Status run_contention(Session& session, const std::vector<Peer>& peers, const Qu
   std::vector<bench::Series> all;
   for (const Peer& peer : peers) {
     if (Status s = session.begin(peer); !s) return s;
-    const auto series = bench::contend(
-        session, question_to(peer, question, options), options.contention(),
-        [&](int done) { progress.show(peer.name + ": " + std::to_string(done) + " all-reduces"); });
+    const Question asked = question_to(peer, question, options);
+    const auto series = bench::contend(session, asked, options.contention(), [&](int done) {
+      progress.show(peer.name + ": " + std::to_string(done) + " all-reduces");
+    });
     session.end();
     progress.show("");
     if (!series) return series.status();
     all.push_back(*series);
     all.back().peer = peer.name;
+    if (asked.is_relaxed) {
+      findings.failed |= !show_mode(session, options);
+      all.back().mode = session.mode();
+    }
     for (const bench::Moment& m : all.back().moments) findings.failed |= m.wrong > 0;
     std::fputs(bench::contention_table(all.back(), options.contention()).c_str(), stdout);
     std::fflush(stdout);
