@@ -30,6 +30,13 @@ struct Question {
   double density = 0;
 };
 
+// One that competed under the row's title and was not the fastest.
+struct Rival {
+  std::string variant;
+  double time_us = 0;
+  std::string failure;  // not empty: why it has no time
+};
+
 struct Row {
   std::string profile, peer, variant;  // variant: which of the competing peers it was
   // What the peer knew of the network: "live" (what it found itself), "file" (all of it), "racks"
@@ -48,6 +55,7 @@ struct Row {
   double not_zero = 1;  // part of a result's elements, in the last iteration; only if is_sparse
   bool off_wire = false;  // some node sent or received less than any exact all-reduce must
   int ranks = 0;
+  std::vector<Rival> rivals;
 
   double algbw_gbs() const { return static_cast<double>(question.bytes) / time_us / 1e3; }
   double busbw_gbs() const { return algbw_gbs() * 2 * (ranks - 1) / ranks; }

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lab/cluster/congestion.h"
 #include "topology/base/printed.h"
 
 namespace riffle::bench {
@@ -27,7 +28,8 @@ std::string table_head(const cluster::Profile& profile, bool emulated,
   text +=
       congestion == "system"
           ? "# TCP congestion control: the machine's; riffle and nccl-* choose for themselves.\n"
-          : "# TCP congestion control of all: " + congestion + ".\n";
+          : printed("# TCP of all: congestion control %s, retransmission timeouts from %d ms.\n",
+                    congestion.c_str(), cluster::kRtoMinMs);
   text +=
       "# nccl-*: the Simple protocol, whose hand-over to a GPU costs nothing here; the "
       "low-latency\n"
@@ -65,6 +67,23 @@ std::string table_line(const Row& row) {
   return text + "\n";
 }
 
+namespace {
+
+nlohmann::json to_json(const std::vector<Rival>& rivals) {
+  nlohmann::json array = nlohmann::json::array();
+  for (const Rival& rival : rivals) {
+    array.push_back({{"variant", rival.variant}});
+    if (rival.failure.empty()) {
+      array.back()["time_us"] = rival.time_us;
+    } else {
+      array.back()["failed"] = rival.failure;
+    }
+  }
+  return array;
+}
+
+}  // namespace
+
 std::string to_json(const std::vector<Row>& rows) {
   nlohmann::json array = nlohmann::json::array();
   for (const Row& row : rows) {
@@ -74,12 +93,14 @@ std::string to_json(const std::vector<Row>& rows) {
                            {"variant", row.variant},
                            {"network", row.network},
                            {"congestion", row.congestion},
+                           {"rto_min_ms", nullptr},
                            {"bytes", row.question.bytes},
                            {"dtype", name_of(row.question.type)},
                            {"redop", name_of(static_cast<ReduceOp>(row.question.op))},
                            {"iters", row.question.iters},
                            {"time_us", row.time_us},
                            {"mean_us", row.mean_us},
+                           {"rivals", to_json(row.rivals)},
                            {"algbw_gbs", row.algbw_gbs()},
                            {"busbw_gbs", row.busbw_gbs()},
                            {"wrong", row.wrong},
@@ -90,6 +111,7 @@ std::string to_json(const std::vector<Row>& rows) {
                            {"cpu_s_per_gb", row.cpu_s_per_gb},
                            {"sent_per_byte", nullptr},
                            {"off_wire", row.off_wire}};
+    if (row.congestion != "system") item["rto_min_ms"] = cluster::kRtoMinMs;
     if (row.bound_us > 0) {
       item["bound_us"] = row.bound_us;
       item["x_bound"] = row.x_bound();

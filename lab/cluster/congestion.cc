@@ -47,7 +47,8 @@ Status set_congestion(const Profile& profile, int node) {
     const std::string own = address_of(node, nic);
     const std::string subnet = own.substr(0, own.rfind('.')) + ".0/24";
     routes += "route change " + subnet + " dev eth" + std::to_string(nic) +
-              " proto kernel scope link src " + own + " congctl lock " + profile.congestion + "\n";
+              " proto kernel scope link src " + own + " congctl lock " + profile.congestion +
+              " rto_min " + std::to_string(kRtoMinMs) + "ms\n";
   }
   return run_command({"ip", "-batch", "-"}, routes).status();
 }

@@ -91,6 +91,43 @@ TEST_F(BenchTest, RivalsAreRightAndRowsSayWhatTheyKnow) {
   }
 }
 
+// One of Gloo's algorithms dies: the others compete without it, and the row says so.
+TEST_F(BenchTest, ARivalThatDiesIsNamedAndTheOthersGoOn) {
+  namespace fs = std::filesystem;
+  const fs::path build = fs::path(RIFFLE_COMMAND).parent_path().parent_path();
+  const fs::path worker = build / "bench/riffle_bench_gloo";
+  if (!fs::exists(worker)) GTEST_SKIP() << "Gloo is not installed";
+  fs::create_directories(folder_ + "/tools");
+  fs::create_directories(folder_ + "/bench");
+  fs::copy_file(RIFFLE_COMMAND, folder_ + "/tools/riffle");
+  const std::string script = folder_ + "/bench/riffle_bench_gloo";
+  const auto run = [&](const std::string& dying) {
+    std::ofstream(script) << "#!/bin/sh\ncase \"$6\" in " + dying + ") exit 1;; esac\nexec " +
+                                 worker.string() + " \"$@\"\n";
+    fs::permissions(script, fs::perms::owner_all);
+    return run_command({folder_ + "/tools/riffle", "bench", "--profile", folder_ + "/small3.toml",
+                        "--plugin", (build / "plugin/libnccl-net-riffle.so").string(), "--peers",
+                        "gloo", "--sizes", "64K", "--iters", "2", "--json", folder_ + "/rows.json"},
+                       "", 240000);
+  };
+  const auto out = run("hd");
+  ASSERT_TRUE(out) << out.status().message();
+  EXPECT_NE(out->find("# gloo-hd failed: "), std::string::npos) << *out;
+  const auto rows = nlohmann::json::parse(std::ifstream(folder_ + "/rows.json"));
+  ASSERT_EQ(rows.size(), 2u) << *out;
+  EXPECT_EQ(rows[1].at("peer"), "gloo");
+  std::map<std::string, nlohmann::json> rivals;
+  for (const auto& rival : rows[1].at("rivals")) {
+    rivals[rival.at("variant").get<std::string>()] = rival;
+  }
+  ASSERT_EQ(rivals.size(), 5u) << rows[1];
+  EXPECT_EQ(rivals.count(rows[1].at("variant").get<std::string>()), 0u);
+  EXPECT_FALSE(rivals.at("gloo-hd").contains("time_us"));
+  EXPECT_NE(rivals.at("gloo-hd").at("failed"), "");
+  EXPECT_NE(rivals.at("gloo-bcube-classic").at("failed"), "");  // which takes even numbers
+  EXPECT_FALSE(run("*"));  // no row of gloo at all
+}
+
 TEST_F(BenchTest, ItsRecordExplainsWhatLimits) {
   const std::string record = folder_ + "/record";
   const auto out = bench({"--fabric", "file", "--sizes", "2M", "--iters", "3", "--record", record});

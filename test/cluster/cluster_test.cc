@@ -16,6 +16,7 @@
 #include <fstream>
 #include <set>
 
+#include "lab/cluster/congestion.h"
 #include "lab/cluster/network.h"
 
 namespace riffle::cluster::cluster_test {
@@ -219,6 +220,46 @@ TEST_F(ClusterTest, EverySocketHasTheCongestionControlOfAll) {
     });
     EXPECT_EQ(answer_of<char>(accepts), name[0]);
     EXPECT_EQ(answer_of<char>(connects), name[0]);
+  }
+}
+
+// Of a socket on which nothing was set: microseconds.
+std::uint32_t timeout_of(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_rto : 0;
+}
+
+TEST_F(ClusterTest, EverySocketHasTheTimeoutOfAll) {
+  Profile profile = even_profile(2, 0);
+  profile.congestion = "cubic";
+  const auto cluster = Cluster::create(profile);
+  ASSERT_TRUE(cluster) << cluster.status().message();
+  const auto accepts = run_on(**cluster, 1, [](int out) {
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    const sockaddr_in self = endpoint(1);
+    if (bind(listener, reinterpret_cast<const sockaddr*>(&self), sizeof self) != 0) return 2;
+    listen(listener, 1);
+    const std::uint32_t timeout = timeout_of(accept(listener, nullptr, nullptr));
+    return write(out, &timeout, sizeof timeout) == ssize_t{sizeof timeout} ? 0 : 3;
+  });
+  const auto connects = run_on(**cluster, 0, [](int out) {
+    const sockaddr_in peer = endpoint(1);
+    for (int tries = 0; tries < 200; ++tries) {
+      const int fd = socket(AF_INET, SOCK_STREAM, 0);
+      if (connect(fd, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) == 0) {
+        const std::uint32_t timeout = timeout_of(fd);
+        return write(out, &timeout, sizeof timeout) == ssize_t{sizeof timeout} ? 0 : 3;
+      }
+      close(fd);
+      usleep(20000);
+    }
+    return 2;
+  });
+  for (const auto& child : {accepts, connects}) {
+    const auto timeout = answer_of<std::uint32_t>(child);
+    EXPECT_GE(timeout, 1000u * kRtoMinMs);
+    EXPECT_LT(timeout, 100'000u);  // the kernel's own is 200 ms and the round trip
   }
 }
 

@@ -41,13 +41,13 @@ void show_density(const Session& session, Row& row) {
 // Of rivals under one title, one that takes this many times the best one's time is out of it.
 constexpr double kHopeless = 2;
 
-// One that is out of it after its first all-reduce is not measured further: its row is of that one.
+// One that is out of it after one all-reduce, warmed up as all are, is not measured further: its row
+// is of that one. Libraries that connect in their first call would be out of it for that.
 Result<Row> ask(Session& session, const Question& question, const std::optional<Row>& best,
                 const std::function<void(int)>& progress) {
   if (best) {
     Question first = question;
     first.iters = 1;
-    first.warmup = 0;
     auto row = session.ask(first, progress);
     if (!row || row->time_us > kHopeless * best->time_us) return row;
   }
@@ -56,13 +56,15 @@ Result<Row> ask(Session& session, const Question& question, const std::optional<
 
 using BestRows = std::vector<std::optional<Row>>;
 
-// Of each size in order; fewer where the peer fails.
-std::vector<Row> measure_peer(Session& session, const Peer& peer, const std::vector<Question>& all,
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// Of each size in order; fewer where the peer fails or is not there, then with the reason.
+MeasuredPeer measure_peer(Session& session, const Peer& peer, const std::vector<Question>& all,
                               const BestRows& best, const BenchOptions& options,
                               BenchFindings& findings) {
   const Progress progress;
   progress.show(peer.name + ": starting " + std::to_string(session.site().ranks) + " processes");
-  std::vector<Row> rows;
+  MeasuredPeer measured;
   Status status = session.begin(peer);
   for (std::size_t i = 0; status && i < all.size(); ++i) {
     const Question question = question_to(peer, all[i], options);
@@ -81,30 +83,37 @@ std::vector<Row> measure_peer(Session& session, const Peer& peer, const std::vec
       show_density(session, *row);
     }
     findings.failed |= row->wrong > 0 || row->off_wire || row->is_density_wrong();
-    rows.push_back(*row);
+    measured.rows.push_back(*row);
   }
   session.end();
   progress.show("");
   const std::string work = session.said("sparse work: ");
   if (!work.empty()) std::printf("# %s\n", work.c_str());
-  if (status) return rows;
+  if (status) return measured;
   std::fprintf(stderr, "riffle bench: %s\n", status.message().c_str());
-  findings.failed |= peer.missing.empty();
-  return rows;
+  measured.failure = first_line(status.message());
+  return measured;
 }
 
-// What competes under two titles runs once, unless it was out of the first one's race early.
-std::vector<Row> measure_once(Session& session, const Peer& peer, const std::vector<Question>& all,
+// What competes under two titles runs once, unless it was out of the first one's race early or has
+// failed.
+MeasuredPeer measure_once(Session& session, const Peer& peer, const std::vector<Question>& all,
                               const BestRows& best, const BenchOptions& options,
                               BenchFindings& findings) {
   if (const auto known = findings.measured.find(peer.name); known != findings.measured.end()) {
     return known->second;
   }
-  const auto rows = measure_peer(session, peer, all, best, options, findings);
-  const bool is_whole = std::ranges::all_of(
-      rows, [&](const Row& row) { return row.question.iters == all.front().iters; });
-  if (is_whole) findings.measured[peer.name] = rows;
-  return rows;
+  const auto measured = measure_peer(session, peer, all, best, options, findings);
+  const bool is_whole = measured.failure.empty() && std::ranges::all_of(measured.rows, [&](auto& row) {
+                          return row.question.iters == all.front().iters;
+                        });
+  if (is_whole) findings.measured[peer.name] = measured;
+  return measured;
+}
+
+bench::Rival rival_of(const Peer& peer, const MeasuredPeer& measured, std::size_t size) {
+  if (size >= measured.rows.size()) return {peer.name, 0, measured.failure};
+  return {peer.name, measured.rows[size].time_us, ""};
 }
 
 }  // namespace
@@ -112,17 +121,28 @@ std::vector<Row> measure_once(Session& session, const Peer& peer, const std::vec
 void run_title(Session& session, const std::vector<Peer>& peers, const std::vector<Question>& all,
                const BenchOptions& options, BenchFindings& findings) {
   BestRows best(all.size());
+  std::vector<std::vector<bench::Rival>> rivals(all.size());
+  bool is_there = false;  // some of them
   for (const Peer& peer : peers) {
-    const auto rows = measure_once(session, peer, all, best, options, findings);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (!best[i] || rows[i].time_us < best[i]->time_us) best[i] = rows[i];
+    const auto measured = measure_once(session, peer, all, best, options, findings);
+    is_there |= peer.missing.empty();
+    if (!measured.failure.empty() && peer.missing.empty()) {
+      std::printf("# %s failed: %s\n", peer.name.c_str(), measured.failure.c_str());
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      rivals[i].push_back(rival_of(peer, measured, i));
+      if (i >= measured.rows.size()) continue;
+      if (!best[i] || measured.rows[i].time_us < best[i]->time_us) best[i] = measured.rows[i];
     }
   }
-  for (auto& row : best) {
-    if (!row) continue;
-    row->peer = peers.front().title;
-    std::fputs(table_line(*row).c_str(), stdout);
-    findings.rows.push_back(*row);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    findings.failed |= is_there && !best[i];
+    if (!best[i]) continue;
+    best[i]->peer = peers.front().title;
+    best[i]->rivals = std::move(rivals[i]);
+    std::erase_if(best[i]->rivals, [&](const auto& r) { return r.variant == best[i]->variant; });
+    std::fputs(table_line(*best[i]).c_str(), stdout);
+    findings.rows.push_back(*best[i]);
   }
   std::fflush(stdout);
 }

@@ -27,16 +27,22 @@ class Progress {
   bool shown_ = isatty(2);
 };
 
+// A row of each size in order; fewer, with the reason, where the peer failed or is not there.
+struct MeasuredPeer {
+  std::vector<bench::Row> rows;
+  std::string failure;
+};
+
 struct BenchFindings {
   std::vector<bench::Row> rows;
-  // By name of peer, each of all sizes: what competes under two titles runs once.
-  std::map<std::string, std::vector<bench::Row>> measured;
+  std::map<std::string, MeasuredPeer> measured;  // by name: what competes under two titles runs once
   std::vector<bench::SparseRow> sparse;
   std::vector<std::vector<bench::TurnsRow>> turns;  // by size
   bool failed = false;
 };
 
-// All rows of the peers that compete under one title; the fastest of each size is kept.
+// All rows of the peers that compete under one title; the fastest of each size is kept, with what
+// the others took. One of them that fails is named; the bench fails where a size has no row at all.
 void run_title(bench::Session& session, const std::vector<bench::Peer>& peers,
                const std::vector<bench::Question>& all, const BenchOptions& options,
                BenchFindings& findings);
