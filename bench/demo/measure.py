@@ -130,11 +130,24 @@ def train(site, on_step):
             "riffle": times(course), "ring": times(ring)}
 
 
-def bench(site, peers, sizes, on_peer):
-    """Rows of `riffle bench`, one all-reduce each."""
-    file = site.output / "buckets.json"
+def fresh(file):
+    """What an earlier run left is gone: if this one dies before it writes, there is nothing to show."""
+    file.unlink(missing_ok=True)
+    return file
+
+
+def written(file, program):
+    """What a program was to write."""
+    if not file.exists():
+        raise Failed(f"{program} ended without its rows; its message is above")
+    return json.loads(file.read_text())
+
+
+def bench(site, peers, sizes, on_peer, warmup=0, iters=1):
+    """Rows of `riffle bench`."""
+    file = fresh(site.output / "buckets.json")
     command = [site.riffle, "bench", "--profile", site.profile, "--peers", peers, "--sizes",
-               ",".join(map(str, sizes)), "--warmup", 0, "--iters", 1, "--json", file]
+               ",".join(map(str, sizes)), "--warmup", warmup, "--iters", iters, "--json", file]
     if not site.emulated:
         command.append("--loopback")
     environment = {k: v for k, v in site.environment().items() if not k.startswith("RIFFLE_")}
@@ -147,7 +160,7 @@ def bench(site, peers, sizes, on_peer):
                 on_peer(peer)
         if program.wait() != 0:
             print("demo: riffle bench reports a problem, see above", file=sys.stderr)
-    return json.loads(file.read_text())
+    return written(file, "riffle bench")
 
 
 def library(rows, peer, name, sizes):
@@ -162,10 +175,11 @@ def library(rows, peer, name, sizes):
 
 
 def fastest_variants(site, peers, on_peer):
-    """{variant: its name to show} for each peer that has several."""
+    """{variant: its name to show} for each peer that has several. Warmed up: some connect in their
+    first call."""
     on_peer("looking for the fastest algorithm of each library here")
     found = {}
-    for row in bench(site, ",".join(peers), [4 << 20], lambda peer: None):
+    for row in bench(site, ",".join(peers), [4 << 20], lambda peer: None, warmup=1, iters=3):
         if row["peer"] in peers:
             which = row["variant"].removeprefix(row["peer"]).removeprefix("-")
             name = TRIED[row["peer"]]
@@ -207,7 +221,7 @@ def contention(site, on_peer):
     replanning; None where networks cannot be emulated."""
     if not site.emulated:
         return None
-    file = site.output / "contention.json"
+    file = fresh(site.output / "contention.json")
     environment = {k: v for k, v in site.environment().items() if not k.startswith("RIFFLE_")}
     with tempfile.TemporaryDirectory() as record:
         command = [site.riffle, "bench", "--profile", "contention8", "--peers", "riffle-fixed",
@@ -219,7 +233,7 @@ def contention(site, on_peer):
             if program.wait() != 0:
                 print("demo: riffle bench reports a problem, see above", file=sys.stderr)
         changes = plan_changes(record)
-    series = json.loads(file.read_text())
+    series = written(file, "riffle bench")
     after = [index + 1 for index, moment in enumerate(series[0]["series"])
              for _ in moment["changes"]]
     return {"series": series,
