@@ -144,6 +144,7 @@ class Measurement {
     row_.ranks = site_.ranks;
     row_.bound_us = payload_bound_us(site_, question_.bytes);
     row_.cpu_load = cpu_.load();
+    for (const Sample& s : samples_) row_.samples_us.push_back(s.time_us);
     std::sort(samples_.begin(), samples_.end(),
               [](const Sample& a, const Sample& b) { return a.time_us < b.time_us; });
     const std::size_t n = samples_.size();

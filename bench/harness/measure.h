@@ -34,7 +34,8 @@ struct Question {
 struct Rival {
   std::string variant;
   double time_us = 0;
-  std::string failure;  // not empty: why it has no time
+  std::string failure;             // not empty: why it has no time
+  std::vector<double> samples_us;  // one where it was out of the race after its first
 };
 
 struct Row {
@@ -46,6 +47,8 @@ struct Row {
   Question question;
   double time_us = 0;  // median over the iterations; slowest rank's end minus first's start
   double mean_us = 0;
+  // Every iteration in its order; of small sums the mean of the 20 that are one iteration.
+  std::vector<double> samples_us;
   double bound_us = 0;      // 0: no bound (links without rate)
   std::size_t wrong = 0;    // elements, over all ranks and iterations
   double cpu_load = 0;      // of the whole machine while the all-reduces ran, 0..1; -1: too short
@@ -55,6 +58,8 @@ struct Row {
   double not_zero = 1;  // part of a result's elements, in the last iteration; only if is_sparse
   bool off_wire = false;  // some node sent or received less than any exact all-reduce must
   int ranks = 0;
+  // Of its plan, that riffle logged between the measured all-reduces; -1: not counted.
+  int plan_changes = -1;
   std::vector<Rival> rivals;
 
   double algbw_gbs() const { return static_cast<double>(question.bytes) / time_us / 1e3; }

@@ -74,7 +74,7 @@ nlohmann::json to_json(const std::vector<Rival>& rivals) {
   for (const Rival& rival : rivals) {
     array.push_back({{"variant", rival.variant}});
     if (rival.failure.empty()) {
-      array.back()["time_us"] = rival.time_us;
+      array.back().update({{"time_us", rival.time_us}, {"samples_us", rival.samples_us}});
     } else {
       array.back()["failed"] = rival.failure;
     }
@@ -100,6 +100,8 @@ std::string to_json(const std::vector<Row>& rows) {
                            {"iters", row.question.iters},
                            {"time_us", row.time_us},
                            {"mean_us", row.mean_us},
+                           {"samples_us", row.samples_us},
+                           {"plan_changes", nullptr},
                            {"rivals", to_json(row.rivals)},
                            {"algbw_gbs", row.algbw_gbs()},
                            {"busbw_gbs", row.busbw_gbs()},
@@ -118,6 +120,7 @@ std::string to_json(const std::vector<Row>& rows) {
     }
     if (row.cpu_load >= 0) item["cpu_load"] = row.cpu_load;
     if (row.sent_per_byte >= 0) item["sent_per_byte"] = row.sent_per_byte;
+    if (row.plan_changes >= 0) item["plan_changes"] = row.plan_changes;
     if (row.question.is_sparse) item["not_zero"] = row.not_zero;
     array.push_back(std::move(item));
   }

@@ -83,6 +83,7 @@ Row over_all(const TurnsRow& measured) {
     }
   }
   row.question.iters = static_cast<int>(times.size());
+  row.samples_us = times;
   row.mean_us /= row.question.iters;
   row.cpu_s_per_gb /= row.question.iters;
   row.time_us = median(times);

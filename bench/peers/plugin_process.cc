@@ -18,8 +18,7 @@ void set_environment(const Site& site) {
     setenv("RIFFLE_SOCKET_IFNAME", "=lo", 0);
     setenv("RIFFLE_COLLNET", "on", 0);  // auto would rightly fall back to NCCL on one machine
   }
-  // The plan's changes are log lines.
-  if (site.cluster && site.cluster->profile().neighbour.node >= 0) setenv("NCCL_DEBUG", "INFO", 0);
+  setenv("NCCL_DEBUG", "INFO", 0);  // what probing found, and the plan's changes, are log lines
   setenv("RIFFLE_PEER_TIMEOUT", std::to_string(site.peer_timeout_s).c_str(), 0);
 }
 

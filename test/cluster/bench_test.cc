@@ -52,6 +52,12 @@ TEST_F(BenchTest, RowsAreRightAndOnTheWire) {
     EXPECT_GT(row.at("time_us"), 0);
     EXPECT_GT(row.at("algbw_gbs"), 0);
     EXPECT_GT(row.at("busbw_gbs"), 0);
+    // Two of them: the median is their mean.
+    ASSERT_EQ(row.at("samples_us").size(), 2u) << row;
+    const auto& samples = row.at("samples_us");
+    EXPECT_NEAR(samples[0].get<double>() + samples[1].get<double>(),
+                2 * row.at("time_us").get<double>(), 1e-6);
+    EXPECT_EQ(row.at("plan_changes").is_null(), row.at("peer") != "riffle");
   }
   EXPECT_EQ(rows[1].at("peer"), "riffle");
   EXPECT_EQ(rows[1].at("bytes"), 1 << 20);
@@ -124,6 +130,7 @@ TEST_F(BenchTest, ARivalThatDiesIsNamedAndTheOthersGoOn) {
   EXPECT_EQ(rivals.count(rows[1].at("variant").get<std::string>()), 0u);
   EXPECT_FALSE(rivals.at("gloo-hd").contains("time_us"));
   EXPECT_NE(rivals.at("gloo-hd").at("failed"), "");
+  EXPECT_GE(rivals.at("gloo-chunked").at("samples_us").size(), 1u);
   EXPECT_NE(rivals.at("gloo-bcube-classic").at("failed"), "");  // which takes even numbers
   EXPECT_FALSE(run("*"));  // no row of gloo at all
 }

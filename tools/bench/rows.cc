@@ -4,6 +4,7 @@
 #include <fstream>
 #include <functional>
 #include <optional>
+#include <set>
 
 #include "bench/harness/report.h"
 #include "plugin/entry/sync_settings.h"
@@ -38,6 +39,27 @@ void show_density(const Session& session, Row& row) {
   std::printf("# %.3g %% of the elements of a result are not zero\n", 100 * row.not_zero);
 }
 
+// Of the plan, since the last call. All nodes may say the same.
+int new_plan_changes(Session& session) {
+  std::set<std::string> plans;
+  for (const std::string& line : session.new_plan_changes()) {
+    plans.insert(line.substr(line.find("(plan ")));
+  }
+  return static_cast<int>(plans.size());
+}
+
+Result<Row> ask_and_count(Session& session, const Question& question,
+                          const std::function<void(int)>& progress) {
+  (void)new_plan_changes(session);
+  auto row = session.ask(question, [&](int done) {
+    if (done == question.warmup) (void)new_plan_changes(session);
+    progress(done);
+  });
+  const bool has_plans = row && (row->network == "live" || row->network == "file");
+  if (has_plans) row->plan_changes = new_plan_changes(session);
+  return row;
+}
+
 // Of rivals under one title, one that takes this many times the best one's time is out of it.
 constexpr double kHopeless = 2;
 
@@ -48,10 +70,10 @@ Result<Row> ask(Session& session, const Question& question, const std::optional<
   if (best) {
     Question first = question;
     first.iters = 1;
-    auto row = session.ask(first, progress);
+    auto row = ask_and_count(session, first, progress);
     if (!row || row->time_us > kHopeless * best->time_us) return row;
   }
-  return session.ask(question, progress);
+  return ask_and_count(session, question, progress);
 }
 
 using BestRows = std::vector<std::optional<Row>>;
@@ -112,8 +134,9 @@ MeasuredPeer measure_once(Session& session, const Peer& peer, const std::vector<
 }
 
 bench::Rival rival_of(const Peer& peer, const MeasuredPeer& measured, std::size_t size) {
-  if (size >= measured.rows.size()) return {peer.name, 0, measured.failure};
-  return {peer.name, measured.rows[size].time_us, ""};
+  if (size >= measured.rows.size()) return {peer.name, 0, measured.failure, {}};
+  const Row& row = measured.rows[size];
+  return {peer.name, row.time_us, "", row.samples_us};
 }
 
 }  // namespace
