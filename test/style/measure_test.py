@@ -77,6 +77,13 @@ class Measure(unittest.TestCase):
             seen += 1
         self.assertEqual(seen, 6)
 
+    def test_pages_have_the_limits_of_the_test_that_follows_a_training(self):
+        code = (ROOT / "test" / "training" / "ddp_follow_test.py").read_text()
+        steps, limit = re.search(r"^STEPS, .* = (\d+), ", code, re.M)[1], re.search(r"^LIMIT = (\S+)", code, re.M)[1]
+        self.assertIn(f"the test has {steps} steps and the limit {limit}:", (ROOT / "docs" / "training.md").read_text())
+        follow = next(run for run in table.load("relaxed").runs if run.name == "follow")
+        self.assertTrue(follow.figures[0].claim.endswith(f" to {limit}"), follow.figures[0].claim)
+
     def test_one_bad_repetition_is_below_the_limit(self):
         with tempfile.TemporaryDirectory() as folder:
             run = Run("r", f"echo x >> {folder}/n; wc -l < {folder}/n",
