@@ -86,7 +86,7 @@ class Communicator {
     data[call.count] = board_.is_over ? 1.0F : 0.0F;
   }
 
-  // What a lost node did before nobody else knew of the loss does not count.
+  // What a node did that is lost by then does not count.
   bool check(const Call& call, std::uint64_t number) {
     for (std::size_t i = 0; i < call.count; ++i) {
       const float members = sums()[i] / call.weight(i);
