@@ -141,6 +141,7 @@ TEST(Mesh, AbortIsALostPeer) {
   const auto payload = random_bytes(5000, 1);
   nodes[1]->send(2, numbered(9, payload.size()), payload);
   EXPECT_TRUE(nodes[2]->sink.wait([](auto& s) { return s.frames_.size() == 1; }));
+  EXPECT_TRUE(nodes[1]->sink.wait([](auto& s) { return s.sent_.size() == 1; })) << "payload's end";
 }
 
 TEST(Mesh, APlaceRefusedLosesThePeerWithThatReason) {
