@@ -1,7 +1,7 @@
 // One TCP congestion control and one least retransmission timeout for every socket between emulated
-// nodes, whichever program opens it and whatever that program asks for: libraries are compared under
-// the same ones. On short queues that many send to, all wait for timeouts, and Riffle's sockets ask
-// for 8 ms where others keep the kernel's 200 (plugin/transport/reactor/socket.cc).
+// nodes, whichever program opens it and whatever that program asks for: libraries are compared
+// under the same ones. On short queues that many send to, all wait for timeouts, and Riffle's
+// sockets ask for 8 ms where others keep the kernel's 200 (plugin/transport/reactor/socket.cc).
 //
 // Both are attributes of the nodes' routes ("congctl lock", "rto_min", which ip locks, too). A
 // namespace's own default (tcp_congestion_control) takes only what the machine allows to

@@ -11,9 +11,14 @@ TEST(Report, ASparseSumOfNothingIsWrong) {
   row.question.bytes = 1 << 20;
   row.question.is_sparse = row.question.is_relaxed = true;
   row.time_us = 1;
-  for (const auto& [density, not_zero, is_wrong] :
-       {std::tuple{0.01, 0.0, true}, {0.01, 0.004, true}, {0.01, 0.006, false}, {0.01, 0.029, false},
-        {0.01, 0.031, true}, {0.01, 1.0, true}, {0.0, 1.0, false}, {0.0, 0.0, false}}) {
+  for (const auto& [density, not_zero, is_wrong] : {std::tuple{0.01, 0.0, true},
+                                                    {0.01, 0.004, true},
+                                                    {0.01, 0.006, false},
+                                                    {0.01, 0.029, false},
+                                                    {0.01, 0.031, true},
+                                                    {0.01, 1.0, true},
+                                                    {0.0, 1.0, false},
+                                                    {0.0, 0.0, false}}) {
     row.question.density = density;
     row.not_zero = not_zero;
     EXPECT_EQ(row.is_density_wrong(), is_wrong) << density << " " << not_zero;

@@ -132,7 +132,7 @@ TEST_F(BenchTest, ARivalThatDiesIsNamedAndTheOthersGoOn) {
   EXPECT_NE(rivals.at("gloo-hd").at("failed"), "");
   EXPECT_GE(rivals.at("gloo-chunked").at("samples_us").size(), 1u);
   EXPECT_NE(rivals.at("gloo-bcube-classic").at("failed"), "");  // which takes even numbers
-  EXPECT_FALSE(run("*"));  // no row of gloo at all
+  EXPECT_FALSE(run("*"));                                       // no row of gloo at all
 }
 
 TEST_F(BenchTest, ItsRecordExplainsWhatLimits) {

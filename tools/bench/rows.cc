@@ -63,8 +63,8 @@ Result<Row> ask_and_count(Session& session, const Question& question,
 // Of rivals under one title, one that takes this many times the best one's time is out of it.
 constexpr double kHopeless = 2;
 
-// One that is out of it after one all-reduce, warmed up as all are, is not measured further: its row
-// is of that one. Libraries that connect in their first call would be out of it for that.
+// One that is out of it after one all-reduce, warmed up as all are, is not measured further: its
+// row is of that one. Libraries that connect in their first call would be out of it for that.
 Result<Row> ask(Session& session, const Question& question, const std::optional<Row>& best,
                 const std::function<void(int)>& progress) {
   if (best) {
@@ -82,8 +82,8 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 // Of each size in order; fewer where the peer fails or is not there, then with the reason.
 MeasuredPeer measure_peer(Session& session, const Peer& peer, const std::vector<Question>& all,
-                              const BestRows& best, const BenchOptions& options,
-                              BenchFindings& findings) {
+                          const BestRows& best, const BenchOptions& options,
+                          BenchFindings& findings) {
   const Progress progress;
   progress.show(peer.name + ": starting " + std::to_string(session.site().ranks) + " processes");
   MeasuredPeer measured;
@@ -120,15 +120,16 @@ MeasuredPeer measure_peer(Session& session, const Peer& peer, const std::vector<
 // What competes under two titles runs once, unless it was out of the first one's race early or has
 // failed.
 MeasuredPeer measure_once(Session& session, const Peer& peer, const std::vector<Question>& all,
-                              const BestRows& best, const BenchOptions& options,
-                              BenchFindings& findings) {
+                          const BestRows& best, const BenchOptions& options,
+                          BenchFindings& findings) {
   if (const auto known = findings.measured.find(peer.name); known != findings.measured.end()) {
     return known->second;
   }
   const auto measured = measure_peer(session, peer, all, best, options, findings);
-  const bool is_whole = measured.failure.empty() && std::ranges::all_of(measured.rows, [&](auto& row) {
-                          return row.question.iters == all.front().iters;
-                        });
+  const bool is_whole =
+      measured.failure.empty() && std::ranges::all_of(measured.rows, [&](auto& row) {
+        return row.question.iters == all.front().iters;
+      });
   if (is_whole) findings.measured[peer.name] = measured;
   return measured;
 }

@@ -35,7 +35,8 @@ struct MeasuredPeer {
 
 struct BenchFindings {
   std::vector<bench::Row> rows;
-  std::map<std::string, MeasuredPeer> measured;  // by name: what competes under two titles runs once
+  std::map<std::string, MeasuredPeer>
+      measured;  // by name: what competes under two titles runs once
   std::vector<bench::SparseRow> sparse;
   std::vector<std::vector<bench::TurnsRow>> turns;  // by size
   bool failed = false;
