@@ -1,5 +1,5 @@
 // A node's NIC goes down and comes back within the peer timeout, on an emulated cluster: calls wait
-// and go on, every sum is right, every message comes once and in order, and nobody learns of an
+// and go on, every sum is right, every message comes once and in order, and no node sees an
 // error. Linux 6.15 and later: before, TCP waits as long again as the outage took.
 #include <gtest/gtest.h>
 #include <sys/prctl.h>

@@ -115,7 +115,7 @@ Result<std::byte*> Side::get_receive_buffer(int, const FrameHeader& header) {
 }
 
 void Side::arrived(int, const FrameHeader& header, std::byte* at) {
-  world->expect(is_open && !has_departed, "a payload that nobody waits for");
+  world->expect(is_open && !has_departed, "a payload that is not expected");
   const auto room = std::ranges::find_if(rooms, [&](const auto& r) { return r.data() == at; });
   world->expect(room != rooms.end(), "a payload that came elsewhere, or twice");
   if (room == rooms.end()) return;

@@ -311,7 +311,7 @@ TEST(LiveRates, RatesThatAreRoughChangeNothingUntilTheyAreFarOff) {
   all[5].is_rough = true;
   for (int e = 0; e < 2; ++e) rates.update(all);
   EXPECT_NEAR(static_cast<double>(rates.fabric().nodes[5].out_kbps), 100'000, 8'000);
-  // Once nobody else is there, they are what they are.
+  // Without other traffic rates are what they are.
   all[5] = report(160'000, 0, 160'000);
   for (int e = 0; e < 3; ++e) rates.update(all);
   EXPECT_NEAR(static_cast<double>(rates.fabric().nodes[5].out_kbps), 160'000, 12'000);
