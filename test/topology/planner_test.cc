@@ -136,6 +136,21 @@ TEST(Planner, UnevenUplinksOwnInProportion) {
   EXPECT_LE(x_bound(best(f)), kNear) << best(f).reason;
 }
 
+// Groups of many sizes wait for each other: what a mixture gains by the model has to be clear.
+TEST(Planner, AMixtureThatGainsLittleIsLeft) {
+  Fabric f = racks(2, 4, 100, 116, false);
+  f.nodes.pop_back();
+  for (const int fast : {2, 6}) f.nodes[fast].out_kbps = f.nodes[fast].in_kbps = 340'000;
+  const PlanChoice c = best(f);
+  EXPECT_EQ(c.plans.name, "racks x rails") << c.reason;
+  const auto is_mixture = [](const Candidate& x) {
+    return x.name.find("mixtures") != std::string::npos;
+  };
+  const auto mixture = std::find_if(c.candidates.begin(), c.candidates.end(), is_mixture);
+  ASSERT_NE(mixture, c.candidates.end());
+  EXPECT_LT(mixture->time_us * 1.01, c.time_us);
+}
+
 // The demands of the issue are on known fabrics; this keeps the planner good on unknown ones.
 TEST(Planner, NearTheBoundOnMostRandomFabrics) {
   std::mt19937 random(99);

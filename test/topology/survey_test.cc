@@ -215,6 +215,30 @@ TEST(Survey, TheTimeDoesNotEndBeforeFansShowAFastNode) {
   }
 }
 
+// A second look at a fast node: more of the other rack's would take from each other at its uplink.
+TEST(Survey, TheSecondLookFillsAnUplinkOnce) {
+  Fabric fabric = with_racks(7, 2, kRate * 29 / 100, false);
+  for (const std::size_t slow : {1, 2, 3, 4, 6}) {
+    fabric.nodes[slow].out_kbps = fabric.nodes[slow].in_kbps = kRate / 4;
+  }
+  ProbeNetwork network(fabric, {}, 3);
+  probe::Survey survey(7, 1);
+  std::vector<probe::Round> fans;
+  while (const auto next = survey.next()) {
+    const int hub = next->flows.front().from;
+    if (!probe::is_pairs(*next, 7) && next->flows.size() < 12 && hub == 0) fans.push_back(*next);
+    survey.add(network.run(*next));
+  }
+  ASSERT_EQ(fans.size(), 2u);
+  for (const probe::Round& fan : fans) {
+    std::set<int> spokes;
+    for (const probe::Flow& f : fan.flows) spokes.insert(f.to);
+    spokes.erase(0);
+    EXPECT_EQ(spokes, (std::set<int>{1, 2, 3, 5})) << "its rack, and the other's fastest";
+  }
+  EXPECT_NEAR(survey.findings().rates.out[0].kbps, kRate, 0.1 * kRate);
+}
+
 TEST(Survey, RoundsAreBounded) {
   for (const int nodes : {2, 3, 8, 16, 33, 64}) {
     if (kIsSanitized && nodes == 64) continue;

@@ -13,6 +13,7 @@ constexpr int kFewNodes = 12;    // all pairs twice if anything was held back
 constexpr int kGroup = 4;        // nodes of a small fan
 constexpr int kMostSpokes = 16;  // of a wide fan
 constexpr int kMostWideFans = 3;
+constexpr int kWideRounds = 2;  // of each
 constexpr int kCutRounds = 3;
 constexpr int kWithinRounds = 2;
 constexpr int kMostHubs = 3;
@@ -24,6 +25,7 @@ constexpr double kSure = 0.999;         // of racks: no pair needs a second look
 constexpr double kManyHeldBack = 0.02;  // share of flows that makes a second look worth it
 constexpr double kSaturated = 0.85;     // of what all partners together can do
 constexpr double kSurprise = 1.15;      // times the rate known so far
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 // Racks are far from each other, as sites are, if latency tells so: by a factor and by a time.
 // Less is what queues in a switch do.
 constexpr std::int64_t kFarTimes = 3;
@@ -69,9 +71,11 @@ void Survey::plan_pairs() {
   for (int i = 0; i < steps; ++i) queue_.push_back(neighbours(nodes_, 1 << i, random_));
 }
 
-bool Survey::must_begin_fans(int rounds_left) const {
+// Racks come first; but where they are sure, the time goes to what nodes can do.
+bool Survey::must_begin_fans(int rounds_left) {
+  if (stage_ <= Stage::kPairs || stage_ >= Stage::kFans) return false;
   const int groups = std::max(1, nodes_ / kGroup), fans = (nodes_ + groups - 1) / groups;
-  return stage_ > Stage::kPairs && stage_ < Stage::kFans && rounds_left <= fans;
+  return rounds_left <= fans || (rounds_left <= fans + kWideRounds && are_racks_sure());
 }
 
 std::optional<Round> Survey::next(int rounds_left) {
@@ -203,12 +207,47 @@ void Survey::plan_fans() {
   }
 }
 
+// Of the other racks only as many as fill the uplinks, the fastest first: more of them take from
+// each other, and from the hub's own rack, and none is steady.
+std::vector<int> Survey::spokes_of(int hub) {
+  const Findings& known = findings();
+  const std::vector<int>& racks = known.racks.rack_of;
+  const auto rate = [&](int n) { return known.rates.in[static_cast<std::size_t>(n)].kbps; };
+  const auto room = [](double kbps) { return kbps > 0 ? kbps : kNoLimit; };
+  std::vector<double> into;  // per rack: what its uplink still takes
+  for (const Uplink& u : known.racks.uplinks) into.push_back(room(u.down_kbps));
+  into.resize(static_cast<std::size_t>(known.racks.count), kNoLimit);
+  const auto home = static_cast<std::size_t>(racks[static_cast<std::size_t>(hub)]);
+  double out =
+      home < known.racks.uplinks.size() ? room(known.racks.uplinks[home].up_kbps) : kNoLimit;
+
+  std::vector<int> own, others, spokes;
+  for (int n = 0; n < nodes_; ++n) {
+    if (n == hub) continue;
+    (static_cast<std::size_t>(racks[static_cast<std::size_t>(n)]) == home ? own : others)
+        .push_back(n);
+  }
+  shuffle(&own, random_);
+  shuffle(&others, random_);
+  std::ranges::stable_sort(others, std::greater<>(), rate);
+  spokes = std::move(own);
+  for (const int n : others) {
+    double& in = into[static_cast<std::size_t>(racks[static_cast<std::size_t>(n)])];
+    if (in <= 0 || out <= 0) continue;
+    spokes.push_back(n);
+    in -= rate(n);
+    out -= rate(n);
+  }
+  if (static_cast<int>(spokes.size()) > kMostSpokes) spokes.resize(kMostSpokes);
+  return spokes;
+}
+
 // Hubs that kept all their partners busy may have more to give, and hubs that did far better than
-// ever before need a second opinion.
+// ever before need a second opinion. Of the fastest too low a rate costs most.
 void Survey::plan_wide_fans() {
   const Findings& known = findings();
   const std::vector<int>& racks = known.racks.rack_of;
-  std::vector<int> hubs;
+  std::vector<std::pair<double, int>> hubs;  // what each sent, and which it is
   for (std::size_t o = fans_begin_; o < all_.size(); ++o) {
     struct Sum {
       double sent = 0, received = 0, partners = 0;
@@ -231,23 +270,15 @@ void Survey::plan_wide_fans() {
       if (sum.flows > 1 && (sum.sent >= kSaturated * sum.partners ||
                             sum.sent >= kSurprise * known.rates.out[i].kbps ||
                             sum.received >= kSurprise * known.rates.in[i].kbps)) {
-        hubs.push_back(n);
+        hubs.emplace_back(sum.sent, n);
       }
     }
   }
+  std::ranges::stable_sort(hubs, std::greater<>(), [](const auto& h) { return h.first; });
   if (static_cast<int>(hubs.size()) > kMostWideFans) hubs.resize(kMostWideFans);
-  for (const int hub : hubs) {
-    std::vector<int> spokes;
-    for (int n = 0; n < nodes_; ++n) {
-      if (n != hub) spokes.push_back(n);
-    }
-    shuffle(&spokes, random_);
-    std::stable_partition(spokes.begin(), spokes.end(), [&](int n) {
-      return known.racks.rack_of[static_cast<std::size_t>(n)] ==
-             known.racks.rack_of[static_cast<std::size_t>(hub)];
-    });
-    if (static_cast<int>(spokes.size()) > kMostSpokes) spokes.resize(kMostSpokes);
-    for (int again = 0; again < 2; ++again) queue_.push_back(fan(hub, spokes));
+  for (const auto& [sent, hub] : hubs) {
+    const Round wide = fan(hub, spokes_of(hub));
+    for (int again = 0; again < kWideRounds; ++again) queue_.push_back(wide);
   }
 }
 

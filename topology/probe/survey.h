@@ -66,11 +66,12 @@ class Survey {
 
   void plan_pairs();
   void advance();
-  bool must_begin_fans(int rounds_left) const;
+  bool must_begin_fans(int rounds_left);
   void plan_racks();
   void plan_hubs();
   void plan_fans();
   void plan_wide_fans();
+  std::vector<int> spokes_of(int hub);
   void plan_doubts();
   bool anything_held_back() const;
   bool are_racks_sure();

@@ -8,7 +8,7 @@ namespace riffle {
 namespace {
 
 // More and smaller groups than rails have, in ways that the cost model does not see.
-constexpr double kMixtureMustGain = 1.01;
+constexpr double kMixtureMustGain = 1.03;
 
 double link_kbps(const RackView& rack) { return std::min(rack.up_kbps, rack.down_kbps); }
 
