@@ -104,6 +104,26 @@ class ProbeNetwork {
   int flows_ = 0;
 };
 
+inline Fabric with_racks(int nodes, int racks, std::int64_t kbps, std::int64_t uplink_kbps,
+                         bool interleaved) {
+  Fabric f = even_fabric(nodes, kbps);
+  f.racks.clear();
+  for (int r = 0; r < racks; ++r) {
+    f.racks.push_back({"r" + std::to_string(r), uplink_kbps, uplink_kbps});
+  }
+  for (int n = 0; n < nodes; ++n) f.nodes[n].rack = interleaved ? n % racks : n * racks / nodes;
+  return f;
+}
+
+inline double worst_rate_error(const Fabric& fabric, const probe::Findings& found) {
+  double worst = 0;
+  for (int n = 0; n < fabric.size(); ++n) {
+    worst = std::max(worst, std::abs(found.rates.out[n].kbps / fabric.nodes[n].out_kbps - 1));
+    worst = std::max(worst, std::abs(found.rates.in[n].kbps / fabric.nodes[n].in_kbps - 1));
+  }
+  return worst;
+}
+
 inline probe::Findings survey(ProbeNetwork& network, int nodes, std::uint64_t seed) {
   probe::Survey survey(nodes, seed);
   while (auto round = survey.next()) survey.add(network.run(*round));

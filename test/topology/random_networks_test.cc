@@ -30,41 +30,66 @@ bool same_racks(const Fabric& fabric, const std::vector<int>& rack_of) {
   return true;
 }
 
-TEST(RandomNetworks, RacksOrAPlanAsGood) {
+struct Tally {
   int good = 0, told = 0, right = 0;
   std::vector<double> prices;
-  for (int i = 0; i < runs(); ++i) {
-    std::mt19937_64 random(static_cast<std::uint64_t>(i));
-    const int nodes = 4 + static_cast<int>(random() % 11);
-    const Fabric fabric = drawn_network(random, nodes);
-    ProbeNetwork network(fabric, kUnevenTcp, random());
-    const probe::Findings found = survey(network, nodes, 1);
-    prices.push_back(price_of(fabric, found));
-    good += same_racks(fabric, found.racks.rack_of) || prices.back() <= 1.03;
-    for (int r = 0; r < found.racks.count && found.racks.count > 1; ++r) {
-      if (found.racks.confidence[r] < 0.8) continue;
+
+  void add_racks(const Fabric& fabric, const probe::Racks& found) {
+    for (int r = 0; r < found.count && found.count > 1; ++r) {
+      if (found.confidence[r] < 0.8) continue;
       ++told;
       std::map<int, int> truly;
-      for (int n = 0; n < nodes; ++n) {
-        if (found.racks.rack_of[n] == r) truly[fabric.nodes[n].rack] = 1;
+      for (int n = 0; n < fabric.size(); ++n) {
+        if (found.rack_of[n] == r) truly[fabric.nodes[n].rack] = 1;
       }
       int members = 0, all = 0;
-      for (int n = 0; n < nodes; ++n) {
-        members += found.racks.rack_of[n] == r;
+      for (int n = 0; n < fabric.size(); ++n) {
+        members += found.rack_of[n] == r;
         all += fabric.nodes[n].rack == truly.begin()->first;
       }
       right += truly.size() == 1 && members == all;
     }
   }
-  std::sort(prices.begin(), prices.end());
-  const double nineteen = prices[prices.size() * 95 / 100];
+  double nineteen() const { return prices[prices.size() * 95 / 100]; }
+};
+
+// Of so many networks; a network has least nodes and up to `more` more.
+Tally surveyed(int networks, int least, int more) {
+  Tally tally;
+  for (int i = 0; i < networks; ++i) {
+    std::mt19937_64 random(static_cast<std::uint64_t>(i));
+    const int nodes = least + static_cast<int>(random() % static_cast<std::uint64_t>(more + 1));
+    const Fabric fabric = drawn_network(random, nodes);
+    ProbeNetwork network(fabric, kUnevenTcp, random());
+    const probe::Findings found = survey(network, nodes, 1);
+    tally.prices.push_back(price_of(fabric, found));
+    tally.good += same_racks(fabric, found.racks.rack_of) || tally.prices.back() <= 1.03;
+    tally.add_racks(fabric, found.racks);
+  }
+  std::sort(tally.prices.begin(), tally.prices.end());
   std::printf(
-      "%d networks: racks or plan %d, time %.3f at 95 %%, %.3f at most; %d of %d racks sure\n",
-      runs(), good, nineteen, prices.back(), right, told);
-  EXPECT_GE(good, runs() * 95 / 100);
-  EXPECT_LE(nineteen, 1.10);
-  EXPECT_LE(prices.back(), 1.5);  // what the job itself corrects later
-  EXPECT_GE(right, told * 80 / 100);
+      "%d networks of %d to %d nodes: racks or plan %d, time %.3f at 95 %%, %.3f at most; %d of %d "
+      "racks sure\n",
+      networks, least, least + more, tally.good, tally.nineteen(), tally.prices.back(), tally.right,
+      tally.told);
+  return tally;
+}
+
+TEST(RandomNetworks, RacksOrAPlanAsGood) {
+  const Tally tally = surveyed(runs(), 4, 10);
+  EXPECT_GE(tally.good, runs() * 95 / 100);
+  EXPECT_LE(tally.nineteen(), 1.10);
+  EXPECT_LE(tally.prices.back(), 1.5);  // what the job itself corrects later
+  EXPECT_GE(tally.right, tally.told * 80 / 100);
+}
+
+// Racks with mild uplinks are taken for one here and there, which costs up to 1.4 times the time
+// (docs/known-limits.md: 95 % within 1.10 are wanted).
+TEST(RandomNetworks, OfUpTo256Nodes) {
+  const int networks = std::max(4, runs() / 20);
+  const Tally tally = surveyed(networks, 15, 241);
+  EXPECT_GE(tally.good, networks * 90 / 100);
+  EXPECT_LE(tally.nineteen(), 1.25);
 }
 
 TEST(RandomNetworks, SmallRacksOfManyNodesWithRanksInTurn) {
@@ -82,15 +107,14 @@ TEST(RandomNetworks, SmallRacksOfManyNodesWithRanksInTurn) {
     for (int n = 0; n < nodes; ++n) f.nodes[n].rack = n % racks;
     ProbeNetwork network(f, kUnevenTcp, 3);
     const probe::Findings found = survey(network, nodes, 1);
-    int wrong = 0;  // pairs of nodes
-    for (int a = 0; a < nodes; ++a) {
-      for (int b = 0; b < a; ++b) {
-        wrong += (f.nodes[a].rack == f.nodes[b].rack) !=
-                 (found.racks.rack_of[a] == found.racks.rack_of[b]);
-      }
+    int whole = 0;
+    for (int r = 0; r < racks; ++r) {
+      const int as = found.racks.rack_of[r];
+      int differ = 0;
+      for (int n = 0; n < nodes; ++n) differ += (n % racks == r) != (found.racks.rack_of[n] == as);
+      whole += differ == 0;
     }
-    EXPECT_LE(wrong, 0.005 * nodes * (nodes - 1) / 2)
-        << nodes << " in " << racks << ": " << found.racks.count << " racks";
+    EXPECT_EQ(whole, racks) << nodes << " in " << racks << ": " << found.racks.count << " racks";
   }
 }
 

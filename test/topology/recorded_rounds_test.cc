@@ -84,6 +84,18 @@ TEST(RecordedRounds, WhatATokenBucketLendsIsNoRate) {
   }
 }
 
+// What flows of others leave of a slow node explains the rounds as well as a rack of its own,
+// beside which all others would be a rack behind an uplink, too.
+TEST(RecordedRounds, ASlowNodeIsNoRack) {
+  for (const Recorded& r : recorded("slow-nodes", 3)) {
+    probe::Survey survey(static_cast<int>(r.rack_of.size()), 1);
+    for (const probe::Observed& o : r.rounds) survey.add(o);
+    EXPECT_EQ(survey.findings().racks.rack_of, r.rack_of) << r.network;
+    if (r.rack_of.size() != 12) continue;
+    EXPECT_LE(survey.findings().rates.out[11].kbps, 90'000) << "others take 18 of its 100 Mbit/s";
+  }
+}
+
 // The first node and the first one of another rack change places.
 std::vector<int> swapped(std::vector<int> rack_of) {
   const auto other = std::find(rack_of.begin(), rack_of.end(), rack_of.front() + 1);

@@ -16,11 +16,11 @@ constexpr double kSpreadSigmas = 1.15;
 // ... of one flow's part of a shared link. Over some ten milliseconds TCP shares it unevenly, so
 // that one flow has several times what another has; that each stays below its ends is what tells.
 constexpr double kSharedSigma = 0.6;
-constexpr double kSumSigma = 0.15;   // ... of all that a full link carries
-constexpr double kUplinkPower = 12;  // see upper_end
-constexpr double kFullPower = 2;     // ... of rounds in which the uplink was full
-constexpr double kFull = 0.01;       // of an uplink's rate is left at most where it is full
-constexpr double kUsed = 0.92;       // an uplink this full is taken for the limit
+constexpr double kSumSigma = 0.15;       // ... of all that a full link carries
+constexpr double kUplinkPower = 12;      // see upper_end
+constexpr double kFullPower = 2;         // ... of rounds in which the uplink was full
+constexpr double kLeftWhereFull = 0.01;  // of an uplink's rate is left at most where it is full
+constexpr double kUsed = 0.92;           // an uplink this full is taken for the limit
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 double nats(double error, double sigma) {
@@ -204,7 +204,7 @@ std::vector<Uplink> RackModel::uplinks(const std::vector<int>& rack_of, int rack
       carried[count + b] += s.together;
     }
     for (std::size_t link = 0; link < carried.size(); ++link) {
-      if (carried[link] > 0 && shares.left[link] <= kFull * rate(link))
+      if (carried[link] > 0 && shares.left[link] <= kLeftWhereFull * rate(link))
         while_full[link].push_back(carried[link]);
     }
   }

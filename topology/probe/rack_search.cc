@@ -15,6 +15,7 @@ constexpr double kLeastHeldBack = 0.02;   // fewer flows than that: nothing to e
 constexpr double kLeastGain = 8;          // nats
 constexpr double kLeastGainShare = 0.15;  // of what perfect knowledge would gain
 constexpr double kNatsPerNat = 8;         // flows of a round are not independent of each other
+constexpr double kMostSure = 0.97;        // ... and networks have what no model of racks knows
 constexpr std::size_t kBestCuts = 3;      // that are worth improving
 constexpr double kMostWork = 2e6;         // flows predicted
 
@@ -150,7 +151,7 @@ std::vector<double> confidence(const std::vector<double>& margins, double nats_p
   std::vector<double> p;
   for (const double margin : margins) {
     const double nats = std::isfinite(margin) ? margin : nats_per_node;
-    p.push_back(1 / (1 + std::exp(-nats / kNatsPerNat)));
+    p.push_back(kMostSure / (1 + std::exp(-nats / kNatsPerNat)));
   }
   return p;
 }

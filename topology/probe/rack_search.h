@@ -24,10 +24,12 @@ inline constexpr int kDenseNodes = 64;  // up to here all pairs may be probed
 struct Racks {
   std::vector<int> rack_of;  // per node; all 0: no racks found
   int count = 1;
-  std::vector<Uplink> uplinks;     // payload; empty if count is 1
-  std::vector<double> confidence;  // per rack, 0..1: of so many such racks this share is right
-  std::vector<int> suspected;      // per node: the best guess, also where it is no more than that
-  double held_back = 0;            // share of flows that neither end explains
+  std::vector<Uplink> uplinks;  // payload; empty if count is 1
+  // Per rack, 0..0.97 (1: known): of so many such racks this share is right. Of those on which the
+  // rounds leave no doubt 96 in 100 were, on emulated networks.
+  std::vector<double> confidence;
+  std::vector<int> suspected;  // per node: the best guess, also where it is no more than that
+  double held_back = 0;        // share of flows that neither end explains
   struct Overruled {
     std::string source;      // of the hint
     std::vector<int> nodes;  // that stand elsewhere

@@ -6,14 +6,12 @@
 #include <numeric>
 #include <utility>
 
+#include "topology/probe/nodes_alone.h"
+
 namespace riffle::probe {
 namespace {
 
-constexpr int kFewNodes = 12;    // all pairs twice if anything was held back
-constexpr int kGroup = 4;        // nodes of a small fan
-constexpr int kMostSpokes = 16;  // of a wide fan
-constexpr int kMostWideFans = 3;
-constexpr int kWideRounds = 2;  // of each
+constexpr int kFewNodes = 12;  // all pairs twice if anything was held back
 constexpr int kCutRounds = 3;
 constexpr int kWithinRounds = 2;
 constexpr int kMostHubs = 3;
@@ -21,11 +19,8 @@ constexpr int kHubRounds = 2;
 constexpr double kAsFast = 0.85;  // of the fastest uplink
 constexpr int kMostDoubts = 5;
 constexpr int kDoubtRounds = 3;
-constexpr double kSure = 0.999;         // of racks: no pair needs a second look
+constexpr double kSure = 0.969;  // of racks, nearly as sure as ever: no pair needs a second look
 constexpr double kManyHeldBack = 0.02;  // share of flows that makes a second look worth it
-constexpr double kSaturated = 0.85;     // of what all partners together can do
-constexpr double kSurprise = 1.15;      // times the rate known so far
-constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 // Racks are far from each other, as sites are, if latency tells so: by a factor and by a time.
 // Less is what queues in a switch do.
 constexpr std::int64_t kFarTimes = 3;
@@ -69,13 +64,6 @@ void Survey::plan_pairs() {
   const int steps = log2_of(nodes_);
   for (int i = 0; i < 4 * steps; ++i) queue_.push_back(random_pairs(nodes_, random_));
   for (int i = 0; i < steps; ++i) queue_.push_back(neighbours(nodes_, 1 << i, random_));
-}
-
-// Racks come first; but where they are sure, the time goes to what nodes can do.
-bool Survey::must_begin_fans(int rounds_left) {
-  if (stage_ <= Stage::kPairs || stage_ >= Stage::kFans) return false;
-  const int groups = std::max(1, nodes_ / kGroup), fans = (nodes_ + groups - 1) / groups;
-  return rounds_left <= fans || (rounds_left <= fans + kWideRounds && are_racks_sure());
 }
 
 std::optional<Round> Survey::next(int rounds_left) {
@@ -183,105 +171,6 @@ void Survey::plan_hubs() {
   }
 }
 
-void Survey::plan_fans() {
-  fans_begin_ = all_.size();
-  if (nodes_ < 3) return;
-  const Findings& known = findings();
-  const bool is_held_back = anything_held_back();  // whose limit it was is not sure then
-  std::vector<Round> rounds = fans(known.racks.rack_of, kGroup, random_);
-  // The time may be up before the last one: those of hubs that may be far faster come first.
-  const auto unknown = [&](const Round& r) {
-    return std::ranges::count_if(r.flows, [&](const Flow& f) {
-      return !known.rates.out[static_cast<std::size_t>(f.from)].is_own;
-    });
-  };
-  std::ranges::stable_sort(rounds, std::greater<>(), unknown);
-  for (const Round& all : rounds) {
-    Round wanted;  // every second flow leaves its hub, the next one comes back
-    for (std::size_t f = 0; f + 1 < all.flows.size(); f += 2) {
-      const auto hub = static_cast<std::size_t>(all.flows[f].from);
-      if (is_held_back || !known.rates.out[hub].is_own) wanted.flows.push_back(all.flows[f]);
-      if (is_held_back || !known.rates.in[hub].is_own) wanted.flows.push_back(all.flows[f + 1]);
-    }
-    if (!wanted.flows.empty()) queue_.push_back(std::move(wanted));
-  }
-}
-
-// Of the other racks only as many as fill the uplinks, the fastest first: more of them take from
-// each other, and from the hub's own rack, and none is steady.
-std::vector<int> Survey::spokes_of(int hub) {
-  const Findings& known = findings();
-  const std::vector<int>& racks = known.racks.rack_of;
-  const auto rate = [&](int n) { return known.rates.in[static_cast<std::size_t>(n)].kbps; };
-  const auto room = [](double kbps) { return kbps > 0 ? kbps : kNoLimit; };
-  std::vector<double> into;  // per rack: what its uplink still takes
-  for (const Uplink& u : known.racks.uplinks) into.push_back(room(u.down_kbps));
-  into.resize(static_cast<std::size_t>(known.racks.count), kNoLimit);
-  const auto home = static_cast<std::size_t>(racks[static_cast<std::size_t>(hub)]);
-  double out =
-      home < known.racks.uplinks.size() ? room(known.racks.uplinks[home].up_kbps) : kNoLimit;
-
-  std::vector<int> own, others, spokes;
-  for (int n = 0; n < nodes_; ++n) {
-    if (n == hub) continue;
-    (static_cast<std::size_t>(racks[static_cast<std::size_t>(n)]) == home ? own : others)
-        .push_back(n);
-  }
-  shuffle(&own, random_);
-  shuffle(&others, random_);
-  std::ranges::stable_sort(others, std::greater<>(), rate);
-  spokes = std::move(own);
-  for (const int n : others) {
-    double& in = into[static_cast<std::size_t>(racks[static_cast<std::size_t>(n)])];
-    if (in <= 0 || out <= 0) continue;
-    spokes.push_back(n);
-    in -= rate(n);
-    out -= rate(n);
-  }
-  if (static_cast<int>(spokes.size()) > kMostSpokes) spokes.resize(kMostSpokes);
-  return spokes;
-}
-
-// Hubs that kept all their partners busy may have more to give, and hubs that did far better than
-// ever before need a second opinion. Of the fastest too low a rate costs most.
-void Survey::plan_wide_fans() {
-  const Findings& known = findings();
-  const std::vector<int>& racks = known.racks.rack_of;
-  std::vector<std::pair<double, int>> hubs;  // what each sent, and which it is
-  for (std::size_t o = fans_begin_; o < all_.size(); ++o) {
-    struct Sum {
-      double sent = 0, received = 0, partners = 0;
-      int flows = 0;
-    };
-    std::vector<Sum> sums(static_cast<std::size_t>(nodes_));
-    for (std::size_t f = 0; f < all_[o].round.flows.size(); ++f) {
-      const auto from = static_cast<std::size_t>(all_[o].round.flows[f].from);
-      const auto to = static_cast<std::size_t>(all_[o].round.flows[f].to);
-      const auto seen = static_cast<double>(all_[o].samples[f].together_kbps);
-      ++sums[from].flows;
-      sums[from].sent += seen;
-      sums[to].received += seen;
-      // What crosses an uplink is its limit, not the partner's.
-      if (racks[from] == racks[to]) sums[from].partners += known.rates.in[to].kbps;
-    }
-    for (int n = 0; n < nodes_; ++n) {
-      const auto i = static_cast<std::size_t>(n);
-      const Sum& sum = sums[i];
-      if (sum.flows > 1 && (sum.sent >= kSaturated * sum.partners ||
-                            sum.sent >= kSurprise * known.rates.out[i].kbps ||
-                            sum.received >= kSurprise * known.rates.in[i].kbps)) {
-        hubs.emplace_back(sum.sent, n);
-      }
-    }
-  }
-  std::ranges::stable_sort(hubs, std::greater<>(), [](const auto& h) { return h.first; });
-  if (static_cast<int>(hubs.size()) > kMostWideFans) hubs.resize(kMostWideFans);
-  for (const auto& [sent, hub] : hubs) {
-    const Round wide = fan(hub, spokes_of(hub));
-    for (int again = 0; again < kWideRounds; ++again) queue_.push_back(wide);
-  }
-}
-
 // Flows that come and go hide racks from some rounds and feign them in others; over a longer time
 // they do not. A suspicion that was not put to the test yet, is, however sure it looks.
 void Survey::plan_doubts() {
@@ -330,10 +219,16 @@ const Findings& Survey::findings() {
   std::erase_if(pairs, [this](const Observed& o) { return !is_pairs(o.round, nodes_); });
   NodeRates reached = estimate_node_rates(nodes_, pairs);
   raise_to_fans(all_, fastest_of(reached), &reached);
-  const RackModel model(nodes_, reached, pairs);
-  f.racks = known_.rack_of.empty() ? find_racks(model, all_, hints())
-                                   : known_racks(model, known_.rack_of);
+  const auto racks_by = [&](const NodeRates& rates) {
+    const RackModel model(nodes_, rates, pairs);
+    return known_.rack_of.empty() ? find_racks(model, all_, hints())
+                                  : known_racks(model, known_.rack_of);
+  };
+  f.racks = racks_by(reached);
+  const NodeLimits alone = limits_of_nodes_alone(f.racks);
+  if (alone.lower(&reached)) f.racks = racks_by(reached);
   f.rates = estimate_node_rates(nodes_, all_, f.racks.rack_of);
+  (void)alone.lower(&f.rates);
   mark_own_limits(all_, f.racks.rack_of, &f.rates);
   measure_latency();
   f.rounds = static_cast<int>(all_.size());
