@@ -8,8 +8,9 @@ On every network one `riffle bench` runs, all in turns on the same emulated clus
 --warmup all-reduces before the measured ones), "file", the forced --plans (with the file), and
 "nccl" (RIFFLE_COLLNET=off: the ring or tree that NCCL takes). One line per network, at the end the
 shares of networks that hold the limits. The ratios are medians over neighbouring all-reduces. Where
-times of live or file differ by more than 15 % among themselves, as where flows of others come and go,
-all is measured anew with twice as many all-reduces; only that counts, and ratios are of total times.
+times of live or file differ by more than --steady among themselves, as where flows of others come and
+go, new jobs run with twice as many all-reduces: ratios are of their total times, plan changes and
+probing the most of both.
 
 Networks that --json has already, of the same plugin and measured the same way, are not measured
 again: a long run can be cut into parts. Every entry says when it was measured, at which commit, and what
@@ -39,7 +40,6 @@ BUILD = BENCH.parent / "build"
 CHANGE = re.compile(r"\(plan .*from chunk \d+")  # all nodes may say so
 PLUGIN = "plugin/libnccl-net-riffle.so"
 FOR_PLANS = 2  # all-reduces before the measured ones where nothing has to be found
-STEADY = 0.15  # so much may the times of live and file differ among themselves
 IF_UNSTEADY = 2  # times as many all-reduces
 
 
@@ -59,23 +59,25 @@ def times_of(row):
     return [trial["time_us"] for trial in row["trials"]]
 
 
-def is_steady(row):
-    return max(times_of(row)) - min(times_of(row)) <= STEADY * row["time_us"]
+def is_steady(row, spread):
+    return max(times_of(row)) - min(times_of(row)) <= spread * row["time_us"]
 
 
 def bench(options, network, folder):
-    """The rows by contender, and how many times as long live takes as each other one."""
-    rows = bench_once(options, network, folder, options.iters)
+    """The rows by contender, how many times as long live takes as each other one, and the folders of what jobs left."""
+    rows = bench_once(options, network, folder / "first", options.iters)
     others = [name for name in rows if name != "live"]
-    if all(is_steady(rows[name]) for name in ("live", "file")):
-        return rows, {name: 1 / rows[name]["ratio"]["median"] for name in others}
-    for log in folder.glob("*.log"):
-        log.unlink()
-    rows = bench_once(options, network, folder, IF_UNSTEADY * options.iters)
-    return rows, {name: sum(times_of(rows["live"])) / sum(times_of(rows[name])) for name in others}
+    if options.steady == 0 or all(is_steady(rows[name], options.steady) for name in ("live", "file")):
+        return rows, {name: 1 / rows[name]["ratio"]["median"] for name in others}, [folder / "first"]
+    rows = bench_once(options, network, folder / "anew", IF_UNSTEADY * options.iters)
+    over = {name: sum(times_of(rows["live"])) / sum(times_of(rows[name])) for name in others}
+    return rows, over, [folder / "first", folder / "anew"]
 
 
 def bench_once(options, network, folder, iters):
+    folder.mkdir()
+    for wrong in folder.parent.glob("*.toml"):
+        (folder / wrong.name).write_text(wrong.read_text())
     command = [options.riffle, "bench", "--profile", network, "--fabric", "file", "--sizes", options.size,
                "--rounds", "1",
                "--iters", str(iters), "--json", f"{folder}/rows.json"]
@@ -89,13 +91,20 @@ def bench_once(options, network, folder, iters):
 
 
 def found_in(folder):
-    """(The racks that show or None, seconds of probing or None)"""
+    """(The racks that show or None, seconds of probing or None, by reported rack its confidence in percent)"""
     file = folder / "found.toml"
     if not file.exists():
-        return None, None
+        return None, None, {}
     text = file.read_text()
     seconds = re.search(r"probed in ([0-9.]+) s", text)
-    return networks.racks_that_show(tomllib.loads(text)), float(seconds.group(1)) if seconds else None
+    found = tomllib.loads(text)
+    told = re.findall(r"\(confidence (\d+) %\)", text.partition(" racks:")[2])
+    sure = dict(zip(networks.members_of(found), map(int, told)))
+    return networks.racks_that_show(found), float(seconds.group(1)) if seconds else None, sure
+
+
+def changes_in(folder):
+    return len(set(CHANGE.findall("".join(f.read_text(errors="replace") for f in folder.glob("*[0-9].log")))))
 
 
 def said(log):
@@ -110,10 +119,9 @@ def look_at(options, network, folder, truth):
     try:
         for name in set(options.plans) & set(networks.WRONG):
             networks.write_wrong(truth, name, folder / f"{name}.toml")
-        rows, over = bench(options, network, folder)
-        racks, probing_s = found_in(folder)
-        log = "".join(file.read_text(errors="replace") for file in sorted(folder.glob("*.log")))
-        of_live = "".join(file.read_text(errors="replace") for file in sorted(folder.glob("*[0-9].log")))
+        rows, over, jobs = bench(options, network, folder)
+        racks, _, sure = found_in(jobs[-1])
+        log = "".join(file.read_text(errors="replace") for file in sorted(jobs[-1].glob("*.log")))
         if not log:
             raise RuntimeError("the nodes of live have logged nothing")
     except (RuntimeError, OSError) as trouble:
@@ -126,7 +134,9 @@ def look_at(options, network, folder, truth):
         "x": {name: row["x_bound"] for name, row in rows.items()}, "x_live": rows["live"]["x_bound"],
         "over_file": over["file"],
         "over_best": max((over[name] for name in forced), default=None),
-        "probing_s": probing_s, "plan_changes": len(set(CHANGE.findall(of_live))), "log": said(log),
+        "confidence": [[percent, rack in true_racks] for rack, percent in sure.items() if len(rack) > 1],
+        "probing_s": max((found_in(job)[1] for job in jobs if found_in(job)[1] is not None), default=None),
+        "plan_changes": max(map(changes_in, jobs)), "log": said(log), "anew": len(jobs) > 1,
         "cpu_load": rows["live"]["cpu_load"],
         "times_us": {name: [round(us) for us in times_of(row)] for name, row in rows.items()},
         "seconds": round(time.monotonic() - start, 1)}
@@ -142,7 +152,7 @@ def how(options):
     """What an entry must have in common with the options to count."""
     content = hashlib.sha256(pathlib.Path(options.plugin).read_bytes()).hexdigest()
     return {"plugin": content[:16], "size": options.size, "iters": options.iters, "warmup": options.warmup,
-            "plans": options.plans}
+            "plans": options.plans, "steady": options.steady}
 
 
 def known_in(file, options):
@@ -162,6 +172,7 @@ def parse():
     parser.add_argument("--size", default="8M")
     parser.add_argument("--warmup", type=int, default=20, help="all-reduces of live before the measured ones")
     parser.add_argument("--iters", type=int, default=5, help="measured all-reduces of each")
+    parser.add_argument("--steady", type=float, default=0.15, help="part of the median by which times may differ; 0: by all")
     parser.add_argument("--plans", type=lambda text: text.split(",") if text else [],
                         default=["ring", "tree", "direct"],
                         help="others beside live and file: plans of RIFFLE_PLAN, nccl, "

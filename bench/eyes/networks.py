@@ -34,14 +34,19 @@ def ways(item, out, into, both):
     return (item.get(out, item.get(both)), item.get(into, item.get(both)))
 
 
+def members_of(fabric):
+    """Of every rack in the file's order: the set of its nodes."""
+    return [frozenset(n for n, node in enumerate(fabric["node"]) if node.get("rack") == rack["name"])
+            for rack in fabric.get("rack", [])]
+
+
 def racks_that_show(fabric):
     """Sets of nodes. Files name nodes in the order of their ranks. A rack of one node, of all, or
     with room for all that its nodes have is none; beside a single rack the rest is one as well."""
     rates = [ways(node, "out_mbps", "in_mbps", "rate_mbps") for node in fabric["node"]]
     everyone = frozenset(range(len(rates)))
     found = set()
-    for rack in fabric.get("rack", []):
-        members = frozenset(n for n, node in enumerate(fabric["node"]) if node.get("rack") == rack["name"])
+    for rack, members in zip(fabric.get("rack", []), members_of(fabric)):
         limits = ways(rack, "up_mbps", "down_mbps", "uplink_mbps")
         shows = any(limit is not None and limit < SHOWS * sum(rates[n][way] for n in members)
                     for way, limit in enumerate(limits))

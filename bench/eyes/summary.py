@@ -31,6 +31,15 @@ def worst_of(entries, contender):
     return worst([e | {"its": e["x"][contender]} for e in entries if contender in e.get("x", {})], "its")
 
 
+SURE = 80  # percent
+
+
+def of_sure_racks(entries):
+    """Beyond it a rack that is reported should be one."""
+    right = [is_right for e in entries if not e["failed"] for percent, is_right in e["confidence"] if percent >= SURE]
+    return f"{sum(right)} of {len(right)} right, {100 * sum(right) / len(right):.1f} %" if right else "none"
+
+
 def is_of_network(entry):
     """The emulation shows the network, not the machine's processors, which other networks could do without."""
     return bool(entry["failed"]) or entry["cpu_load"] <= MOST_LOAD
@@ -43,12 +52,16 @@ def lines(entries, left_out):
     of_network = [e for e in entries if is_of_network(e)]
     return [
         f"{len(entries)} network(s), {failed} failed, {left_out} with a policer left out",
+        f"measured anew, as times differed: {sum(not e['failed'] and e['anew'] for e in entries)}",
+        f"racks reported with a confidence of {SURE} % and more: {of_sure_racks(entries)}",
         f"racks right: {percent(entries, lambda e: e['racks_right'])}",
         "racks right or live/file at most 1.03: "
         + percent(entries, lambda e: e["racks_right"] or e["over_file"] <= 1.03),
         f"live/file at most 1.10: {percent(entries, lambda e: e['over_file'] <= 1.10)}",
         f"worst live/file: {worst(entries, 'over_file')}",
         f"worst live/best of the forced plans: {worst(entries, 'over_best')}",
+        *([f"worst live/nccl: {worst([e | {'its': e['x_live'] / e['x']['nccl']} for e in entries if 'nccl' in e.get('x', {})], 'its')}"]
+          if any("nccl" in e.get("x", {}) for e in entries) else []),
         f"worst x of live: {worst(entries, 'x_live')}",
         *(f"worst x of {wrong}: {worst_of(entries, wrong)}" for wrong in networks.WRONG
           if any(wrong in e.get("x", {}) for e in entries)),
