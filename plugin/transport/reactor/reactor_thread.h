@@ -66,6 +66,9 @@ class ReactorThread final : public Reactor {
 
   enum class Sleep { kAwake, kInEpoll, kAside };
 
+  static constexpr std::size_t kEventsPerTurn = 64;
+  static constexpr std::uint64_t kWakeTag = ~std::uint64_t{0};  // of the event descriptor
+
   void loop();
   void take_seat();
   bool does_the_work() const;
