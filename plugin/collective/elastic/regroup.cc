@@ -3,34 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugin/collective/base/byte_io.h"
-
 namespace riffle {
 namespace {
-
-void put_nodes(ByteWriter* w, const std::vector<int>& nodes) {
-  w->number(nodes.size());
-  for (const int node : nodes) w->number(static_cast<std::uint64_t>(node));
-}
-
-// Ascending ranks below `size`; anything else counts as mangled.
-bool get_nodes(ByteReader* reader, int size, std::vector<int>* nodes) {
-  const std::uint64_t count = reader->number();
-  if (count > static_cast<std::uint64_t>(size)) return false;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t node = reader->number();
-    if (node >= static_cast<std::uint64_t>(size)) return false;
-    if (!nodes->empty() && static_cast<int>(node) <= nodes->back()) return false;
-    nodes->push_back(static_cast<int>(node));
-  }
-  return reader->is_ok();
-}
-
-Regroup::Bytes number_message(std::uint64_t n) {
-  ByteWriter w;
-  w.number(n);
-  return w.take();
-}
 
 std::string text_of(const std::vector<int>& nodes) {
   std::string text;
@@ -100,9 +74,7 @@ void Regroup::expel(const std::vector<std::pair<int, std::string>>& members) {
 // Every node that hears of it does so, without waiting for a slow node's word.
 bool Regroup::send_away(int member, const std::string& why) {
   if (member == rank_ || !last_.has(member) || has_lost(member)) return false;
-  ByteWriter w;
-  w.blob(why);
-  steps_.send(member, kExcluded, w.take());
+  tell_excluded(member, why);
   steps_.dismiss(member);  // as for kGone
   why_lost_[member] = why;
   expelled_[member] = why;
@@ -150,115 +122,6 @@ void Regroup::begin(std::uint64_t round) {
   patience_timer_ = steps_.call_later(options_.patience_ns, [this] { look_for_silent(); });
   tell_state();
   gather();
-}
-
-void Regroup::tell_state() {
-  for (const int peer : reached()) {
-    if (peer != rank_) tell_state_to(peer);
-  }
-}
-
-void Regroup::tell_state_to(int peer) {
-  ByteWriter w;
-  w.number(round_);
-  put_nodes(&w, missing());
-  put_nodes(&w, known_to_have_left());
-  w.number(expelled_.size());
-  for (const auto& [node, why] : expelled_) {
-    w.number(static_cast<std::uint64_t>(node));
-    w.blob(why);
-  }
-  w.number(last_.term);
-  put_nodes(&w, last_.nodes);
-  w.number(steps_.frames_to(peer));
-  w.blob(account_);
-  steps_.send(peer, kState, w.take());
-}
-
-Status Regroup::received(int peer, std::uint32_t kind, const Bytes& message) {
-  if (is_over_ || has_lost(peer)) return Status::ok();
-  Status mangled = remote_error("mangled message " + std::to_string(kind) +
-                                " about a loss from node " + std::to_string(peer));
-  ByteReader reader(message);
-  if (kind == kExcluded) {
-    const std::string why = reader.text();
-    if (!reader.is_complete()) return mangled;
-    end("excluded: " + why);
-    return Status::ok();
-  }
-  if (kind == kGone) {
-    const std::string why = reader.text();
-    const bool is_cut_off = reader.number() != 0;
-    if (!reader.is_complete()) return mangled;
-    ended_on_this_side_[peer] = is_cut_off;
-    steps_.dismiss(peer);  // it may live: what is on its way from it must not be written any more
-    lost(peer, why);
-    return Status::ok();
-  }
-  const std::uint64_t round = reader.number();
-  if (kind == kState) {
-    State s;
-    if (!get_nodes(&reader, size_, &s.missing) || !get_nodes(&reader, size_, &s.left))
-      return mangled;
-    std::map<int, std::string> expelled;
-    for (std::uint64_t n = reader.number(); n > 0; --n) {
-      const std::uint64_t node = reader.number();
-      if (!reader.is_ok() || node >= static_cast<std::uint64_t>(size_)) return mangled;
-      expelled[static_cast<int>(node)] = reader.text();
-    }
-    s.last.term = reader.number();
-    if (!get_nodes(&reader, size_, &s.last.nodes)) return mangled;
-    s.frames = reader.number();
-    s.account = reader.blob<Bytes>();
-    if (!reader.is_complete()) return mangled;
-    if (round < round_ || (round == round_ && phase_ == Phase::kRunning)) return Status::ok();
-    if (round > round_) {
-      for (const auto& [node, why] : expelled) send_away(node, why);
-      begin(round);
-    }
-    if (is_over_) return Status::ok();
-    const std::vector<int> gone = s.left;
-    states_[peer] = std::move(s);
-    for (const auto& [node, why] : expelled) {
-      if (!is_over_ && send_away(node, why)) retry_without(node);
-    }
-    for (const int node : gone) {
-      if (node != rank_) left(node);
-    }
-    if (is_over_) return Status::ok();
-    gather();
-    install_if_heard();
-    return Status::ok();
-  }
-  if (kind == kVerdict) {
-    Verdict v;
-    v.next.term = round;
-    if (!get_nodes(&reader, size_, &v.next.nodes)) return mangled;
-    v.content = reader.blob<Bytes>();
-    if (!reader.is_complete() || !v.next.has(rank_)) return mangled;
-    if (round != round_ || phase_ != Phase::kGathering || present().front() != peer) {
-      return Status::ok();
-    }
-    const bool reaches_all =
-        std::all_of(v.next.nodes.begin(), v.next.nodes.end(),
-                    [this](int node) { return node == rank_ || !has_lost(node); });
-    // Else a loss of ours has crossed it.
-    if (reaches_all) {
-      take(std::move(v));
-    } else {
-      begin(round_ + 1);
-    }
-    return Status::ok();
-  }
-  if (!reader.is_complete()) return mangled;
-  if (round != round_ || !verdict_) return Status::ok();
-  if (kind == kAccepted) {
-    accepted_.push_back(peer);
-    commit_if_all_accepted();
-  } else if (kind == kCommit && phase_ == Phase::kAccepted) {
-    commit();
-  }
-  return Status::ok();
 }
 
 // Have all nodes we reach told their states? Then the lowest of them decides.
@@ -323,28 +186,20 @@ void Regroup::decide(const std::vector<int>& nodes, const Membership& last) {
   steps_.plan(next, accounts, [this, next](Result<Bytes> content) {
     if (is_over_ || next.term != round_ || phase_ != Phase::kGathering) return;
     if (!content) return end(content.status().message());
-    ByteWriter w;
-    w.number(round_);
-    put_nodes(&w, next.nodes);
-    w.blob(*content);
-    const Bytes message = w.take();
-    for (const int node : next.nodes) {
-      if (node != rank_) steps_.send(node, kVerdict, message);
-    }
-    take({next, std::move(*content)});
+    const Verdict verdict{next, std::move(*content)};
+    tell_verdict(verdict);
+    take(verdict);
   });
 }
 
 void Regroup::take(Verdict verdict) {
   verdict_ = std::move(verdict);
   phase_ = Phase::kAccepting;
-  ByteWriter w;
-  w.blob("nodes " + text_of(verdict_->next.nodes) + " go on without this one");
-  const Bytes goodbye = w.take();
+  const std::string goodbye = "nodes " + text_of(verdict_->next.nodes) + " go on without this one";
   for (int node = 0; node < size_; ++node) {
     if (node == rank_ || has_lost(node) || verdict_->next.has(node)) continue;
     why_lost_[node] = has_left_[node] ? kLeftByItself : "some of the others do not reach it";
-    steps_.send(node, kExcluded, goodbye);
+    tell_excluded(node, goodbye);
     steps_.dismiss(node);
   }
   install_if_heard();
@@ -369,7 +224,7 @@ void Regroup::accept(std::uint64_t round, const Status& outcome) {
   phase_ = Phase::kAccepted;
   accepted_.push_back(rank_);
   if (verdict_->next.nodes.front() == rank_) return commit_if_all_accepted();
-  steps_.send(verdict_->next.nodes.front(), kAccepted, number_message(round_));
+  tell_round(verdict_->next.nodes.front(), kAccepted);
 }
 
 void Regroup::commit_if_all_accepted() {
@@ -380,7 +235,7 @@ void Regroup::commit_if_all_accepted() {
   });
   if (!all) return;
   for (const int node : nodes) {
-    if (node != rank_) steps_.send(node, kCommit, number_message(round_));
+    if (node != rank_) tell_round(node, kCommit);
   }
   commit();
 }
@@ -435,13 +290,7 @@ std::string Regroup::why_lost_text() const {
 
 void Regroup::leave(const std::string& why, bool is_cut_off) {
   if (is_over_) return;
-  ByteWriter w;
-  w.blob(why);
-  w.number(is_cut_off ? 1 : 0);
-  const Bytes message = w.take();
-  for (const int peer : reached()) {
-    if (peer != rank_) steps_.send(peer, kGone, message);
-  }
+  tell_gone(why, is_cut_off);
   stop();
 }
 

@@ -52,6 +52,8 @@
 
 namespace riffle {
 
+class ByteReader;
+
 class Regroup {
  public:
   static constexpr const char* kLeftByItself = "it closed its communicator";
@@ -138,10 +140,21 @@ class Regroup {
     Bytes account;
   };
 
-  bool send_away(int member, const std::string& why);
-  void begin(std::uint64_t round);
   void tell_state();
   void tell_state_to(int peer);
+  void tell_verdict(const Verdict& verdict);
+  void tell_round(int peer, std::uint32_t kind);
+  void tell_excluded(int peer, const std::string& why);
+  void tell_gone(const std::string& why, bool is_cut_off);
+  // False: it is mangled.
+  bool hear(int peer, std::uint32_t kind, ByteReader* reader);
+  bool hear_excluded(ByteReader* reader);
+  bool hear_gone(int peer, ByteReader* reader);
+  bool hear_state(int peer, std::uint64_t round, ByteReader* reader);
+  bool hear_verdict(int peer, std::uint64_t round, ByteReader* reader);
+
+  bool send_away(int member, const std::string& why);
+  void begin(std::uint64_t round);
   void gather();
   bool no_state_names_lower() const;
   void decide(const std::vector<int>& reached, const Membership& last);
