@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lab/simulation/job.h"
+#include "test/topology/probe_network.h"
 
 namespace riffle::sim::probing_test {
 namespace {
@@ -41,17 +42,6 @@ Fabric mixed(int nodes) {
   for (int n = 0; n < nodes; n += 8) f.nodes[n].out_kbps = f.nodes[n].in_kbps = kRate / 2;
   f.nodes[5].out_kbps = f.nodes[5].in_kbps = kRate / 10;
   return f;
-}
-
-double worst_rate_error(const Fabric& fabric, const probe::Findings& found) {
-  double worst = 0;
-  for (int n = 0; n < fabric.size(); ++n) {
-    const auto out = static_cast<double>(fabric.nodes[n].out_kbps);
-    const auto in = static_cast<double>(fabric.nodes[n].in_kbps);
-    worst = std::max(worst, std::abs(found.rates.out[n].kbps / out - 1));
-    worst = std::max(worst, std::abs(found.rates.in[n].kbps / in - 1));
-  }
-  return worst;
 }
 
 // Share of the pairs of nodes of which it is known rightly whether they stand in one rack.
