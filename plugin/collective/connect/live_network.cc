@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -37,10 +38,39 @@ Memory& memory() {
   return *one;
 }
 
-// Tests and trials: there is no network between them.
+// Tests and trials: there is no network between them. Machines of equal host names differ by the
+// boot id; containers of one machine share it.
 bool are_one_machine(const std::vector<NodeReport>& reports) {
-  return std::all_of(reports.begin(), reports.end(),
-                     [&](const NodeReport& r) { return r.host == reports.front().host; });
+  const auto is_same = [&](const NodeReport& r) {
+    const std::string& known = reports.front().share.machine;
+    const bool is_told = !known.empty() && !r.share.machine.empty();
+    return r.host == reports.front().host && (!is_told || r.share.machine == known);
+  };
+  return std::ranges::all_of(reports, is_same);
+}
+
+// Unless RIFFLE_PROBE=auto has a reason of its own against it.
+bool may_probe(const ConnectOptions& options, const std::vector<NodeReport>& reports) {
+  return options.probe != Wish::kOff && options.collnet != Wish::kOff && options.fabric.empty() &&
+         reports.size() >= 2 && find_problem(reports).empty();  // node 0 refuses them anyway
+}
+
+// Of each node, the names that it shares with no other: the host name first, then as in a fabric
+// file. Without any: none.
+std::vector<NodeAliases> own_names(const std::vector<NodeReport>& reports) {
+  std::vector<NodeAliases> names;
+  std::map<std::string, int> nodes_with;
+  for (const NodeReport& r : reports) {
+    names.push_back({r.host});
+    for (const std::string& alias : r.aliases) {
+      if (std::ranges::count(names.back(), alias) == 0) names.back().push_back(alias);
+    }
+    for (const std::string& name : names.back()) ++nodes_with[name];
+  }
+  for (NodeAliases& node : names) {
+    std::erase_if(node, [&](const std::string& name) { return nodes_with[name] > 1; });
+  }
+  return names;
 }
 
 int mtu_of(const Device& device) {
@@ -65,33 +95,43 @@ std::string effort(const ProbeOutcome& outcome) {
 
 // Human-readable, and for RIFFLE_FABRIC of later jobs.
 void save(const std::string& path, const std::string& what, const Fabric& fabric) {
+  const std::string text = network_text(fabric);
+  if (text.empty()) {
+    log_warn(
+        "RIFFLE_FABRIC_SAVE: {} is not written: host names and addresses do not tell the nodes "
+        "apart; a RIFFLE_NODE_NAME of its own for each node does",
+        path);
+    return;
+  }
   std::ofstream file(path);
-  file << "# " << what << "\n" << to_toml(fabric);
+  file << "# " << what << "\n" << text;
   if (!file.flush()) log_warn("RIFFLE_FABRIC_SAVE: cannot write {}", path);
 }
 
 }  // namespace
 
 bool wants_probe(const ConnectOptions& options, const std::vector<NodeReport>& reports) {
-  if (options.probe == Wish::kOff || options.collnet == Wish::kOff || !options.fabric.empty() ||
-      reports.size() < 2) {
-    return false;
-  }
-  if (!find_problem(reports).empty()) return false;  // node 0 refuses them anyway
+  if (!may_probe(options, reports)) return false;
   if (options.probe == Wish::kOn) return true;
   return !options.is_deterministic && !are_one_machine(reports);
+}
+
+void log_one_machine(const ConnectOptions& options, const std::vector<NodeReport>& reports) {
+  if (!may_probe(options, reports) || options.probe == Wish::kOn || options.is_deterministic ||
+      !are_one_machine(reports)) {
+    return;
+  }
+  log_info(
+      "network not probed: all {} nodes are one machine ({}), so all links count as equal "
+      "(RIFFLE_PROBE=on probes them)",
+      reports.size(), reports.front().host);
 }
 
 std::optional<Fabric> remembered_network(const ConnectOptions& options,
                                          const std::vector<NodeReport>& reports) {
   if (options.probe != Wish::kAuto) return std::nullopt;
-  std::vector<NodeAliases> names;
-  std::set<std::string> hosts;
-  for (const NodeReport& r : reports) {
-    names.push_back({r.host});
-    hosts.insert(r.host);
-  }
-  if (hosts.size() != reports.size()) return std::nullopt;
+  const std::vector<NodeAliases> names = own_names(reports);
+  if (std::ranges::any_of(names, &NodeAliases::empty)) return std::nullopt;
   Memory& m = memory();
   const std::lock_guard lock(m.mutex);
   for (auto it = m.networks.rbegin(); it != m.networks.rend(); ++it) {
@@ -120,8 +160,11 @@ void remember_network(const std::string& network) {
 
 Result<Fabric> fabric_of_probe(const ProbeOutcome& outcome, const std::vector<NodeReport>& reports,
                                const Device& device, const Racks* racks) {
+  const std::vector<NodeAliases> own = own_names(reports);
   std::vector<std::string> names;
-  for (const NodeReport& r : reports) names.push_back(r.host);
+  for (std::size_t n = 0; n < own.size(); ++n) {
+    names.push_back(own[n].empty() ? reports[n].host : own[n].front());
+  }
   Result<Fabric> fabric = probe::to_fabric(outcome.findings, names, mtu_of(device));
   if (!fabric || !uses(racks, *fabric)) return fabric;
   for (std::size_t r = 0; r < racks->racks.size(); ++r) {

@@ -22,9 +22,13 @@
 namespace riffle {
 
 // True if the nodes should probe before node 0 decides: RIFFLE_PROBE allows it, no file knows the
-// rates, and the outcome matters. Not in auto: where all nodes are one machine, and with
-// RIFFLE_DETERMINISTIC=1, as two probes never give quite the same plan.
+// rates, and the outcome matters. Not in auto: where all nodes are one machine (equal host names,
+// and equal boot ids where known), and with RIFFLE_DETERMINISTIC=1, as two probes never give quite
+// the same plan.
 bool wants_probe(const ConnectOptions& options, const std::vector<NodeReport>& reports);
+
+// Logs one line where wants_probe() says no for one reason alone: all nodes are one machine.
+void log_one_machine(const ConnectOptions& options, const std::vector<NodeReport>& reports);
 
 // The network as probed before, by the same or other communicators of this process; none if a node
 // is unknown, it was too long ago, or RIFFLE_PROBE is not auto.
@@ -35,8 +39,9 @@ std::optional<Fabric> remembered_network(const ConnectOptions& options,
 void remember_network(const std::string& network);
 
 // Node 0: what a probe found, as a fabric of these nodes. An error, naming a node, if it found
-// nothing usable. `device` is this node's (for the MTU); `racks` are those known before, or null:
-// the same ones get their names.
+// nothing usable. Nodes are named by host, those of equal host names by what tells them apart, as
+// in a fabric file: RIFFLE_NODE_NAME, addresses. `device` is this node's (for the MTU); `racks` are
+// those known before, or null: the same ones get their names.
 Result<Fabric> fabric_of_probe(const ProbeOutcome& outcome, const std::vector<NodeReport>& reports,
                                const Device& device, const Racks* racks);
 
@@ -45,7 +50,7 @@ std::optional<Fabric> probed_network(const ConnectOptions& options, const ProbeO
                                      const std::vector<NodeReport>& reports, const Device& device,
                                      const Racks* racks);
 
-// For Verdict::network; empty if the nodes' host names do not tell them apart.
+// For Verdict::network, as load_fabric reads it; empty if the nodes' names do not tell them apart.
 std::string network_text(const Fabric& fabric);
 
 }  // namespace riffle

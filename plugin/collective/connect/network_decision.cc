@@ -8,6 +8,7 @@ namespace riffle {
 
 bool NetworkDecision::look_up(const std::vector<NodeReport>& reports, probe::KnownRacks* known) {
   racks_ = look_up_racks(options_, reports, known);
+  log_one_machine(options_, reports);
   if (!riffle::wants_probe(options_, reports)) return false;
   network_ = remembered_network(options_, reports);
   return !network_.has_value();
