@@ -233,8 +233,8 @@ TEST(LiveView, NamesWhatLimitsAndWhoIsWaitedFor) {
   ASSERT_TRUE(view.plan.has_value());
   EXPECT_EQ(view.plan->name, "direct");
   // 8 MiB in 0.9 s, where 32 MiB are predicted to take 2.7 s as payload.
-  ASSERT_TRUE(view.x_predicted.has_value());
-  EXPECT_NEAR(*view.x_predicted, 0.9 / (2.7 / 4 * 1514 / 1448), 0.001);
+  ASSERT_TRUE(view.now.x_predicted.has_value());
+  EXPECT_NEAR(*view.now.x_predicted, 0.9 / (2.7 / 4 * 1514 / 1448), 0.001);
 }
 
 TEST(LiveView, PredictionsAreForLargeExactSums) {
@@ -246,7 +246,7 @@ TEST(LiveView, PredictionsAreForLargeExactSums) {
   ASSERT_TRUE(record.look());
   JobRecord read = record.job();
   CommRecords& comm = read.comms.begin()->second;
-  const auto is_compared = [&] { return view_live(read, 10)[0].x_predicted.has_value(); };
+  const auto is_compared = [&] { return view_live(read, 10)[0].now.x_predicted.has_value(); };
   ASSERT_TRUE(is_compared());
   comm.nodes[0].modes.push_back({.t = 1, .mode = "ds_sync"});
   EXPECT_FALSE(is_compared());
@@ -275,7 +275,7 @@ TEST(LiveView, RatesThatWereNeitherMeasuredNorGivenAreNotKnown) {
   const LiveView view = view_live(read, 10)[0];
   EXPECT_EQ(view.nodes[0].out.rate_mbps, 0);
   EXPECT_FALSE(view.now.bound_s.has_value());
-  EXPECT_FALSE(view.x_predicted.has_value());
+  EXPECT_FALSE(view.now.x_predicted.has_value());
 }
 
 TEST(Exposition, GroupsAndEscapes) {

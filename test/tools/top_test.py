@@ -37,9 +37,11 @@ class Top(unittest.TestCase):
         return out
 
     def test_one_page(self):
-        self.record.run(15)
+        self.record.run(5)
         self.record.plan(0, cause="node 1 (node1) now sends 100 Mbit/s, was 400", name="grid", trigger="rates",
                          reason="grid is the fastest known", from_chunk=7)
+        for _ in range(10):
+            self.record.step()
         page = self.page()
         lines = page.splitlines()
         self.assertIn("sending of node node1 limits: 100 Mbit/s", lines[0])

@@ -8,6 +8,7 @@
 #include "tools/draw/page.h"
 #include "tools/draw/text.h"
 #include "tools/explain/explanation.h"
+#include "tools/explain/prediction.h"
 #include "tools/numbers.h"
 
 namespace riffle::tools {
@@ -70,7 +71,7 @@ std::string timeline_section(const Explanation& e) {
   chart.series = {std::move(series)};
   for (std::size_t i = 0; i < e.plans.size(); ++i) {
     chart.marks.push_back({e.plans[i].t, std::to_string(i + 1),
-                           e.plans[i].name + ", because of " + e.plans[i].cause});
+                           e.plans[i].name + ", because of " + cause_text(e.plans[i])});
   }
   return "<h2>Over time</h2>\n" + draw(chart);
 }
@@ -133,7 +134,8 @@ std::string plans_section(const Explanation& e) {
   std::string reasons;
   for (const PlanEvent& p : e.plans) {
     const std::string number = std::to_string(rows.size());
-    rows.push_back({number, printed("%.1f s", p.t), std::to_string(p.from_chunk), p.name, p.cause});
+    rows.push_back(
+        {number, printed("%.1f s", p.t), std::to_string(p.from_chunk), p.name, cause_text(p)});
     reasons += "<p class=\"faint\">" + number + ": " + escaped(p.reason) + "</p>\n";
   }
   return "<h2>Plans</h2>\n" + html_table(rows, true) +

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/explain/explanation.h"
+#include "tools/explain/prediction.h"
 #include "tools/numbers.h"
 
 namespace riffle::tools {
@@ -116,7 +117,8 @@ std::string plans(const Explanation& e) {
   std::string text = "\nplans\n";
   for (const PlanEvent& p : e.plans) {
     text += printed("  %+8.1f s, from chunk %llu, because of %s: %s\n", p.t,
-                    static_cast<unsigned long long>(p.from_chunk), p.cause.c_str(), p.name.c_str());
+                    static_cast<unsigned long long>(p.from_chunk), cause_text(p).c_str(),
+                    p.name.c_str());
     text += "             " + p.reason + "\n";
   }
   return text;
@@ -194,6 +196,7 @@ nlohmann::json json_of(const Explanation& e) {
               {"bytes", e.bytes},
               {"bound_us", nullptr},
               {"x_bound", nullptr},
+              {"x_predicted", nullptr},
               {"since_last_plan", e.since_last_plan},
               {"resources", json::array()},
               {"waits", json::array()},
@@ -209,6 +212,7 @@ nlohmann::json json_of(const Explanation& e) {
               {"notes", e.notes}};
   if (e.bound_s) out["bound_us"] = 1e6 * *e.bound_s;
   if (e.x_bound) out["x_bound"] = *e.x_bound;
+  if (e.x_predicted) out["x_predicted"] = *e.x_predicted;
   for (const Resource& r : e.resources) {
     out["resources"].push_back({{"name", r.name},
                                 {"rate_mbps", r.rate_mbps},
@@ -231,6 +235,7 @@ nlohmann::json json_of(const Explanation& e) {
     out["plans"].push_back({{"at_us", 1e6 * p.t},
                             {"from_chunk", p.from_chunk},
                             {"cause", p.cause},
+                            {"trigger", p.trigger},
                             {"name", p.name},
                             {"digest", p.digest},
                             {"reason", p.reason}});

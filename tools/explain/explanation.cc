@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "tools/explain/limit.h"
+#include "tools/explain/prediction.h"
 #include "topology/base/printed.h"
 #include "topology/plan/planner.h"
 
@@ -56,6 +57,12 @@ class Analysis {
       e_.x_bound = static_cast<double>(traffic_.active_us) / 1e6 / *e_.bound_s;
       e_.headline += printed("; %.2f x the bound", *e_.x_bound);
     }
+    if (e_.x_predicted && *e_.x_predicted >= kModelError) {
+      e_.headline += printed(
+          "; model error: all-reduces take %.2f x what the plan was predicted to take, so the "
+          "network is another one than it was made for, or nodes lack processor",
+          *e_.x_predicted);
+    }
     draw_links();
     return std::move(e_);
   }
@@ -91,6 +98,8 @@ class Analysis {
       main_active_us_ = active_us;
       main_totals_ = totals;
       e_.since_last_plan = is_recent;
+      main_since_t_ = is_recent ? change : 0;
+      has_main_one_plan_ = is_recent || change == 0;
     }
     add_whole(whole);
   }
@@ -171,6 +180,9 @@ class Analysis {
     for (const PlanEvent& plan : e_.plans) {
       if (plan.fabric && !plan.is_nominal) fabric_ = plan.fabric;
     }
+    if (has_main_one_plan_ && !e_.plans.empty()) {
+      e_.x_predicted = over_prediction(*main_, main_totals_, main_since_t_, e_.plans.back());
+    }
     for (const auto& [rank, sample] : main_totals_) take_waits(rank, sample);
     for (const auto& [rank, node] : main_->nodes) {
       if (node.samples.empty()) continue;
@@ -240,7 +252,9 @@ class Analysis {
   const CommRecords* main_ = nullptr;
   std::uint64_t main_active_us_ = 0;
   std::map<int, Sample> main_totals_;
-  int communicator_ = 0;  // looked at so far
+  double main_since_t_ = 0;         // they are of this time on
+  bool has_main_one_plan_ = false;  // in force all the while
+  int communicator_ = 0;            // looked at so far
   std::uint64_t window_bytes_ = 0;
   bool has_others_ = false;
 };

@@ -4,7 +4,8 @@
 // known, a link's share of time is load / rate over the time in which collectives ran: the one with
 // the largest share is the limit. Where the rates say that nothing is near its limit, the kernel's
 // own account decides: a link whose senders had data waiting nearly all the time, unlike the
-// others', is slow whatever the fabric says.
+// others', is slow whatever the fabric says. What the plan was predicted to take tells whether the
+// model of the network is right.
 //
 // Looked at is the time since the last plan change, if enough was recorded since; else everything.
 #pragma once
@@ -73,7 +74,9 @@ struct Explanation {
   std::uint64_t bytes = 0;        // all-reduced
   std::optional<double> bound_s;  // least time for these bytes
   std::optional<double> x_bound;  // time in collectives over the bound
-  bool since_last_plan = false;   // resources, waits and bound cover this window only
+  // ... over what the plan was predicted to take, as far as that can be compared (prediction.h).
+  std::optional<double> x_predicted;
+  bool since_last_plan = false;  // resources, waits, bound and prediction cover this window only
   std::vector<PlanEvent> plans;
   // Of every communicator, as its lowest node that has any recorded them (node 0); by time.
   std::vector<ModeChange> modes;

@@ -4,15 +4,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "tools/explain/limit.h"
-
 namespace riffle::tools {
 namespace {
-
-// Plans are predicted for large sums; what is over sooner is mostly latency (as for the plugin's
-// own Replanner). NCCL cuts a large all-reduce into calls, so what counts is what runs from idle to
-// idle.
-constexpr double kLeastBurstUs = 20'000;
 
 double newest_sample_t(const CommRecords& comm) {
   double t = 0;
@@ -39,25 +32,6 @@ void cut_down(NodeRecord& node, double window_s) {
   const Sample& base = after == node.samples.begin() ? node.samples.front() : *(after - 1);
   node.connected_t = base.t;
   node.samples = {since(base, node.samples.back())};
-}
-
-// By the node that was quickest: the others began earlier and waited for it.
-std::optional<double> over_prediction(const CommRecords& recent, const PlanEvent& plan) {
-  if (plan.predicted_us <= 0 || plan.predicted_bytes == 0) return std::nullopt;
-  const auto planned_bytes = static_cast<double>(plan.predicted_bytes);
-  std::optional<double> least;
-  for (const auto& [rank, node] : recent.nodes) {
-    if (!node.modes.empty() && node.modes.back().mode != "exact") return std::nullopt;
-    if (node.samples.empty()) continue;
-    const Sample& s = node.samples.back();
-    const auto bytes = static_cast<double>(bytes_of(s));
-    if (s.others > 0 || bytes == 0) return std::nullopt;
-    const double predicted_us = kWirePerPayload * plan.predicted_us * bytes / planned_bytes;
-    if (predicted_us < kLeastBurstUs * static_cast<double>(s.bursts)) return std::nullopt;
-    const double ratio = static_cast<double>(s.active_us) / predicted_us;
-    least = least ? std::min(*least, ratio) : ratio;
-  }
-  return least;
 }
 
 void add_traffic(const Explanation& now, std::vector<LiveNode>& nodes) {
@@ -120,7 +94,6 @@ LiveView view_of(const std::string& key, const CommRecords& comm, double window_
   const std::vector<PlanEvent>& plans = plans_of(comm);
   if (plans.empty()) return view;
   view.plan = plans.back();
-  view.x_predicted = over_prediction(recent, *view.plan);
   for (const PlanEvent& plan : plans) {
     if (plan.fabric && !plan.is_nominal) add_rates(*plan.fabric, view.nodes);
   }

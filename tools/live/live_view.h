@@ -34,9 +34,6 @@ struct LiveView {
   double newest_t = 0;  // of the newest sample; 0: likewise
   std::vector<LiveNode> nodes;
   std::optional<PlanEvent> plan;  // in force; its t is Unix time
-  // Time in collectives over what the plan was predicted to take for as many bytes. Only where as
-  // much is summed at once that latency does not count.
-  std::optional<double> x_predicted;
 };
 
 // The samples of every node cut down to one, which holds what happened in the last `window_s`, or

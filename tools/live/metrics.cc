@@ -102,10 +102,10 @@ class CommMetrics {
                  "Time in collectives over the least that any exact algorithm could take, lately.",
                  labels_, *view_.now.x_bound);
     }
-    if (still_runs_ && view_.x_predicted) {
+    if (still_runs_ && view_.now.x_predicted) {
       out_.gauge("riffle_communicator_model_ratio",
                  "Time in collectives over what the plan was predicted to take, lately.", labels_,
-                 *view_.x_predicted);
+                 *view_.now.x_predicted);
     }
   }
 

@@ -44,8 +44,8 @@ std::string window_text(const LiveView& view, double now_t) {
   text += printed("%.0f %% of %.0f s in collectives",
                   e.wall_s > 0 ? 100 * e.active_s / e.wall_s : 0.0, e.wall_s);
   if (e.x_bound) text += printed("; %.2f x the bound", *e.x_bound);
-  if (view.x_predicted)
-    text += printed(", %.2f x what the plan was predicted to take", *view.x_predicted);
+  if (e.x_predicted)
+    text += printed(", %.2f x what the plan was predicted to take", *e.x_predicted);
   const double age_s = now_t - view.newest_t;
   if (age_s > kStaleS) text += "; nothing new for " + age_text(age_s);
   return text + "\n";
