@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kRate = 400'000;
 constexpr std::uint64_t kBytes = 16 << 20;
 constexpr int kAllReduces = 120;
-constexpr int kSettled = 60;
+constexpr int kSettles = 20;  // all-reduces after it was noticed
 
 Fabric in_racks(const std::vector<int>& rack_of, const std::vector<std::int64_t>& uplinks) {
   Fabric f = even_fabric(static_cast<int>(rack_of.size()), kRate);
@@ -58,13 +58,19 @@ Course run(const Fabric& truth, const Fabric& told, bool trusts = false,
 }
 
 double worst_settled(const Course& c) {
-  return *std::max_element(c.x.begin() + kSettled, c.x.end());
+  const int settled = std::min(std::max(c.noticed, 0) + kSettles, kAllReduces - 1);
+  return *std::max_element(c.x.begin() + settled, c.x.end());
+}
+
+void expect_noticed_within(int all_reduces, const Course& c) {
+  EXPECT_GE(c.noticed, 0);
+  EXPECT_LT(c.noticed, all_reduces);
 }
 
 TEST(WrongModel, RacksThatNothingToldOf) {
   const Fabric truth = in_racks({0, 1, 0, 1, 0, 1, 0, 1}, {kRate / 2, kRate / 2});
   const Course c = run(truth, even_fabric(8, kRate));
-  EXPECT_LE(c.noticed, 16);
+  expect_noticed_within(10, c);
   EXPECT_LE(worst_settled(c), 1.15);
 }
 
@@ -73,7 +79,7 @@ TEST(WrongModel, TheUplinksOfTwoRacksSwapped) {
   const Fabric truth = in_racks(rack_of, {kRate, 3 * kRate / 4, kRate / 2});
   const Fabric told = in_racks(rack_of, {kRate / 2, 3 * kRate / 4, kRate});
   const Course c = run(truth, told);
-  EXPECT_LE(c.noticed, 12);
+  expect_noticed_within(10, c);
   EXPECT_LE(worst_settled(c), 1.15);
 }
 
@@ -82,7 +88,7 @@ TEST(WrongModel, TwoNodesInEachOthersRack) {
   const Fabric truth = in_racks({0, 1, 0, 1, 0, 1, 0, 1}, {kRate / 2, kRate / 2});
   const Fabric told = in_racks({1, 0, 0, 1, 0, 1, 0, 1}, {kRate / 2, kRate / 2});
   const Course c = run(truth, told);
-  EXPECT_LE(c.noticed, 12);
+  expect_noticed_within(10, c);
   EXPECT_LE(worst_settled(c), 1.15);
 }
 
@@ -95,8 +101,7 @@ TEST(WrongModel, SlowNodesWhereThereIsARack) {
     told.nodes[static_cast<std::size_t>(node)].in_kbps = 21 * kRate / 100;
   }
   const Course c = run(truth, told);
-  EXPECT_GE(c.noticed, 0);
-  EXPECT_LE(c.noticed, 12);
+  expect_noticed_within(10, c);
   EXPECT_LE(*std::max_element(c.x.begin() + 20, c.x.end()), 1.1);
 }
 
@@ -113,10 +118,14 @@ TEST(WrongModel, ASlowNodeComesBeforeRacks) {
   EXPECT_LE(*std::max_element(c.x.begin() + 16, c.x.end()), 1.08);
 }
 
+// An uplink that became slow explains it at first, so that it never was right is noticed later
+// (docs/known-limits.md).
 TEST(WrongModel, AnUplinkOfTwiceItsRate) {
   const Fabric truth = in_racks({0, 1, 2, 0, 1, 2, 0, 1, 2}, {kRate, kRate, kRate / 2});
   const Fabric told = in_racks({0, 1, 2, 0, 1, 2, 0, 1, 2}, {kRate, kRate, kRate});
-  EXPECT_LE(worst_settled(run(truth, told)), 1.15);
+  const Course c = run(truth, told);
+  expect_noticed_within(20, c);
+  EXPECT_LE(worst_settled(c), 1.15);
 }
 
 TEST(WrongModel, AFabricThatIsToBeTrustedIs) {
