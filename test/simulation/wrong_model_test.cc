@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdarg>
+#include <cstdio>
 
 #include "lab/simulation/job.h"
+#include "plugin/config/log.h"
 
 namespace riffle::sim::wrong_model_test {
 namespace {
@@ -21,6 +24,19 @@ Fabric in_racks(const std::vector<int>& rack_of, const std::vector<std::int64_t>
     f.racks.push_back({"r" + std::to_string(f.racks.size()), u, u});
   for (std::size_t n = 0; n < rack_of.size(); ++n) f.nodes[n].rack = rack_of[n];
   return f;
+}
+
+int errors_that_stay = 0;
+void count_errors_that_stay(int, unsigned long, const char*, int, const char*, ...)
+    __attribute__((format(printf, 5, 6)));
+void count_errors_that_stay(int, unsigned long, const char*, int, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char text[1024];
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  std::printf("%s\n", text);
+  errors_that_stay += std::string(text).find("the model error stays") != std::string::npos;
 }
 
 struct Course {
@@ -126,6 +142,19 @@ TEST(WrongModel, AnUplinkOfTwiceItsRate) {
   const Course c = run(truth, told);
   expect_noticed_within(20, c);
   EXPECT_LE(worst_settled(c), 1.15);
+}
+
+// No plan does better on paths that are longer than told: nothing can be corrected, and one line
+// says so.
+TEST(WrongModel, AnErrorThatNoPlanEndsIsToldOnce) {
+  Fabric truth = even_fabric(8, kRate);
+  truth.latency_us = 100'000;
+  errors_that_stay = 0;
+  set_logger(count_errors_that_stay);
+  const Course c = run(truth, even_fabric(8, kRate));
+  set_logger(nullptr);
+  EXPECT_GE(c.noticed, 0);
+  EXPECT_EQ(errors_that_stay, 1);
 }
 
 TEST(WrongModel, AFabricThatIsToBeTrustedIs) {

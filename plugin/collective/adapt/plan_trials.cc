@@ -298,6 +298,14 @@ bool PlanTrials::is_contradicted(std::uint64_t planned_bytes) const {
   });
 }
 
+bool PlanTrials::leaves_error() const {
+  if (tried_.empty() || !is_former_fastest()) return false;
+  const Tried& former = tried_.front();
+  const double predicted_us = former.weighed.choice.time_us / planned_bytes_;
+  return former.is_measured() && !former.is_disturbed &&
+         former.us_per_byte > kWrong * std::max(predicted_us, error_us_);
+}
+
 bool PlanTrials::has_seen_pairs() const {
   return std::any_of(tried_.begin(), tried_.end(), [](const Tried& t) {
     return t.is_measured() && t.weighed.choice.plans.name == "direct";
@@ -315,6 +323,7 @@ std::string PlanTrials::text() const {
 }
 
 void PlanTrials::end() {
+  if (leaves_error()) error_us_ = tried_.front().us_per_byte;
   is_running_ = false;
   pause_ = std::min(2 * pause_, kLongestPause);
   intervals_since_ = 0;

@@ -113,6 +113,9 @@ class PlanTrials {
   bool is_contradicted(std::uint64_t planned_bytes) const;
   // Nothing is better than what was in force before.
   bool is_former_fastest() const { return best() == 0; }
+  // Nothing is better, and that plan takes kWrong times what was predicted of it, and as much more
+  // than when this was so at the end of an earlier trial.
+  bool leaves_error() const;
   // "direct 1.2, ring 1.4, racks x rails 0.9 s for 32 MiB".
   std::string text() const;
   void end();
@@ -143,6 +146,7 @@ class PlanTrials {
   std::size_t in_force_ = 0;
   double former_us_ = 0;  // per byte, of the plan in force before
   double first_us_ = 0;   // ... expected at first
+  double error_us_ = 0;   // ... taken when leaves_error() was so at the end of a trial
   std::deque<Weighed> left_;
   double planned_bytes_ = 1;  // that predictions are for
   double gain_ = kGain;

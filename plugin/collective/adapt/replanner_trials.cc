@@ -189,7 +189,16 @@ void Replanner::end_trials() {
   const bool is_exact = !trials_.is_fastest_disturbed();
   const double took_us = for_bytes(trials_.fastest_us_per_byte(), options_.planned_bytes);
   const double measured_us = is_exact ? took_us : std::min(took_us, kept.choice.time_us);
-  log_info("of the plans tried ({}) {} is kept", trials_.text(), kept.choice.plans.name);
+  if (trials_.leaves_error()) {
+    log_warn(
+        "of the plans tried ({}) {} is kept, as none takes less; the model error stays: 32 MiB "
+        "take {} where {} are predicted, and what was measured is expected from now on (riffle "
+        "explain names the link that limits)",
+        trials_.text(), kept.choice.plans.name, in_seconds(took_us),
+        in_seconds(kept.choice.time_us));
+  } else {
+    log_info("of the plans tried ({}) {} is kept", trials_.text(), kept.choice.plans.name);
+  }
   const bool is_believed = is_exact &&
                            std::abs(measured_us / kept.choice.time_us - 1) <= kBelieved &&
                            !trials_.is_contradicted(options_.planned_bytes);

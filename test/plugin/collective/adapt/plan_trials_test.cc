@@ -104,6 +104,30 @@ TEST(PlanTrials, TheFastestIsKept) {
   EXPECT_FALSE(trials.is_running());
 }
 
+// `old_us` of the plan before, of which 1000 are predicted; the other one takes 3000 and more.
+bool leaves_error(PlanTrials& trials, double old_us, double other_us = 3000) {
+  trials.begin(candidate("old", 1000, 1), took(old_us), {candidate("other", 900, 2)}, kBytes);
+  trials.next();
+  trials.took(took(other_us), true);
+  if (trials.next() != nullptr) {
+    trials.took(took(old_us), true);
+    EXPECT_EQ(trials.next(), nullptr);
+  }
+  const bool leaves = trials.leaves_error();
+  trials.end();
+  return leaves;
+}
+
+TEST(PlanTrials, AnErrorThatNoPlanEndsIsLeftOnce) {
+  PlanTrials trials;
+  EXPECT_FALSE(leaves_error(trials, 1200)) << "it is not wrong";
+  EXPECT_FALSE(leaves_error(trials, 2000, 1500)) << "the other one is faster";
+  EXPECT_TRUE(leaves_error(trials, 2000));
+  EXPECT_FALSE(leaves_error(trials, 2000)) << "known";
+  EXPECT_FALSE(leaves_error(trials, 2400)) << "hardly worse";
+  EXPECT_TRUE(leaves_error(trials, 2600, 9000));
+}
+
 TEST(PlanTrials, APlanThatTakesWhatWasPredictedEndsTheTrial) {
   PlanTrials trials;
   trials.begin(candidate("old", 1000, 1), took(2000),
