@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace riffle::bench::soak {
 
@@ -16,14 +17,23 @@ inline std::uint32_t bit_of(int node) { return std::uint32_t{1} << node; }
 struct Board {
   std::atomic<int> connected{0};  // nodes
   std::atomic<bool> is_over{false};
-  // Nodes that a fault may end or leave out, from the time of that fault on. With
-  // RIFFLE_ON_LOSS=error it is all of them.
-  std::atomic<std::uint32_t> may_be_lost{0};
+  // Nodes whose sums may end with an error, and those that sums may lack, from the time of a fault
+  // that is a loss on. With RIFFLE_ON_LOSS=error: all of them, and none.
+  std::atomic<std::uint32_t> may_end{0}, may_be_left_out{0};
   std::atomic<std::int64_t> lost_since_ms{0};  // 0: no such fault yet
   std::atomic<std::uint64_t> sums{0};
 
-  struct Node {
+  enum class Stage { kConnects, kSums, kCloses, kEnded };
+  struct Communicator {
+    std::atomic<std::uint64_t> sum{0};      // the number of the newest that it began
+    std::atomic<int> since_loss{0};         // that it began since then
+    std::atomic<std::uint32_t> members{0};  // nodes in the newest that it has
+    std::atomic<bool> is_running{true};
     std::atomic<std::int64_t> ended_ms{0};  // by an error; 0: it did not
+  };
+  struct Node {
+    std::atomic<Stage> stage{Stage::kConnects};
+    Communicator communicators[kMostCommunicators];
     std::atomic<bool> has_finding{false};
     char finding[256] = {};
   };
@@ -34,5 +44,8 @@ struct Board {
   static constexpr std::size_t kKept = 16;
   std::atomic<std::uint64_t> digests[kMostCommunicators][kKept] = {};
 };
+
+// The first that a node has is kept.
+void find(Board& board, int node, const std::string& what);
 
 }  // namespace riffle::bench::soak

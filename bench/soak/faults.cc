@@ -30,8 +30,10 @@ class Injector {
 
   void run() {
     const auto nodes = static_cast<int>(pids_.size());
-    for (int ms = 0; board_.connected < nodes && ms < kConnectMs; ms += 20) sleep_ms(20);
-    if (board_.connected < nodes) return;
+    for (int ms = 0; board_.connected < nodes; ms += 20) {
+      if (board_.is_over || ms > kConnectMs) return;
+      sleep_ms(20);
+    }
     for (const Fault& f : job_.faults) {
       sleep_ms(f.after_ms);
       if (f.is_loss) expect_loss(f.node);
@@ -47,7 +49,8 @@ class Injector {
 
   void expect_loss(int node) {
     board_.lost_since_ms = now_ms();
-    board_.may_be_lost = job_.goes_on ? bit_of(node) : bit_of(static_cast<int>(pids_.size())) - 1;
+    board_.may_end = job_.goes_on ? bit_of(node) : bit_of(static_cast<int>(pids_.size())) - 1;
+    board_.may_be_left_out = job_.goes_on ? bit_of(node) : 0;
   }
   void begin(const Fault& f) {
     switch (f.kind) {

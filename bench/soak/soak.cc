@@ -2,17 +2,21 @@
 // from a number: network, settings, one to four communicators, and nodes that are stopped, cut off,
 // slowed down or killed. Real processes drive the plugin's COLLNET table.
 //
-// A finding is: a sum that is wrong or differs between nodes; an error without a cause, or later
-// than the peer timeout allows; a node that ends by itself, or does not end. One line per job. Exit
-// code 1 if there was any.
+// A finding is: a sum that is wrong or differs between nodes, or does not end; an error without a
+// cause; a loss that is noticed later than the peer timeout allows, or not at all; a node that ends
+// by itself, or does not end, or leaves descriptors or threads when it has closed its
+// communicators. One line per job, with its seed, and one per finding. Exit code 1 if there was
+// any.
 //
 //   riffle_soak --plugin FILE [--minutes N] [--seed N] [--jobs N] [--log FILE] [--json FILE]
+//               [--sum-limit SECONDS]
 #include <sys/mman.h>
 #include <sys/wait.h>
 
 #include <nlohmann/json.hpp>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -23,22 +27,22 @@
 
 #include "bench/soak/board.h"
 #include "bench/soak/faults.h"
+#include "bench/soak/findings.h"
 #include "bench/soak/job.h"
 #include "bench/soak/worker.h"
 #include "lab/cluster/cluster.h"
 #include "lab/cluster/profile_file.h"
 #include "lab/nccl_host/launcher.h"
-#include "topology/base/printed.h"
 
 namespace riffle::bench::soak {
 namespace {
 
 constexpr int kDeadlineMs = 300'000;  // of a job: far more than its longest takes
-constexpr int kNoticeMs = 4000;       // beyond the peer timeout, on a busy machine
 
 struct Options {
   std::string plugin, log, json;
   double minutes = 10;
+  int sum_limit_s = 120;
   int jobs = 1'000'000;
   std::uint64_t seed = 1;
 };
@@ -62,37 +66,6 @@ void set_environment(const Job& job, const std::string& log) {
   setenv("RIFFLE_LOG", "info", 1);
   if (!log.empty()) setenv("RIFFLE_LOG_FILE", log.c_str(), 1);
   for (const auto& [name, value] : job.settings) setenv(name.c_str(), value.c_str(), 1);
-}
-
-std::vector<std::string> findings_of(const Job& job, const Board& board,
-                                     const std::vector<host::RankExit>& exits) {
-  std::vector<std::string> all;
-  const auto add = [&](std::size_t node, const std::string& what) {
-    all.push_back("node " + std::to_string(node) + ": " + what);
-  };
-  if (board.connected < static_cast<int>(exits.size())) {
-    all.push_back("only " + std::to_string(board.connected) + " nodes connected");
-  }
-  const Fault* const loss =
-      job.faults.empty() || !job.faults.back().is_loss ? nullptr : &job.faults.back();
-  for (std::size_t n = 0; n < exits.size(); ++n) {
-    const Board::Node& node = board.nodes[n];
-    const bool is_lost = loss != nullptr && static_cast<std::size_t>(loss->node) == n;
-    const bool was_killed = is_lost && loss->kind == Fault::Kind::kKill;
-    if (node.has_finding) add(n, node.finding);
-    if (exits[n].signal != 0 && !was_killed) {
-      add(n, "ended by signal " + std::to_string(exits[n].signal));
-    } else if (exits[n].signal == 0 && exits[n].code != 0) {
-      add(n, "exit code " + std::to_string(exits[n].code));
-    }
-    if (is_lost || node.ended_ms == 0 || board.lost_since_ms == 0) continue;
-    const std::int64_t took_ms = node.ended_ms - board.lost_since_ms;
-    const int timeout_ms = loss->kind == Fault::Kind::kKill ? 0 : 1000 * kPeerTimeoutS;
-    if (took_ms > timeout_ms + kNoticeMs) {
-      add(n, printed("heard of the loss after %.1f s", static_cast<double>(took_ms) / 1000));
-    }
-  }
-  return all;
 }
 
 struct Outcome {
@@ -121,16 +94,18 @@ Result<Outcome> run_job(const Job& job, const Options& options) {
     if (injector == 0) inject(job, cluster, pids, board);
   };
   const auto exits = host::launch(launch, [&](host::Bootstrap& bootstrap) {
-    return work(bootstrap, job, options.plugin, board);
+    const Status done =
+        work(bootstrap, job, {options.plugin, std::chrono::seconds(options.sum_limit_s)}, board);
+    if (!done) {
+      find(board, bootstrap.rank(), done.message());
+      board.is_over = true;
+    }
+    return done;
   });
   if (injector > 0) waitpid(injector, nullptr, 0);
   Outcome outcome;
   outcome.sums = board.sums;
-  if (exits) {
-    outcome.findings = findings_of(job, board, *exits);
-  } else {
-    outcome.findings.push_back("it hangs: " + exits.status().message());
-  }
+  outcome.findings = findings_of(job, board, cluster.size(), exits);
   return outcome;
 }
 
@@ -151,8 +126,8 @@ Status run(const Options& options, Total& total) {
     total.sums += outcome->sums;
     total.findings += static_cast<int>(outcome->findings.size());
     const std::string text = describe(job);
-    std::printf("job %llu: %s: %llu sums%s\n", static_cast<unsigned long long>(seed), text.c_str(),
-                static_cast<unsigned long long>(outcome->sums),
+    std::printf("job of seed %llu: %s: %llu sums%s\n", static_cast<unsigned long long>(seed),
+                text.c_str(), static_cast<unsigned long long>(outcome->sums),
                 outcome->findings.empty() ? "" : "; FINDINGS");
     for (const std::string& finding : outcome->findings) std::printf("  %s\n", finding.c_str());
     std::fflush(stdout);
@@ -184,6 +159,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0.1, 10'000.0));
   app.add_option("--jobs", o.jobs, "... or after so many")->check(CLI::Range(1, 1'000'000));
   app.add_option("--seed", o.seed, "Number of the first job; --jobs 1 repeats one");
+  app.add_option("--sum-limit", o.sum_limit_s, "Seconds; a sum that takes longer hangs")
+      ->check(CLI::Range(1, 240));
   app.add_option("--log", o.log, "As RIFFLE_LOG_FILE, for the nodes of all jobs");
   app.add_option("--json", o.json, "File for the rows");
   CLI11_PARSE(app, argc, argv);

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <thread>
 #include <vector>
 
+#include "bench/soak/holdings.h"
 #include "lab/nccl_host/collnet_node.h"
 #include "lab/nccl_host/memory_region.h"
 #include "lab/nccl_host/tables/plugin_library.h"
@@ -18,6 +20,8 @@ namespace riffle::bench::soak {
 namespace {
 
 constexpr std::size_t kMostElements = 256 << 10;  // floats, 1 MiB
+// A link is closed when its peer has closed it too, or the peer timeout has passed.
+constexpr std::chrono::seconds kMostClosing{kPeerTimeoutS + 4};
 constexpr std::uint64_t kWeights = 7;  // times all nodes' bits they are still exact as floats
 
 std::uint64_t digest_of(const float* data, std::size_t count) {
@@ -45,10 +49,12 @@ struct Call {
 
 class Communicator {
  public:
-  Communicator(const Job& job, Board& board, int rank, int nodes, int number,
-               std::unique_ptr<host::CollNetNode> node)
+  Communicator(const Job& job, std::chrono::seconds limit, Board& board, int rank, int nodes,
+               int number, std::unique_ptr<host::CollNetNode> node)
       : job_(job),
+        limit_(limit),
         board_(board),
+        own_(board.nodes[rank].communicators[number]),
         rank_(rank),
         nodes_(nodes),
         number_(number),
@@ -64,18 +70,25 @@ class Communicator {
   }
 
   void run() {
+    sum_until_over();
+    own_.is_running = false;
+  }
+
+ private:
+  void sum_until_over() {
     for (std::uint64_t number = 0;; ++number) {
+      own_.sum = number;
+      if (board_.lost_since_ms != 0) ++own_.since_loss;
       const Call call(job_, number_, number);
       fill(call);
-      const Status done = node_->all_reduce(send_, receive_, (call.count + 1) * sizeof(float));
+      const Status done =
+          node_->all_reduce(send_, receive_, (call.count + 1) * sizeof(float), limit_);
       if (!done) return ended(done, number);
       const bool is_over = check(call, number);
       ++board_.sums;
       if (is_over) return;
     }
   }
-
- private:
   float* sums() const { return reinterpret_cast<float*>(receive_.data()); }
 
   void fill(const Call& call) {
@@ -98,7 +111,8 @@ class Communicator {
                    static_cast<double>(sums()[i])));
       return true;
     }
-    if ((board_.may_be_lost & bit_of(rank_)) == 0) compare(call, number);
+    own_.members = static_cast<std::uint32_t>(sums()[0] / call.weight(0));
+    if ((board_.may_be_left_out & bit_of(rank_)) == 0) compare(call, number);
     return sums()[call.count] > 0;
   }
   bool is_possible(float members) const {
@@ -107,7 +121,7 @@ class Communicator {
       return false;
     }
     const auto in = static_cast<std::uint32_t>(members);
-    return (in & bit_of(rank_)) != 0 && (all & ~in & ~board_.may_be_lost) == 0;
+    return (in & bit_of(rank_)) != 0 && (all & ~in & ~board_.may_be_left_out) == 0;
   }
   void compare(const Call& call, std::uint64_t number) {
     const std::uint64_t mine = (number << 32) | (digest_of(sums(), call.count + 1) & 0xffff'ffff);
@@ -124,18 +138,20 @@ class Communicator {
   }
 
   void ended(const Status& why, std::uint64_t number) {
-    board_.nodes[rank_].ended_ms = now_ms();
-    if ((board_.may_be_lost & bit_of(rank_)) != 0) return;
+    own_.ended_ms = now_ms();
+    if ((board_.may_end & bit_of(rank_)) != 0) return;
     find(board_, rank_,
          printed("communicator %d, sum %llu: ", number_, static_cast<unsigned long long>(number)) +
              why.message());
   }
 
   const Job& job_;
+  const std::chrono::seconds limit_;
   Board& board_;
+  Board::Communicator& own_;
   const int rank_, nodes_, number_;
-  const std::unique_ptr<host::CollNetNode> node_;
   host::MemoryRegion send_, receive_;
+  const std::unique_ptr<host::CollNetNode> node_;  // which closes first: a sum may be under way
 };
 
 }  // namespace
@@ -146,28 +162,31 @@ std::int64_t now_ms() {
       .count();
 }
 
-void find(Board& board, int node, const std::string& what) {
-  Board::Node& own = board.nodes[node];
-  if (own.has_finding.exchange(true)) return;
-  std::strncpy(own.finding, what.c_str(), sizeof own.finding - 1);
-}
-
-Status work(host::Bootstrap& bootstrap, const Job& job, const std::string& plugin, Board& board) {
-  auto library = host::PluginLibrary::load(plugin, {});
+Status work(host::Bootstrap& bootstrap, const Job& job, const WorkOptions& options, Board& board) {
+  Board::Node& own = board.nodes[bootstrap.rank()];
+  const bool logs = std::getenv("RIFFLE_LOG_FILE") != nullptr;  // which stays open
+  const Holdings before = holdings(!logs);
+  auto library = host::PluginLibrary::load(options.plugin, {.tuner = 0, .profiler = 0});
   if (!library) return library.status();
   std::vector<std::unique_ptr<Communicator>> all;
   for (int i = 0; i < job.communicators; ++i) {
     auto node = host::CollNetNode::connect(*(*library)->collnet(), bootstrap);
     if (!node) return node.status();
-    all.push_back(std::make_unique<Communicator>(job, board, bootstrap.rank(), bootstrap.size(), i,
-                                                 std::move(*node)));
+    all.push_back(std::make_unique<Communicator>(job, options.sum_limit, board, bootstrap.rank(),
+                                                 bootstrap.size(), i, std::move(*node)));
     if (Status s = all.back()->allocate(); !s) return s;
   }
   if (Status s = bootstrap.barrier(); !s) return s;
+  own.stage = Board::Stage::kSums;
   ++board.connected;
   std::vector<std::thread> threads;
   for (auto& communicator : all) threads.emplace_back([&] { communicator->run(); });
   for (std::thread& t : threads) t.join();
+  own.stage = Board::Stage::kCloses;
+  all.clear();
+  const std::string left = left_since(before, kMostClosing, !logs);
+  if (!left.empty()) find(board, bootstrap.rank(), "its communicators are closed and left " + left);
+  own.stage = Board::Stage::kEnded;
   return Status::ok();
 }
 

@@ -15,7 +15,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::minutes kLongest{2};
 constexpr int kAskAgainUs = 200;  // all nodes share this machine
 
 }  // namespace
@@ -58,7 +57,8 @@ CollNetNode::~CollNetNode() {
   if (context_ != nullptr) table_.finalize(context_);
 }
 
-Status CollNetNode::all_reduce(MemoryRegion& send, MemoryRegion& receive, std::size_t bytes) {
+Status CollNetNode::all_reduce(MemoryRegion& send, MemoryRegion& receive, std::size_t bytes,
+                               std::chrono::seconds limit) {
   void *send_mr = nullptr, *receive_mr = nullptr, *request = nullptr;
   if (table_.register_memory(comm_, send.data(), bytes, &send_mr) != kSuccess ||
       table_.register_memory(comm_, receive.data(), bytes, &receive_mr) != kSuccess) {
@@ -69,20 +69,20 @@ Status CollNetNode::all_reduce(MemoryRegion& send, MemoryRegion& receive, std::s
                                   static_cast<int>(ReduceOp::kSum), send_mr, receive_mr, &request);
   if (r != kSuccess) return plugin_status(r, "COLLNET iallreduce");
   if (request == nullptr) return internal_error("the plugin takes no request");
-  const Status done = finish(request);
+  const Status done = finish(request, limit);
   table_.deregister_memory(comm_, receive_mr);
   table_.deregister_memory(comm_, send_mr);
   return done;
 }
 
-Status CollNetNode::finish(void* request) {
-  const auto deadline = Clock::now() + kLongest;
+Status CollNetNode::finish(void* request, std::chrono::seconds limit) {
+  const auto deadline = Clock::now() + limit;
   for (int done = 0, size = 0; Clock::now() < deadline; usleep(kAskAgainUs)) {
     const int r = table_.test(request, &done, &size);
     if (r != kSuccess) return plugin_status(r, "COLLNET test");
     if (done != 0) return Status::ok();
   }
-  return timeout_error("an all-reduce is not done after two minutes");
+  return timeout_error("an all-reduce is not done after " + std::to_string(limit.count()) + " s");
 }
 
 }  // namespace riffle::host

@@ -4,6 +4,7 @@
 // One thread. The table and the regions must outlive it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,14 +24,15 @@ class CollNetNode {
   CollNetNode& operator=(const CollNetNode&) = delete;
   ~CollNetNode();  // closes it
 
-  // A sum of floats, of the first `bytes` of both regions; returns when it is done, within two
-  // minutes.
-  Status all_reduce(MemoryRegion& send, MemoryRegion& receive, std::size_t bytes);
+  // A sum of floats, of the first `bytes` of both regions; returns when it is done, or with an
+  // error after `limit`.
+  Status all_reduce(MemoryRegion& send, MemoryRegion& receive, std::size_t bytes,
+                    std::chrono::seconds limit = std::chrono::minutes(2));
 
  private:
   explicit CollNetNode(CollNetTable& table) : table_(table) {}
   Status link(Bootstrap& bootstrap);
-  Status finish(void* request);
+  Status finish(void* request, std::chrono::seconds limit);
 
   CollNetTable& table_;
   void* context_ = nullptr;
