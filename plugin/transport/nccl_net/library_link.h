@@ -77,7 +77,7 @@ class LibraryLink {
   bool peer_is_up();
   void send(const FrameHeader& header, std::span<const std::byte> payload, std::uint64_t cookie,
             std::uint64_t priority);
-  // What there is to do now. True: something moved.
+  // What there is to do now; while is_active() only. True: something moved.
   bool poll(std::uint64_t now_ns);
   // Whether poll() may find something, which poll() itself decides when it is called next.
   bool is_active(std::uint64_t now_ns) const;
@@ -86,7 +86,7 @@ class LibraryLink {
 
   // The peer is gone: takes what it sent before, as far as it is here.
   void take_rest();
-  // The peer said goodbye over TCP, which comes after all it had to say; after take_rest().
+  // The peer said goodbye over TCP, which comes once, after all it had to say; after take_rest().
   void peer_is_gone();
   // The owner hears nothing more; what was sent goes out first.
   void close(std::uint64_t now_ns);
