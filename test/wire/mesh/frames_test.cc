@@ -19,6 +19,7 @@ class LibraryFrames : public library_test::LibraryMeshTest {
   // Frames of many sizes both ways, all at once.
   void exchange(std::size_t frames) { exchange(start_mesh(2, {}), frames); }
   void exchange(const std::vector<std::unique_ptr<Node>>& nodes, std::size_t frames) {
+    const long unexpected = probe().unexpected;
     std::mt19937 random(7);
     std::vector<std::vector<std::byte>> payloads;
     for (std::size_t i = 0; i < frames; ++i) {
@@ -44,6 +45,7 @@ class LibraryFrames : public library_test::LibraryMeshTest {
       }
       EXPECT_TRUE(node->sink.lost_.empty());
     }
+    EXPECT_EQ(probe().unexpected, unexpected) << "sent before the peer had a receive for it";
   }
 };
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "test/wire/strict/behaviour.h"
+#include "test/wire/strict/objects.h"
 
 namespace strict {
 namespace {
@@ -86,6 +87,7 @@ void Connection::begin_message() {
   demand(header_.magic == kMagic, "the stream between two connections is out of step");
   target_ = waiting_part(header_.tag);
   if (target_ == nullptr) {
+    ++objects().probe.unexpected;
     kept_.push_back({header_, std::vector<char>(header_.size)});
     return;
   }

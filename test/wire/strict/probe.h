@@ -10,6 +10,7 @@ namespace strict {
 
 struct Probe {
   long calls;                               // of accept, connect, isend, irecv and test so far
+  long unexpected;                          // messages so far that no receive waited for
   int inits, finalizes, contexts;           // so far; alive now
   int listeners, sends, receives, regions;  // alive now
   std::uint64_t comm_id;                    // of the last init
