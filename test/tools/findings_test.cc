@@ -21,6 +21,9 @@ ProbeFindings four_nodes() {
   f.bytes = 1e8;
   f.rounds = 7;
   f.toml = "latency_us = 40\n";
+  f.measured.push_back({.round = {{{0, 3}, {1, 2}}},
+                        .samples = {{.kbps = 380'000, .together_kbps = 350'000, .hops = 2},
+                                    {.kbps = 95'000, .is_steady = true, .rtt_us = 80}}});
   return f;
 }
 
@@ -65,6 +68,9 @@ TEST(ProbeFindings, JsonThereAndBack) {
   const auto back = findings_from_json(to_json(four_nodes()));
   ASSERT_TRUE(back.is_ok()) << back.status().message();
   EXPECT_EQ(to_json(*back), to_json(four_nodes()));
+  ASSERT_EQ(back->measured.size(), 1u);
+  EXPECT_EQ(back->measured[0].samples[0].hops, 2);
+  EXPECT_EQ(back->measured[0].samples[1].hops, -1);
   for (const char* bad : {"", "{}", "[1]", "{\"nodes\": [{\"name\": 3}]}"}) {
     EXPECT_FALSE(findings_from_json(bad).is_ok()) << bad;
   }

@@ -136,7 +136,7 @@ double to_mbps(std::int64_t kbps) { return static_cast<double>(kbps) / 1000; }
 std::int64_t to_kbps(double mbps) { return std::llround(1000 * mbps); }
 
 // Per round its flows: from, to, Mbit/s, 1 if steady, round trip in microseconds, Mbit/s together
-// with the others.
+// with the others, routers between the two (-1: not known).
 json to_rows(const std::vector<probe::Observed>& all) {
   json rounds = json::array();
   for (const probe::Observed& o : all) {
@@ -144,7 +144,7 @@ json to_rows(const std::vector<probe::Observed>& all) {
     for (std::size_t i = 0; i < o.samples.size(); ++i) {
       const probe::Sample& s = o.samples[i];
       flows.push_back({o.round.flows[i].from, o.round.flows[i].to, to_mbps(s.kbps),
-                       s.is_steady ? 1 : 0, s.rtt_us, to_mbps(s.together_kbps)});
+                       s.is_steady ? 1 : 0, s.rtt_us, to_mbps(s.together_kbps), s.hops});
     }
     rounds.push_back(std::move(flows));
   }
@@ -157,7 +157,7 @@ std::vector<probe::Observed> from_rows(const json& rounds) {
     probe::Observed& o = all.emplace_back();
     for (const json& f : flows) {
       o.round.flows.push_back({f.at(0), f.at(1)});
-      o.samples.push_back({to_kbps(f.at(2)), to_kbps(f.at(5)), f.at(3) == 1, f.at(4)});
+      o.samples.push_back({to_kbps(f.at(2)), to_kbps(f.at(5)), f.at(3) == 1, f.at(4), f.at(6)});
     }
   }
   return all;
