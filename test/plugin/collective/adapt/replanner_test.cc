@@ -25,9 +25,10 @@ constexpr std::int64_t kRateKbps = 400'000;
 // A mesh of the network with a clock and with links that claim to have carried something.
 class BusyMesh final : public ClockMesh {
  public:
-  BusyMesh(Mesh& mesh, const ManualClock& clock, const bool& contended)
+  BusyMesh(Mesh& mesh, const ManualClock& clock, const bool& contended, const bool& has_others)
       : ClockMesh(mesh, clock),
         contended_(contended),
+        has_others_(has_others),
         seen_ns_(mesh.size(), 0),
         activity_(mesh.size()) {}
   LinkActivity activity(int peer) override {
@@ -44,9 +45,13 @@ class BusyMesh final : public ClockMesh {
     a.of_peer.receiver_is_slow = is_slow;
     return a;
   }
+  NicBytes others_on_nics() override {
+    return has_others_ ? NicBytes{now_ns(), now_ns()} : NicBytes{};
+  }
 
  private:
   const bool& contended_;
+  const bool& has_others_;
   std::vector<std::uint64_t> seen_ns_;
   std::vector<LinkActivity> activity_;
 };
@@ -77,7 +82,7 @@ class Cluster {
       : step_ns(sums.step_ns), elements_(sums.elements), random_(seed), network_(kNodes, seed) {
     first_plans = plan(even_fabric(kNodes, kRateKbps), 32 << 20, {})->plans;
     for (int r = 0; r < kNodes; ++r) {
-      auto node = std::make_unique<Node>(network_.mesh(r), clock_, contended);
+      auto node = std::make_unique<Node>(network_.mesh(r), clock_, contended, has_others);
       SessionOptions options;
       options.engine.piece_bytes = sums.piece_bytes;
       options.engine.chunk_bytes = sums.chunk_bytes;
@@ -148,15 +153,15 @@ class Cluster {
   }
 
   std::uint64_t step_ns;
-  bool contended = false;
+  bool contended = false, has_others = false;
   PlanSet first_plans;
   Recorder recorder;
   std::string failure;
 
  private:
   struct Node {
-    Node(Mesh& inner, const ManualClock& clock, const bool& contended)
-        : mesh(inner, clock, contended) {}
+    Node(Mesh& inner, const ManualClock& clock, const bool& contended, const bool& has_others)
+        : mesh(inner, clock, contended, has_others) {}
     BusyMesh mesh;
     InlineBackground background;
     std::unique_ptr<Session> session;
@@ -228,6 +233,18 @@ TEST(Intervals, NoRateIsReasonForAnotherPlanWhileSumsTakeNoLonger) {
   ASSERT_FALSE(cluster.recorder.changes().empty()) << "now they do";
   EXPECT_EQ(cluster.recorder.changes().front().cause,
             "node 3 now sends and receives 100 Mbit/s, was 400");
+}
+
+TEST(Intervals, RatesBesideOthersTrafficAreRough) {
+  for (const bool has_others : {false, true}) {
+    Cluster cluster(5, 4);
+    cluster.has_others = has_others;
+    ASSERT_EQ(cluster.run(20), "");
+    ASSERT_FALSE(cluster.recorder.events.empty());
+    for (const ReplanEvent& e : cluster.recorder.events) {
+      for (const probe::PassiveReport& r : e.reports) EXPECT_EQ(r.is_rough, has_others);
+    }
+  }
 }
 
 TEST(Intervals, AnEvenNetworkKeepsItsPlanAndAFrozenOneHasNoIntervals) {

@@ -35,6 +35,25 @@ TEST_F(Joining, ALinkThatIsNotSharedRefuses) {
   EXPECT_EQ(sink_.error_now(), "");
 }
 
+// Up here, which the peer may not know yet: worth waiting for.
+TEST_F(Joining, ALinkIsComingUntilThePeerHasIt) {
+  constexpr std::uint64_t kProcess = 7;
+  const auto is_coming = [&](std::uint64_t process) {
+    bool it_is = false;
+    on_reactor([&] { it_is = shared_->is_coming(process); });
+    return it_is;
+  };
+  start(1);
+  on_reactor([&] {
+    shared_ = SharedLinks::of(*reactor_);
+    link_->link()->share(shared_, {.process = kProcess});
+  });
+  EXPECT_TRUE(is_coming(kProcess));
+  EXPECT_FALSE(is_coming(kProcess + 1));
+  write_frame({.type = FrameType::kHeartbeat}, "");
+  EXPECT_TRUE(eventually([&] { return !is_coming(kProcess); }));
+}
+
 TEST_F(Joining, SoManyWaitAndNoMore) {
   start_shared();
   for (std::uint64_t i = 0; i < SharedLinks::kMostWaiting; ++i) tell(1000 + i, JoinFrame{});
