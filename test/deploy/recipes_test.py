@@ -107,6 +107,18 @@ class Spack(unittest.TestCase):
             self.assertIn(name, options)
 
 
+class Debian(unittest.TestCase):
+    def test_every_folder_that_is_installed_is_in_a_package(self):
+        """Else dpkg-buildpackage ends at dh_missing, after all has been built."""
+        listed = {line for name in ("riffle.install", "riffle-bench.install", "not-installed")
+                  for line in (DEPLOY / "debian" / name).read_text().splitlines()}
+        rules = re.findall(r"install\(DIRECTORY ([^)]+?)\s+DESTINATION \$\{CMAKE_INSTALL_DATADIR\}/(\S+)",
+                           (ROOT / "tools/CMakeLists.txt").read_text())
+        installed = {f"usr/share/{folder}/{pathlib.Path(source).name}" for sources, folder in rules for source in sources.split()}
+        self.assertIn("usr/share/riffle/profiles", installed)
+        self.assertEqual(installed - listed, set())
+
+
 class Versions(unittest.TestCase):
     def test_all_are_the_projects(self):
         for name, pattern in {
