@@ -2,6 +2,7 @@
 // still.
 #include "plugin/collective/session.h"
 #include "plugin/config/log.h"
+#include "plugin/transport/base/mesh.h"
 #include "topology/base/time.h"
 
 namespace riffle {
