@@ -4,26 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdarg>
 #include <cstdlib>
 #include <fstream>
 
-#include "plugin/config/log.h"
+#include "test/kept_log.h"
 
 namespace riffle::config_test {
 namespace {
-
-std::vector<std::string> lines;
-void keep_line(int, unsigned long, const char*, int, const char*, ...)
-    __attribute__((format(printf, 5, 6)));
-void keep_line(int, unsigned long, const char*, int, const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  char text[1024];
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  lines.emplace_back(text);
-}
 
 class ConfigTest : public ::testing::Test {
  protected:
@@ -32,7 +19,7 @@ class ConfigTest : public ::testing::Test {
     write_file("");
     setenv("RIFFLE_CONF_FILE", path_.c_str(), 1);
     set_logger(keep_line);
-    lines.clear();
+    kept_lines.clear();
   }
   void TearDown() override {
     for (const std::string& name : set_) unsetenv(name.c_str());
@@ -62,7 +49,7 @@ TEST_F(ConfigTest, DefaultsComeFromTheTable) {
   EXPECT_EQ(config().collnet, "auto");
   EXPECT_FALSE(config().deterministic);
   EXPECT_EQ(info("RIFFLE_STREAMS").source, "default");
-  EXPECT_TRUE(lines.empty());
+  EXPECT_TRUE(kept_lines.empty());
 }
 
 TEST_F(ConfigTest, EnvironmentWinsOverTheFileAndTheFileOverDefaults) {
@@ -73,7 +60,7 @@ TEST_F(ConfigTest, EnvironmentWinsOverTheFileAndTheFileOverDefaults) {
   EXPECT_EQ(config().lanes, 16);
   EXPECT_EQ(info("RIFFLE_STREAMS").source, "environment");
   EXPECT_EQ(info("RIFFLE_LANES").source, path_ + ":4");
-  EXPECT_TRUE(lines.empty());
+  EXPECT_TRUE(kept_lines.empty());
 }
 
 TEST_F(ConfigTest, BytesTakeSuffixesOtherIntegersDoNot) {
@@ -85,7 +72,7 @@ TEST_F(ConfigTest, BytesTakeSuffixesOtherIntegersDoNot) {
   EXPECT_EQ(config().collnet_min_bytes, 1 << 30);
   EXPECT_EQ(config().streams, 0);
   EXPECT_EQ(info("RIFFLE_CHUNK_BYTES").value, "2M");
-  EXPECT_EQ(lines.size(), 1U);
+  EXPECT_EQ(kept_lines.size(), 1U);
 }
 
 TEST_F(ConfigTest, SwitchesTakeTheUsualWords) {
@@ -100,7 +87,7 @@ TEST_F(ConfigTest, SwitchesTakeTheUsualWords) {
     reload_config();
     EXPECT_EQ(config().payload_crc, value) << word;
   }
-  EXPECT_TRUE(lines.empty());
+  EXPECT_TRUE(kept_lines.empty());
 }
 
 TEST_F(ConfigTest, BadValueWarnsOnceWithNameValueSourceRangeAndKeepsTheDefault) {
@@ -108,8 +95,8 @@ TEST_F(ConfigTest, BadValueWarnsOnceWithNameValueSourceRangeAndKeepsTheDefault) 
   reload_config();
   EXPECT_EQ(config().streams, 0);
   EXPECT_EQ(config().streams, 0);
-  ASSERT_EQ(lines.size(), 1U);
-  EXPECT_EQ(lines[0],
+  ASSERT_EQ(kept_lines.size(), 1U);
+  EXPECT_EQ(kept_lines[0],
             "Riffle: RIFFLE_STREAMS=17 (environment): accepted is 0..16; the default 0 holds");
 }
 
@@ -118,18 +105,18 @@ TEST_F(ConfigTest, BadValueInTheEnvironmentIsNotReplacedByTheFile) {
   write_file("RIFFLE_COLLNET=off\n");
   reload_config();
   EXPECT_EQ(config().collnet, "auto");
-  ASSERT_EQ(lines.size(), 1U);
-  EXPECT_NE(lines[0].find("auto|on|off|tcp"), std::string::npos);
+  ASSERT_EQ(kept_lines.size(), 1U);
+  EXPECT_NE(kept_lines[0].find("auto|on|off|tcp"), std::string::npos);
 }
 
 TEST_F(ConfigTest, EveryKindOfBadTextIsRefused) {
   for (const char* text : {"", "x", "2x", "-1", "1.5", "99999999999999999999", "0x2", "2 3"}) {
     write_file("RIFFLE_STREAMS=" + std::string(text) + "\n");
-    lines.clear();
+    kept_lines.clear();
     reload_config();
     EXPECT_EQ(config().streams, 0) << text;
-    ASSERT_EQ(lines.size(), 1U) << text;
-    EXPECT_NE(lines[0].find(path_ + ":1"), std::string::npos) << lines[0];
+    ASSERT_EQ(kept_lines.size(), 1U) << text;
+    EXPECT_NE(kept_lines[0].find(path_ + ":1"), std::string::npos) << kept_lines[0];
   }
 }
 
@@ -137,16 +124,16 @@ TEST_F(ConfigTest, SuffixThatOverflowsIsRefused) {
   set("RIFFLE_CHUNK_BYTES", "9223372036854775807G");
   reload_config();
   EXPECT_EQ(config().chunk_bytes, 1 << 20);
-  EXPECT_EQ(lines.size(), 1U);
+  EXPECT_EQ(kept_lines.size(), 1U);
 }
 
 TEST_F(ConfigTest, UnknownNamesAreReportedWithTheNearestOne) {
   set("RIFFLE_STREEMS", "4");
   write_file("RIFFLE_LANE=4\nnonsense\n");
   reload_config();
-  ASSERT_EQ(lines.size(), 3U);
+  ASSERT_EQ(kept_lines.size(), 3U);
   const auto said = [](const std::string& part) {
-    return std::any_of(lines.begin(), lines.end(),
+    return std::any_of(kept_lines.begin(), kept_lines.end(),
                        [&](const auto& l) { return l.find(part) != std::string::npos; });
   };
   EXPECT_TRUE(
@@ -159,23 +146,23 @@ TEST_F(ConfigTest, UnknownNamesAreReportedWithTheNearestOne) {
 TEST_F(ConfigTest, MissingConfFileIsReported) {
   unlink(path_.c_str());
   reload_config();
-  ASSERT_EQ(lines.size(), 1U);
-  EXPECT_NE(lines[0].find("RIFFLE_CONF_FILE=" + path_ + " cannot be read"), std::string::npos);
+  ASSERT_EQ(kept_lines.size(), 1U);
+  EXPECT_NE(kept_lines[0].find("RIFFLE_CONF_FILE=" + path_ + " cannot be read"), std::string::npos);
 }
 
 TEST_F(ConfigTest, LabelsArePrintableAndNotTooLong) {
   set("RIFFLE_RACK", "row 3/rack-12");
   reload_config();
   EXPECT_EQ(config().rack, "row 3/rack-12");
-  EXPECT_TRUE(lines.empty());
+  EXPECT_TRUE(kept_lines.empty());
   for (const std::string& bad :
        {std::string(65, 'a'), std::string("a\tb"), std::string("r\xc3\xa4")}) {
-    lines.clear();
+    kept_lines.clear();
     set("RIFFLE_RACK", bad);
     reload_config();
     EXPECT_EQ(config().rack, "") << bad;
-    ASSERT_EQ(lines.size(), 1u) << bad;
-    EXPECT_NE(lines[0].find("accepted is 1..64 printable characters"), std::string::npos);
+    ASSERT_EQ(kept_lines.size(), 1u) << bad;
+    EXPECT_NE(kept_lines[0].find("accepted is 1..64 printable characters"), std::string::npos);
   }
 }
 
@@ -183,7 +170,7 @@ TEST_F(ConfigTest, EmptyVariableCountsAsUnset) {
   set("RIFFLE_STREAMS", "");
   reload_config();
   EXPECT_EQ(config().streams, 0);
-  EXPECT_TRUE(lines.empty());
+  EXPECT_TRUE(kept_lines.empty());
 }
 
 TEST_F(ConfigTest, DecisionKnobsHoldExactlyTheDigestRows) {
@@ -201,7 +188,7 @@ TEST_F(ConfigTest, EveryPrintedDefaultIsAcceptedBack) {
   reload_config();
   for (const KnobInfo& knob : knobs()) set(knob.name, knob.default_value);
   reload_config();
-  EXPECT_TRUE(lines.empty()) << lines.front();
+  EXPECT_TRUE(kept_lines.empty()) << kept_lines.front();
   for (const KnobInfo& knob : knobs()) EXPECT_EQ(knob.value, knob.default_value);
 }
 

@@ -3,30 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdarg>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 
 #include "plugin/collective/connect/network_decision.h"
-#include "plugin/config/log.h"
 #include "plugin/version.h"
+#include "test/kept_log.h"
 #include "topology/fabric/fabric_file.h"
 
 namespace riffle::live_network_test {
 namespace {
-
-std::vector<std::string> lines;
-void keep_line(int, unsigned long, const char*, int, const char*, ...)
-    __attribute__((format(printf, 5, 6)));
-void keep_line(int, unsigned long, const char*, int, const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  char text[1024];
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  lines.emplace_back(text);
-}
 
 struct Node {
   std::string host, machine, address, name = {};  // name: RIFFLE_NODE_NAME
@@ -72,7 +58,7 @@ std::map<std::string, std::int64_t> rates(const Fabric& fabric) {
 class LiveNetwork : public ::testing::Test {
  protected:
   void SetUp() override {
-    lines.clear();
+    kept_lines.clear();
     device_.addresses.push_back({.interface = "lo", .address = "127.0.0.1"});
     set_logger(keep_line);
   }
@@ -137,10 +123,10 @@ TEST_F(LiveNetwork, WhatElseLeavesItOut) {
 
 TEST_F(LiveNetwork, OneLineSaysThatAllNodesAreOneMachine) {
   const auto said_of = [&](const std::vector<Node>& nodes) {
-    lines.clear();
+    kept_lines.clear();
     probe::KnownRacks known;
     NetworkDecision(options_, device_).look_up(reports_of(nodes), &known);
-    return lines;
+    return kept_lines;
   };
   const std::vector<Node> one = {{"app", "boot-a", "10.0.0.1"}, {"app", "boot-a", "10.0.0.2"}};
   const std::vector<std::string> said = said_of(one);
@@ -204,12 +190,12 @@ TEST_F(LiveNetwork, WhatIsSavedCanBeRead) {
   // Nothing tells two of them apart.
   std::filesystem::remove(options_.fabric_save);
   reports[1].aliases = reports[0].aliases;
-  lines.clear();
+  kept_lines.clear();
   ASSERT_TRUE(probed_network(options_, outcome(), reports, device_, nullptr));
   EXPECT_FALSE(std::filesystem::exists(options_.fabric_save));
-  ASSERT_EQ(lines.size(), 2u);  // one of what was found
-  EXPECT_NE(lines[1].find("is not written"), std::string::npos) << lines[1];
-  EXPECT_NE(lines[1].find("RIFFLE_NODE_NAME"), std::string::npos) << lines[1];
+  ASSERT_EQ(kept_lines.size(), 2u);  // one of what was found
+  EXPECT_NE(kept_lines[1].find("is not written"), std::string::npos) << kept_lines[1];
+  EXPECT_NE(kept_lines[1].find("RIFFLE_NODE_NAME"), std::string::npos) << kept_lines[1];
 }
 
 TEST_F(LiveNetwork, IsRememberedWhereHostNamesAreEqual) {

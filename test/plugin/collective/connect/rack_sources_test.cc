@@ -3,34 +3,21 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdarg>
 #include <fstream>
 
 #include "plugin/collective/connect/network_decision.h"
-#include "plugin/config/log.h"
 #include "plugin/entry/options.h"
 #include "plugin/version.h"
+#include "test/kept_log.h"
 #include "test/plugin/entry/knobs.h"
 
 namespace riffle::rack_sources_test {
 namespace {
 
-std::vector<std::string> lines;
-void keep_line(int, unsigned long, const char*, int, const char*, ...)
-    __attribute__((format(printf, 5, 6)));
-void keep_line(int, unsigned long, const char*, int, const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  char text[1024];
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  lines.emplace_back(text);
-}
-
 class RackSources : public ::testing::Test {
  protected:
   void SetUp() override {
-    lines.clear();
+    kept_lines.clear();
     set_logger(keep_line);
   }
   void TearDown() override { set_logger(nullptr); }
@@ -74,7 +61,7 @@ TEST_F(RackSources, NamesAreRacksWithoutProbingAndAHintWithIt) {
   ASSERT_EQ(known.hints.size(), 1u);
   EXPECT_EQ(known.hints[0].source, "RIFFLE_RACK");
   EXPECT_EQ(known.hints[0].rack_of, racks->rack_of);
-  EXPECT_TRUE(lines.empty());
+  EXPECT_TRUE(kept_lines.empty());
 }
 
 TEST_F(RackSources, SubnetsAreAHintAndNoMore) {
@@ -92,9 +79,10 @@ TEST_F(RackSources, NamesThatSomeNodesLackAreIgnoredWithALine) {
   probe::KnownRacks known;
   EXPECT_FALSE(look_up(nodes({"A", "A", "", "B"}), &known));
   EXPECT_TRUE(known.hints.empty());
-  ASSERT_EQ(lines.size(), 1u);
-  EXPECT_NE(lines[0].find("RIFFLE_RACK is not set on all nodes"), std::string::npos) << lines[0];
-  EXPECT_NE(lines[0].find("h2"), std::string::npos) << lines[0];
+  ASSERT_EQ(kept_lines.size(), 1u);
+  EXPECT_NE(kept_lines[0].find("RIFFLE_RACK is not set on all nodes"), std::string::npos)
+      << kept_lines[0];
+  EXPECT_NE(kept_lines[0].find("h2"), std::string::npos) << kept_lines[0];
 }
 
 TEST_F(RackSources, ATopologyFileComesFirstAndAContradictionIsALine) {
@@ -102,27 +90,27 @@ TEST_F(RackSources, ATopologyFileComesFirstAndAContradictionIsALine) {
   for (const auto& [racks, contradicts] :
        {std::pair(std::vector<std::string>{"A", "A", "B", "B"}, false),
         std::pair(std::vector<std::string>{"A", "B", "A", "B"}, true)}) {
-    lines.clear();
+    kept_lines.clear();
     probe::KnownRacks known;
     const auto found = look_up(nodes(racks), &known, file.c_str());
     ASSERT_TRUE(found);
     EXPECT_EQ(known.rack_of, (std::vector<int>{0, 0, 1, 1}));
     EXPECT_TRUE(known.hints.empty());
-    EXPECT_EQ(lines.size(), contradicts ? 1u : 0u);
-    if (lines.empty()) continue;
-    EXPECT_NE(lines[0].find("RIFFLE_RACK contradicts the topology file"), std::string::npos);
+    EXPECT_EQ(kept_lines.size(), contradicts ? 1u : 0u);
+    if (kept_lines.empty()) continue;
+    EXPECT_NE(kept_lines[0].find("RIFFLE_RACK contradicts the topology file"), std::string::npos);
   }
 }
 
 TEST_F(RackSources, AnOverruledHintIsOneLineWithItsNodes) {
   probe::Racks found;
   log_overruled(found, nodes({"A", "A"}));
-  EXPECT_TRUE(lines.empty());
+  EXPECT_TRUE(kept_lines.empty());
   found.overruled.push_back({"RIFFLE_RACK", {1, 3}});
   log_overruled(found, nodes({"A", "A", "B", "B"}));
-  ASSERT_EQ(lines.size(), 1u);
-  EXPECT_NE(lines[0].find("RIFFLE_RACK"), std::string::npos);
-  EXPECT_NE(lines[0].find("h1, h3"), std::string::npos);
+  ASSERT_EQ(kept_lines.size(), 1u);
+  EXPECT_NE(kept_lines[0].find("RIFFLE_RACK"), std::string::npos);
+  EXPECT_NE(kept_lines[0].find("h1, h3"), std::string::npos);
 }
 
 TEST_F(RackSources, WithoutProbingAPlanIsMadeForTheRacksNamed) {
