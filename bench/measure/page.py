@@ -7,7 +7,7 @@ from results import FOLDER
 from table import ROOT, place
 
 PAGE = ROOT / "docs" / "performance.md"
-LONGEST_LINE = 160
+LONGEST_LINE = 160  # bytes
 SHORTER = {"build/tools/riffle": "riffle", " --json {json}": "", " --no-tests=error": ""}
 HEAD = """# Performance: what is claimed, how to check it, what was measured
 
@@ -46,7 +46,7 @@ def table_lines(content):
         asked = f"{content['area']}:{name}"
         for command in (short, f"scripts/measure {asked}", asked):
             fit = [line(row, command) for row in group]
-            if "{" not in command and max(map(len, fit)) <= LONGEST_LINE:
+            if "{" not in command and max(len(text.encode()) for text in fit) <= LONGEST_LINE:
                 break
         lines += fit
     return lines

@@ -86,13 +86,18 @@ def status_of(figure, values, repeats):
     return HOLDS if all(figure.limit.holds(value) for value in values) else BELOW
 
 
+def is_before(entry):
+    """The repetition went well, of an area that did not ask for all of today's figures."""
+    return entry["exit"] == 0 and bool(entry["figures"])
+
+
 def row_of(run, figure, kept):
     """`kept`: what is known of the run, or None."""
     row = {"claim": figure.claim, "run": run.name, "command": run.command, "unit": figure.unit,
            "limit": figure.limit.text(figure) if figure.limit else ""}
     repeats = kept["repeats"] if kept else []
-    if repeats:
-        values = [r["figures"][figure.claim] for r in repeats if figure.claim in r["figures"]]
+    values = [r["figures"][figure.claim] for r in repeats if figure.claim in r["figures"]]
+    if values or not all(is_before(r) for r in repeats):
         if values:
             row |= {"values": values, "median": statistics.median(values), "min": min(values), "max": max(values)}
         date, commit = origin(kept)
@@ -103,7 +108,7 @@ def row_of(run, figure, kept):
     if figure.before:
         return row | {"result": figure.before.text, "date": figure.before.date,
                       "source": Before.SOURCE, "status": NOT_REPEATED}
-    return row | {"result": "", "date": "", "status": NOT_HERE if kept else NOT_MEASURED}
+    return row | {"result": "", "date": "", "status": NOT_HERE if kept and not repeats else NOT_MEASURED}
 
 
 def content_of(area, runs):

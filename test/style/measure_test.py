@@ -107,6 +107,13 @@ class Measure(unittest.TestCase):
                 self.assertEqual((row["values"], row["status"]), ([1, 1], "failed"))
                 self.assertEqual(row["result"], "1 (1 to 1); 1 of 3 failed")
 
+    def test_a_figure_that_an_older_run_was_not_asked_for_is_not_measured(self):
+        old = Run("r", "true", [Figure("first", table.printed("(1)")), Figure("second", table.printed("(2)"))])
+        kept = {"date": "2026-01-02", "commit": "c", "machine": {}, "repeats": [{"exit": 0, "figures": {"first": 1}}]}
+        self.assertEqual([results.row_of(old, figure, kept)["status"] for figure in old.figures], ["measured", "not measured"])
+        kept["repeats"][0]["exit"] = 1
+        self.assertEqual(results.row_of(old, old.figures[1], kept)["status"], "failed")
+
     def test_what_was_not_run_is_not_measured_and_not_for_want_of_something(self):
         run = Run("r", "echo 1", [Figure("count", table.printed(r"(\d+)"))], needs=("no-such-program",))
         self.assertEqual(results.content_of(area(run), {})["rows"][0]["status"], "not measured")

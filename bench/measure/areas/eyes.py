@@ -32,7 +32,7 @@ def figures(words, least_holding):
         *(Figure(f"{words}, load up to 80 %: {what}", printed(f"% busy: {pattern}"), limit, digits=digits)
           for what, pattern, limit, digits in [
               ("networks", "([0-9]+)", None, 0),
-              ("at most 1.10 times as long as told by a file, percent", ".*1.10 ([0-9.]+)", at_least(least_holding), 1),
+              ("within 1.10 of what it takes told by a file, percent", ".*1.10 ([0-9.]+)", at_least(least_holding), 1),
               ("times as long as told by a file, worst", ".*, worst ([0-9.]+)", at_most(1.25), 2),
               ("time over the best of ring, tree and direct, worst", ".*over best ([0-9.]+)", at_most(1.05), 2)]),
         Figure(f"{words}: probing, up to 8 nodes, s, longest", printed(r"up to 8 nodes: ([0-9.]+)"), at_most(2)),

@@ -12,7 +12,7 @@ PREPARE = (f"test -f {BEFORE} || {{ mkdir -p build/before/source && git archive 
 def beside(name, profile, words, size, rounds):
     command = f"build/tools/riffle bench --json {{json}} --profile {profile} --fabric file --plugin before={BEFORE} --plugin now={NOW} "
     return Run(name, command + f"--sizes {size} --rounds {rounds}", [
-        Figure(f"`{profile}`, {words}: time over the build before's, median of {rounds} rounds",
+        Figure(f"`{profile}`, {words}: time over the build before's, {rounds} rounds",
                lambda out: [r["ratio"]["median"] for r in out.rows if r["peer"] == "now"][0], at_most(1.02), digits=3)],
         quick=command + "--sizes 8 --rounds 1", prepare=PREPARE)
 
