@@ -62,18 +62,17 @@ class StrangersTest : public ::testing::TestWithParam<StrangerKind> {
   }
   // All to all, `rounds` times one after the other.
   void expect_to_talk(std::size_t rounds) {
-    const std::vector<std::byte> payload(200'000, std::byte{42});
     for (std::size_t round = 1; round <= rounds; ++round) {
       for (int a = 0; a < kNodes; ++a) {
         for (int b = 0; b < kNodes; ++b) {
-          if (a != b) nodes_[a]->send(b, numbered(round, payload.size()), payload);
+          if (a != b) nodes_[a]->send(b, numbered(round, payload_.size()), payload_);
         }
       }
       said_ += kNodes - 1;
       for (auto& node : nodes_) {
         ASSERT_TRUE(node->sink.wait([&](auto& s) { return s.frames_.size() == said_; }));
         EXPECT_TRUE(node->sink.lost_.empty());
-        EXPECT_EQ(node->sink.frames_.back().payload, payload);
+        EXPECT_EQ(node->sink.frames_.back().payload, payload_);
       }
     }
   }
@@ -90,6 +89,7 @@ class StrangersTest : public ::testing::TestWithParam<StrangerKind> {
   const std::shared_ptr<Reactor> reactor_ = Reactor::acquire(settings());
   std::size_t before_ = 0;
   std::size_t said_ = 0;
+  const std::vector<std::byte> payload_ = std::vector(200'000, std::byte{42});  // outlives them
   std::vector<std::unique_ptr<Node>> nodes_;
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, StrangersTest,
