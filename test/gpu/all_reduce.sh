@@ -1,7 +1,7 @@
 #!/bin/bash
 # nccl-tests through the plugin: COLLNET and NET, every type and operator, loading, good and bad
 # settings; results checked.
-# Untested on a GPU so far. Needs a GPU, nccl-tests built with MPI=1, and mpirun; settings: common.sh.
+# Needs a GPU, nccl-tests built with MPI=1, and mpirun; settings: common.sh.
 # shellcheck source=test/gpu/common.sh
 source "$(dirname "$0")/common.sh"
 need_gpu

@@ -1,6 +1,5 @@
 # shellcheck shell=bash disable=SC2034  # the arrays of settings are used where this is sourced
 # Sourced by the checks of this folder: finds what they need, starts ranks, tells the verdict.
-# Untested on a GPU so far (README.md says what was run instead).
 #
 #   RIFFLE_LIB_DIR  folder of libnccl-net-riffle.so and its links (default: build/plugin)
 #   NCCL_LIB_DIR    folder of libnccl.so.2, if the loader does not find the wanted one by itself

@@ -3,7 +3,7 @@
 Prints the mean loss of every step, and at the end how far the ranks' weights are apart. With --lose
 one rank is killed or stopped in the middle, and the others are to train on to the end
 (RIFFLE_ON_LOSS=continue): from then on they use nothing but all-reduces. Started once per rank by
-ddp.sh. Untested on a GPU so far; without one it trains over gloo.
+ddp.sh; without a GPU it trains over gloo.
 """
 import argparse
 import os

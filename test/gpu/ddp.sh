@@ -3,8 +3,8 @@
 # order of summation), and the same weights on all ranks. Then with each relaxed mode: it begins, the
 # loss falls as far, the weights stay together. Then with a rank that is killed or stopped half-way:
 # the others train on.
-# Untested on a GPU so far. Needs a GPU and PyTorch; settings: common.sh. RANKS should be 4 or more
-# for the relaxed modes to have groups to average in.
+# Needs a GPU and PyTorch; settings: common.sh. RANKS should be 4 or more for the relaxed modes to have
+# groups to average in.
 # shellcheck source=test/gpu/common.sh
 source "$(dirname "$0")/common.sh"
 need_gpu
@@ -47,11 +47,14 @@ wide=(--width 1024 --steps 400)
 train exact "${collnet[@]}" -- "${wide[@]}"
 equal exact "$RANKS"
 verdict "training, 1024 wide" "$problem" "$work/exact.log"
+# Times the exact loss that is let pass. Rounds in the background bring what others did a step late: written down
+# in a few lines of its own, this training ends at 1.35 times exact with them, at 1.09 with pairs at once.
+declare -A worse=([ds_sync]=1.2 [moshpit]=1.2 [shadow_sync]=1.5)
 for mode in ds_sync moshpit shadow_sync; do
   train "$mode" "${collnet[@]}" RIFFLE_SYNC=$mode RIFFLE_OPTIMIZER=sgd -- "${wide[@]}"
   grep -q "$mode from call" "$work/$mode.log" || add "the mode did not begin"
-  result=$(awk -v a="$(late exact)" -v b="$(late "$mode")" 'BEGIN {
-    printf "last losses %s, exact %s", b, a; exit !(b < 1.1 * a + 0.02)}') || add "losses"
+  result=$(awk -v a="$(late exact)" -v b="$(late "$mode")" -v worse="${worse[$mode]}" 'BEGIN {
+    printf "last losses %s, exact %s", b, a; exit !(b < worse * a)}') || add "losses"
   apart=$(sed -n 's/^rank 0: weights .* \([^ ]*\) of their norm apart$/\1/p' "$work/$mode.log")
   awk -v x="${apart:-1}" 'BEGIN {exit !(x < 0.1)}' || add "weights are apart"
   verdict "$mode: $result, weights $apart of their norm apart" "$problem" "$work/$mode.log"

@@ -30,6 +30,12 @@ def gpus():
     return [line for line in output_of("nvidia-smi", "-L").splitlines() if line.startswith("GPU")]
 
 
+def header(schema):
+    """With which a document says when, where and at which commit it was measured."""
+    return {"schema": schema, "date": datetime.date.today().isoformat(), "commit": machine.commit(),
+            "machine": machine.describe()}
+
+
 def median(rows, field, **where):
     """Of all numbers that the rows with the values `where` have."""
     values = [row[field] for row in rows if all(row[key] == value for key, value in where.items())]
@@ -62,9 +68,8 @@ class Measurement:
             command, jobs.LOOPBACK if job.started_by == jobs.BY_ITSELF else {})
         versions = {"riffle": output_of(command, "--version"), "driver": next(iter(output_of(
             "nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").splitlines()), None)}
-        self.document = {
-            "schema": SCHEMA, "date": datetime.date.today().isoformat(), "commit": machine.commit(),
-            "machine": machine.describe(), "versions": versions,
+        self.document = header(SCHEMA) | {
+            "versions": versions,
             "job": {"started_by": job.started_by, "ranks": job.size},
             "options": {name: getattr(options, name) for name in OPTIONS},
             "settings": {name: contenders.settings(e) for name, e in self.environments.items()},

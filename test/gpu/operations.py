@@ -1,7 +1,7 @@
 """Checks torch.distributed's collectives on one rank of many: exact results, one line at the end.
 
-Started once per rank by operations.sh. Untested on a GPU so far; without one it runs on gloo, which
-checks this file but not the plugin. Inputs are small integers, so that every type holds the sums.
+Started once per rank by operations.sh; without a GPU it runs on gloo, which checks this file but not
+the plugin. Inputs are small integers, so that every type holds the sums.
 With --lose it ends or stops rank 1 in the middle, and the others must fail rather than wait for ever.
 With --cycles communicators come and go, and must leave no descriptor behind. With --relaxed the same
 gradients' sizes are all-reduced step after step, as DDP does, with RIFFLE_SYNC set: what the ranks get
@@ -107,6 +107,7 @@ def check_relaxed(rank, size, device, steps):
     """Sums over the ranks of what they got and of what they gave agree, element by element."""
     counts = [1 << 20, (1 << 19) + 1, 1 << 18]
     moved = [[torch.zeros(count, device=device) for _ in range(size)] for count in counts]
+    low, high = ([[y.clone() for y in of_bucket] for of_bucket in moved] for _ in range(2))
     relaxed = wrong = 0
     for step in range(steps):
         given, got = [], []
@@ -127,12 +128,17 @@ def check_relaxed(rank, size, device, steps):
             relaxed += not is_exact
             outputs = sum(part.double() for part in gathered)
             inputs = sum(part.double() for part in given[bucket])
-            scale = sum(part.abs().double() + y.abs().double() for part, y in zip(given[bucket], moved[bucket]))
+            # What nodes keep begins anew with every step over all of them, and which those are is not told: it is
+            # at most what a node has moved since it was farthest.
+            scale = sum(part.abs().double() + torch.maximum(most - y, y - least).double() for part, y, least, most
+                        in zip(given[bucket], moved[bucket], low[bucket], high[bucket]))
             # shadow_sync brings others in later: there only what is exact can be checked step by step.
             if is_exact or os.environ.get("RIFFLE_SYNC") != "shadow_sync":
                 wrong += int(((outputs - size * inputs).abs() > size * 2.0**-22 * scale).sum())
-            for y, part in zip(moved[bucket], gathered):
+            for y, part, least, most in zip(moved[bucket], gathered, low[bucket], high[bucket]):
                 y += part / size
+                torch.minimum(least, y, out=least)
+                torch.maximum(most, y, out=most)
     print(f"rank {rank}: {steps * len(counts)} large all-reduces, {relaxed} relaxed, {wrong} wrong", flush=True)
     dist.destroy_process_group()  # in the middle of a mode
     raise SystemExit(wrong != 0)

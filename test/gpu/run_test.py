@@ -133,6 +133,15 @@ class Run(unittest.TestCase):
         text = self.ended(self.start("--models", PATH=self.programs(), RANKS_SEEN="0"), 1)
         self.assertIn("ran on 1 rank(s), not on 2: build nccl-tests with MPI=1", text)
 
+    def test_checks(self):
+        (self.folder / "bash").write_text("#!/bin/sh\necho 'OK      a case'\necho '        of its log'\n"
+                                          "echo 'FAILED  another: why'\nexit 1\n")
+        (self.folder / "bash").chmod(0o755)
+        text = self.ended(self.start("--checks", "ddp", PATH=f"{self.folder}:{os.environ['PATH']}"), 1)
+        self.assertIn("== ddp\nOK      a case\n", text)
+        kept = runner.taken_in(next(r for r in table.load("gpu").runs if r.name == "check-ddp"), self.json)
+        self.assertEqual(list(kept["repeats"][0]["figures"].values()), [1, 1])
+
 
 class Parts(unittest.TestCase):
     def test_sizes_are_the_published_ones(self):

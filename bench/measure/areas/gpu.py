@@ -1,8 +1,10 @@
-"""Trainings on GPUs, with and without Riffle. What another machine wrote is taken in by
+"""Trainings on GPUs with and without Riffle, and checks of results there. What another machine wrote is taken in by
 `scripts/measure gpu:training --from FILE` (and gpu:all-reduce, from the same file)."""
 from table import Area, Figure, Run, at_most
 
 COMMAND = "test/gpu/run --riffle build/tools/riffle {} --json {{json}}"
+# The nodes of an emulated cluster share the GPU; each is started as a launcher would start it.
+CLUSTER = "build/tools/riffle cluster --profile test/gpu/racks8.toml -- env LOCAL_RANK=0 MASTER_ADDR=10.77.0.1 "
 
 
 def summary(out):
@@ -19,20 +21,40 @@ def times_as_fast(model):
     return lambda out: summary(out)[model]["times_as_fast"]
 
 
-def run(name, options, figures):
-    command = COMMAND.format(options)
+def run(name, options, figures, start=""):
+    command = start + COMMAND.format(options)
     return Run(name, command, figures, quick=command + " --rounds 1 --steps 5 --warm-up 2", needs=("nvidia-smi",),
                limit_s=7200)
 
 
+def cases(verdict):
+    return lambda out: sum(case["verdict"] == verdict for case in out.rows[0]["cases"])
+
+
+def check(name, what):
+    command = COMMAND.format(f"--checks {name}")
+    return Run(f"check-{name}", command, [
+        Figure(f"{what}: cases passed", cases("OK"), digits=0),
+        Figure(f"{what}: cases failed", cases("FAILED"), at_most(0), digits=0)],
+        needs=("nvidia-smi",), is_timed=False, limit_s=7200)
+
+
 AREA = Area(
-    title="Trainings on GPUs", minutes=30,
-    about="Stock DistributedDataParallel in turns with and without Riffle. It has not run on a GPU so far.",
+    title="On a GPU", minutes=45,
+    about="Stock DistributedDataParallel in turns with and without Riffle, and cases with checked results, so far on one GPU that all ranks share: each "
+          "is a node of its own for NCCL, and their kernels take turns. Over the loopback interface, where Riffle has nothing to gain, times say little.",
     runs=[run("training", "--nccl-tests=", [
-              Figure("ResNet-50, 32 images per rank: times as fast as NCCL alone", times_as_fast("resnet50")),
-              Figure("GPT-2 (124 M), 4 x 1,024 tokens per rank: times as fast as NCCL alone", times_as_fast("gpt2"))]),
+              Figure("ResNet-50, 32 images per rank, loopback: times as fast as NCCL alone", times_as_fast("resnet50")),
+              Figure("GPT-2 (124 M), 4 x 1,024 tokens per rank, loopback: times as fast as NCCL alone",
+                     times_as_fast("gpt2"))]),
           run("all-reduce", "--models", [
-              Figure("all_reduce_perf, largest size: times as fast as NCCL alone",
+              Figure("all_reduce_perf, largest size, loopback: times as fast as NCCL alone",
                      lambda out: summary(out)["all_reduce"][-1]["times_as_fast"]),
               Figure("all_reduce_perf: wrong elements", lambda out: summary(out)["wrong_elements"], at_most(0),
-                     digits=0)])])
+                     digits=0)]),
+          run("racks8", "--models resnet50 --images 8 --rounds 2 --steps 4 --warm-up 2", [
+              Figure("ResNet-50, 2 racks of 4 (`racks8`, four times its rates): times as fast as NCCL alone",
+                     times_as_fast("resnet50"))], start=CLUSTER),
+          check("all_reduce", "nccl-tests: COLLNET and NET, types, operators, channels, settings"),
+          check("operations", "torch.distributed: exact and relaxed sums, communicators, lost ranks"),
+          check("ddp", "stock DDP training: exact and relaxed, lost ranks")])

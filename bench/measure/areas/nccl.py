@@ -1,11 +1,11 @@
-"""Real NCCL. It needs NCCL and a GPU; the figures kept are of the real host code of both releases with
-device work emulated on the CPU, by a harness that is not distributed."""
+"""Real NCCL without a GPU. The figures kept are of the real host code of both releases with device work
+emulated on the CPU, by a harness that is not distributed; area gpu has what ran on a GPU."""
 from table import Area, Before, Figure, Run, passes
 
 
 def check(name, script, claims):
     return Run(name, f"test/gpu/{script}.sh", [
-        Figure(claim, passes(), unit="passes", before=Before(before, *date) if before else None)
+        Figure(claim, passes(), unit="passes", before=Before(before, *date))
         for claim, before, *date in claims],
         needs=("nvidia-smi",))
 
@@ -13,7 +13,7 @@ def check(name, script, claims):
 AREA = Area(
     title="Real NCCL", minutes=20, targets=("riffle_plugin", "riffle_trainer"),
     about="The kept results are cases passed on NCCL 2.28.9 and 2.30.7, their host code with device work emulated on the CPU, by a harness that is "
-          "not distributed; the commands are for a machine with a GPU and have not run on one.",
+          "not distributed; the commands do the like on a machine with a GPU, and [On a GPU](#on-a-gpu) has what they found there.",
     runs=[
         check("all-reduce", "all_reduce", [
             ("COLLNET, closes, kills, aborts, create and destroy", "34 of 34 each"),
@@ -25,5 +25,4 @@ AREA = Area(
             ("small calls", "75 of 75, 54 of 54", "2026-11-23"),
             ("a rank killed or stopped, `error`; in all modes, `continue`", "63 of 63 each"),
             ("ds_sync, moshpit, shadow_sync", "38 of 38, 61 of 61"),
-            ("sparse sums (both misses: an expectation of the check)", "47 of 48, 51 of 52")]),
-        check("ddp", "ddp", [("stock DDP training on a GPU", None)])])
+            ("sparse sums (both misses: an expectation of the check)", "47 of 48, 51 of 52")])])
