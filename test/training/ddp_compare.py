@@ -4,8 +4,8 @@ of simulate.py's files but marked as the plugin's; `report.py` compares them.
 
   ddp_compare.py --plugin SO --library SO --task digits-mlp --seeds 0-2 --folds 0 --output DIR
 
-Modes are RIFFLE_SYNC's; `ds_sync-momentum` adds RIFFLE_MOMENTUM; `sparse-0.01` is RIFFLE_SPARSE=0.01. With
---cluster the workers are nodes of an emulated network, and --target gives the time to a score: computing
+Modes are RIFFLE_SYNC's; `ds_sync-momentum` adds RIFFLE_MOMENTUM; `sparse-0.01` is RIFFLE_SPARSE=0.01; `gloo` is
+PyTorch's own backend in place of the plugin. With --cluster the workers are nodes of an emulated network, and --target gives the time to a score: computing
 and exchange, not scoring. time_to_accuracy.py compares such times."""
 
 import argparse
@@ -23,9 +23,14 @@ import simulate
 import tasks
 
 
+GLOO = "gloo"
+
+
 def environment_of(mode, options):
     found = dict(setting.split("=", 1) for setting in options.set)
     name, _, hint = mode.partition("-")
+    if name == GLOO:
+        return found
     if name == "sparse":
         found["RIFFLE_SPARSE"] = hint
         return found
@@ -72,7 +77,7 @@ def train(task, mode, seed, fold, options):
     arguments = ["--task", task.name, "--optimizer", options.optimizer, "--seed", seed, "--fold",
                  fold, "--steps", options.steps, "--bucket-bytes", options.bucket_bytes,
                  "--algorithm", options.algorithm, "--score-every", options.score_every,
-                 "--trace-every", options.score_every]
+                 "--trace-every", options.score_every, *(["--through", GLOO] if mode == GLOO else [])]
     outcome = ddp_run.run(options.library, options.plugin, arguments, environment_of(mode, options),
                           cluster=options.cluster, limit_s=options.limit_s)
     data = task.load(seed, fold)

@@ -51,6 +51,12 @@ class Ddp(unittest.TestCase):
     def test_transformer_as_one_process(self):
         self.same_as_one_process("text", 20)
 
+    def test_mlp_as_pytorchs_own_backend(self):
+        outcome, own = train("digits-mlp", 60), train("digits-mlp", 60, "--through", "gloo")
+        self.assertGreater(outcome.collnet_calls, 60)
+        self.assertEqual(own.collnet_calls, 0)
+        self.assertLess(np.abs(outcome.weights - own.weights).max(), LIMIT)
+
     def test_one_lost_contribution_is_seen(self):
         """A single one of 20 sums lacks one worker."""
         outcome = train("digits-mlp", 20, "--fault", "lost")

@@ -1,6 +1,6 @@
-"""One worker of a PyTorch DistributedDataParallel training whose gradients go through a plugin. Its
-rank is RANK of WORLD_SIZE, as set by torchrun and `riffle cluster`. Gloo serves DDP's set-up only
-(over GLOO_SOCKET_IFNAME, loopback unless set); every gradient goes through ddp_hook.py.
+"""One worker of a training with stock DistributedDataParallel whose gradients go through a plugin
+(plugin_group.py), or with --through gloo through PyTorch's own backend. Its rank is RANK of WORLD_SIZE,
+as set by torchrun and `riffle cluster`. Gloo takes GLOO_SOCKET_IFNAME, loopback unless set.
 
 Leaves <output>/course<rank>.json (losses, times, scores of this worker's own model) and
 <output>/weights<rank>.npz: its weights at the end, and on the way every --trace-every steps. Times are
@@ -27,8 +27,8 @@ import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 
+import plugin_group  # noqa: E402
 import tasks  # noqa: E402
-from ddp_hook import PluginHook  # noqa: E402
 from trainer import Trainer  # noqa: E402
 
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
@@ -39,6 +39,7 @@ def parse(arguments):
     parser.add_argument("--library", required=True, help="libriffle_trainer.so")
     parser.add_argument("--plugin", required=True, help="libnccl-net-riffle.so")
     parser.add_argument("--output", required=True, help="folder, the same for all workers")
+    parser.add_argument("--through", choices=("riffle", "gloo"), default="riffle", help="whose sums")
     parser.add_argument("--task", choices=tasks.TASKS, default="digits-mlp")
     parser.add_argument("--optimizer", choices=("sgd", "adam"), default="sgd")
     parser.add_argument("--rate", type=float, help="learning rate; default: the task's")
@@ -91,20 +92,19 @@ def main(arguments=None):
     data, module = task.load(options.seed, options.fold), task.model(options.seed)
     optimizer = tasks.Optimizer(options.optimizer, task, module.parameters(), steps, options.rate)
 
-    dist.init_process_group("gloo", rank=rank, world_size=ranks, init_method="file://" +
+    plugin_group.register(lambda: Trainer(options.library, options.plugin, os.path.join(options.output, "rendezvous"),
+                                          rank, ranks, options.algorithm))
+    dist.init_process_group(options.through, rank=rank, world_size=ranks, init_method="file://" +
                             os.path.abspath(os.path.join(options.output, "store")))
+    group = dist.distributed_c10d._get_default_group() if options.through == "riffle" else None
     dist._DEFAULT_FIRST_BUCKET_BYTES = options.bucket_bytes
     model = DistributedDataParallel(module, bucket_cap_mb=options.bucket_bytes / (1 << 20),
                                     broadcast_buffers=False)
-    trainer = Trainer(options.library, options.plugin, os.path.join(options.output, "rendezvous"),
-                      rank, ranks, options.algorithm)
-    hook = PluginHook(trainer, ranks)
     faulty = ranks - 1 if options.fault_rank is None else options.fault_rank
     fault_step = steps // 2 if options.fault_step is None else options.fault_step
     loses_one = options.fault in SIGNALS
     if rank == faulty:
         pid_file(options, rank).write_text(str(os.getpid()))
-    model.register_comm_hook(None, hook.sum_bucket)
 
     course, trace, to_score = [], {}, {}
     dist.barrier()  # the clock starts for all
@@ -112,9 +112,11 @@ def main(arguments=None):
     batch = options.batch or task.batch
     for step, rows in enumerate(data.batches(options.seed, steps, ranks, batch)):
         start = time.monotonic()
+        if group:
+            group.clear()
         spoiled = rank == faulty and step == fault_step
         if spoiled and loses_one:
-            hook.after_next_bucket = lambda: os.kill(os.getpid(), SIGNALS[options.fault])
+            group.after_next_sum = lambda: os.kill(os.getpid(), SIGNALS[options.fault])
         optimizer.zero_grad()
         loss = task.loss(model(data.inputs[rows[rank]]), data.targets[rows[rank]])
         (loss * 0 if spoiled and options.fault == "lost" else loss).backward()
@@ -124,7 +126,7 @@ def main(arguments=None):
         optimizer.step()
         end = time.monotonic()
         course.append({"step": step, "loss": loss.item(), "step_s": end - start,
-                       "wait_s": hook.waited_s, "end": end})
+                       "wait_s": group.waited_s if group else 0.0, "end": end})
         if options.digests:
             course[-1]["digests"] = digests(module)
         last = step + 1 == steps
@@ -140,10 +142,11 @@ def main(arguments=None):
     for step, weights in to_score.items():
         course[step]["score"] = score(task, module, weights, data)
     np.savez(os.path.join(options.output, f"weights{rank}.npz"), final=to_score[steps - 1], **trace)
+    if group:
+        group.close()
     with open(os.path.join(options.output, f"course{rank}.json"), "w") as file:
-        json.dump({"began": began, "course": course, "collnet_calls": trainer.collnet_calls(),
-                   "bucket_bytes": hook.bucket_bytes}, file)
-    trainer.close()
+        json.dump({"began": began, "course": course, "collnet_calls": group.collnet_calls if group else 0,
+                   "bucket_bytes": group.sum_bytes if group else []}, file)
     dist.destroy_process_group()
 
 

@@ -134,8 +134,15 @@ class Statistics(unittest.TestCase):
                   for seed, scores in enumerate(([*low[:2], *high], [*low[:3], *high], low, low))}
         self.assertEqual(time_to_accuracy.ratios(sparse, exact, 0.9), ([2.0, 4.0, 0.0], True, 1))
         out = printed(time_to_accuracy.table, [*exact.values(), *sparse.values()], 0.9)
-        self.assertIn("| ≥ 2.00 (0.00) | 1 |", out.text)
+        self.assertIn("| ≥ 2.00 (0.00) |  | 1 |", out.text)
         self.assertEqual(figures("sparse", "accuracy-slow8", out), [2.0])
+
+    def test_interval_of_paired_ratios(self):
+        for found in ([], [2.0], [2.0, 0.0], [2.0] * 11):
+            self.assertIsNone(time_to_accuracy.interval(found))
+        low, high = time_to_accuracy.interval([1.0, 2.0, 4.0])
+        self.assertAlmostEqual(low * high, 4)  # the mean of the logarithms is that of 2
+        self.assertAlmostEqual(high, 2 * 2 ** (4.303 / 3 ** 0.5), places=9)  # their deviation is log 2
 
     def test_seconds_are_not_taken_for_a_ratio(self):
         out = printed(time_to_accuracy.table, [training("ds_sync", 0, 0.1, 0.9, 0.9)], 0.9)

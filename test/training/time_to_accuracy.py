@@ -16,6 +16,7 @@ import argparse
 import collections
 import itertools
 import json
+import math
 import pathlib
 import statistics
 
@@ -85,6 +86,21 @@ def ratios(runs, exact, target):
     return found, is_limit, undecided
 
 
+# Student's t, 97.5 %, for 1 to 9 degrees of freedom.
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+
+
+def interval(found):
+    """Of the mean of paired ratios, on a logarithmic scale: both ends that hold it with 95 %; None for fewer than
+    two seeds, more than ten, or where a seed never came there."""
+    if not 2 <= len(found) <= len(STUDENT) + 1 or min(found) <= 0:
+        return None
+    logarithms = [math.log(x) for x in found]
+    half = STUDENT[len(found) - 2] * statistics.stdev(logarithms) / math.sqrt(len(found))
+    mean = statistics.fmean(logarithms)
+    return math.exp(mean - half), math.exp(mean + half)
+
+
 def table(records, target):
     """One row per mode of one profile; ratios are of the seeds that both have, none of them left out without
     a word."""
@@ -96,9 +112,9 @@ def table(records, target):
     print(f"\n{first['profile']}: {first['settings']['workers']} workers, gradients of "
           f"{first['gradient_bytes'] / (1 << 20):.2f} MiB, accuracy {target}\n")
     print("| mode | seeds | ms per step | of it computing at most, ms | part of exact's step | steps to "
-          "target | seconds to target, median (worst) | times as fast, median (worst) | seeds that neither "
-          "exact nor it brought there | accuracy, worst worker, at the end |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+          "target | seconds to target, median (worst) | times as fast, median (worst) | 95 % of the mean | seeds that "
+          "neither exact nor it brought there | accuracy, worst worker, at the end |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
     for mode, runs in sorted(modes.items(), key=lambda item: (item[0] != "exact", item[0])):
         points = {seed: reached(run, target) for seed, run in runs.items()}
         step, compute = (1e3 * statistics.median(run[key] for run in runs.values())
@@ -115,7 +131,9 @@ def table(records, target):
             row += ["", f"not reached by {sum(p is None for p in points.values())}"]
         found, is_limit, undecided = ratios(runs, exact, target)
         words = f"{statistics.median(found):.2f} ({min(found):.2f})" if found else ""
-        row += ["", ""] if mode == "exact" else [("≥ " if is_limit else "") + words, undecided]
+        ends95 = interval(found)
+        row += ["", "", ""] if mode == "exact" else [
+            ("≥ " if is_limit else "") + words, "{:.2f} to {:.2f}".format(*ends95) if ends95 else "", undecided]
         row.append(f"{statistics.fmean(p['score'] for p in ends):.4f}, "
                    f"{min(p['worst'] for p in ends):.4f}")
         print("| " + " | ".join(map(str, row)) + " |")
@@ -146,6 +164,7 @@ def parse():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=pathlib.Path, required=True, help="folder of records")
     parser.add_argument("--target", type=float, default=0.95)
+    parser.add_argument("--json", type=pathlib.Path, help="file for all records")
     parser.add_argument("--plugin", help="without it nothing is trained")
     parser.add_argument("--library")
     parser.add_argument("--riffle", help="the program, for `riffle cluster`")
@@ -184,6 +203,8 @@ def main():
         profiles[record["profile"]].append(record)
     for profile, records in sorted(profiles.items()):
         table(records, options.target)
+        if options.json:
+            options.json.write_text(json.dumps(records))
         picture(records, options.target, options.output / f"{profile}.svg")
 
 

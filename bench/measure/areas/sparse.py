@@ -40,7 +40,7 @@ AREA = Area(
                    before=Before("1.39"))]),
         Run("accuracy-slow8", "/usr/bin/python3 test/training/time_to_accuracy.py --plugin build/plugin/libnccl-net-riffle.so "
             "--library build/test/training/libriffle_trainer.so --riffle build/tools/riffle --batch 2 --rate 0.01 "
-            "--target 0.95 --output {tmp} --profile slow8 --modes exact,sparse-0.01 --steps 1000 --score-every 20 "
+            "--target 0.95 --output {tmp} --json {json} --profile slow8 --modes exact,sparse-0.01 --steps 1000 --score-every 20 "
             "--set RIFFLE_WARMUP_STEPS=4 --set RIFFLE_SPARSE_RAMP=12 --limit-s 3000", [
                 Figure("`slow8` (100 Mbit/s), 1 %: times as fast to accuracy 0.95, at least",
                        cell("times as fast, median (worst)", "sparse-0.01"), at_least(5), digits=1,
