@@ -89,6 +89,7 @@ int run(const BenchOptions& options) {
   if (options.is_relaxed()) {  // the workers inherit these too
     setenv("RIFFLE_SYNC", options.sync.c_str(), 1);
     setenv("RIFFLE_SPARSE", options.sparse.c_str(), 1);
+    setenv("RIFFLE_WIRE", options.wire.c_str(), 1);
     setenv("RIFFLE_SPARSE_RAMP", "0", 0);
     setenv("RIFFLE_OPTIMIZER", "sgd", 0);
     setenv("RIFFLE_WARMUP_STEPS", "2", 0);
@@ -207,6 +208,12 @@ void add_bench(CLI::App& app, int& exit_code) {
                   "RIFFLE_SPARSE of riffle, which is then timed with it, without a ramp, on data "
                   "like gradients; what is checked is that all nodes get the same. --peers "
                   "riffle-exact beside it")
+      ->capture_default_str();
+  sub->add_option("--wire", o->wire,
+                  "RIFFLE_WIRE of riffle, which is then timed with it; what is checked is that all "
+                  "nodes get the same, and the sum over all elements to a rounding of the format. "
+                  "--peers riffle-exact beside it")
+      ->check(CLI::IsMember({"exact", "bf16", "fp8block"}))
       ->capture_default_str();
   sub->add_option("--json", o->json, "File for the rows as JSON");
   sub->add_option("--record", o->record, "Folder for riffle's record, for riffle explain");

@@ -24,7 +24,7 @@ struct Sample {
 };
 
 // Over all nodes the outputs must add up to N times the inputs; what floats lose on the way is far
-// below one lost contribution.
+// below one lost contribution. `rounding`: what else may be lost of each.
 class SumsKept {
  public:
   void add(std::istringstream* in) {
@@ -37,8 +37,8 @@ class SumsKept {
     }
     ++nodes_;
   }
-  bool is_kept() const {
-    const double tolerance = 1e-5 * nodes_ * in_[2];
+  bool is_kept(double rounding) const {
+    const double tolerance = (1e-5 + rounding) * nodes_ * in_[2];
     for (const int i : {0, 1}) {
       if (!(std::abs(out_[i] - nodes_ * in_[i]) <= tolerance)) return false;
     }
@@ -62,16 +62,15 @@ Result<Sample> evaluate(const std::vector<std::string>& answers, int repeats,
     std::int64_t start = 0, end = 0, cpu = 0;
     std::size_t wrong = 0;
     in >> word >> start >> end >> cpu >> wrong;
-    if (question.is_sparse) {
+    if (question.is_sparse || question.rounding > 0) {
       std::uint64_t hash = 0, not_zero = 0;
       in >> hash >> not_zero;
       sample.wrong += common.value_or(hash) != hash;
       common = hash;
       sample.not_zero = static_cast<double>(not_zero * size_of(question.type)) /
                         static_cast<double>(question.bytes);
-    } else if (question.is_relaxed) {
-      sums.add(&in);
     }
+    if (question.is_relaxed && !question.is_sparse) sums.add(&in);
     if (word != "done" || !in) return internal_error("unexpected answer: " + answer);
     first = std::min(first, start);
     last = std::max(last, end);
@@ -79,7 +78,7 @@ Result<Sample> evaluate(const std::vector<std::string>& answers, int repeats,
     sample.wrong += wrong;
   }
   const bool is_step_whole = question.is_relaxed && !question.is_background && !question.is_sparse;
-  if (is_step_whole && !sums.is_kept()) ++sample.wrong;
+  if (is_step_whole && !sums.is_kept(question.rounding)) ++sample.wrong;
   sample.time_us = static_cast<double>(last - first) / 1e3 / repeats;
   return sample;
 }
@@ -112,9 +111,10 @@ class Measurement {
     std::ostringstream order;
     order << "op " << question_.bytes << ' ' << static_cast<int>(question_.type) << ' '
           << static_cast<int>(question_.op) << ' ' << repeats_ << " 1 "
-          << (question_.is_sparse    ? 2
-              : question_.is_relaxed ? 1
-                                     : 0);
+          << (question_.is_sparse      ? 2
+              : question_.rounding > 0 ? 3
+              : question_.is_relaxed   ? 1
+                                       : 0);
     if (Status s = hub_.tell_all(order.str()); !s) return s;
     if (auto ready = hub_.hear_all(kAnswerMs); !ready) return ready.status();
     const auto before = read_wire(site_);

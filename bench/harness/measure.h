@@ -28,6 +28,9 @@ struct Question {
   bool is_sparse = false;
   // Of a sparse result, where it is known what it must be; else 0.
   double density = 0;
+  // Above 0: elements are rounded on their way, each by so much of its magnitude at most (sums in a
+  // narrower type). All nodes must get the same bits, which add up that well.
+  double rounding = 0;
 };
 
 // One that competed under the row's title and was not the fastest.

@@ -25,6 +25,7 @@ struct Order {
   unsigned salt = 0;
   // 1: not every element is checked, but what the nodes' sums must be equal in. 2: data like
   // gradients, of which not all come out at once; what is checked is that all nodes get the same.
+  // 3: both are.
   int sums = 0;
   bool operator==(const Order&) const = default;
 };
@@ -138,8 +139,8 @@ Status carry_out(const Order& order, ControlLine& line, Task& task) {
   if (order.sums == 0) wrong += order.repeats > 1 ? task.not_zero() : task.wrong();
   std::ostringstream done;
   done << "done " << start_ns << ' ' << end_ns << ' ' << cpu_spent << ' ' << wrong;
-  if (order.sums == 2) done << ' ' << task.result_hash() << ' ' << task.elements_not_zero();
-  if (order.sums == 1) {
+  if (order.sums >= 2) done << ' ' << task.result_hash() << ' ' << task.elements_not_zero();
+  if (order.sums == 1 || order.sums == 3) {
     done << std::setprecision(17);
     for (const bool of_result : {false, true}) {
       for (const double sum : task.sums(of_result)) done << ' ' << sum;

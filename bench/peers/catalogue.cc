@@ -61,10 +61,11 @@ const Entry kEntries[] = {
      [](const Site&) {
        return std::vector{riffle_peer("riffle-fixed", {{"RIFFLE_EPOCH", "0"}})};
      }},
-    {"riffle-exact", "riffle without the mode of --sync or --sparse",
+    {"riffle-exact", "riffle without the mode of --sync, --sparse or --wire",
      [](const Site&) {
-       return std::vector{
-           riffle_peer("riffle-exact", {{"RIFFLE_SYNC", "exact"}, {"RIFFLE_SPARSE", "off"}})};
+       return std::vector{riffle_peer(
+           "riffle-exact",
+           {{"RIFFLE_SYNC", "exact"}, {"RIFFLE_SPARSE", "off"}, {"RIFFLE_WIRE", "exact"}})};
      }},
     {"nccl-ring", "NCCL's ring, ranks as they lie",
      [](const Site&) { return std::vector{nccl_peer("nccl-ring", {})}; }},

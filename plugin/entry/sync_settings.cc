@@ -59,6 +59,20 @@ SyncSettings with_sparse(const Config& c, SyncSettings s, const SparseWish& wish
   return s;
 }
 
+SyncSettings with_narrow(const Config& c, SyncSettings s) {
+  const std::string name = "RIFFLE_WIRE=" + c.wire;
+  s.wire = c.wire == "bf16" ? WireFormat::kBfloat16 : WireFormat::kFloat8Block;
+  if (c.sync != "exact") {
+    s.refusal = name + " and RIFFLE_SYNC=" + c.sync +
+                " are two meanings of the same call: one of the two; sums are exact";
+  } else {
+    s.refusal = obstacle(c, name);
+  }
+  s.mode = s.refusal.empty() ? SyncMode::kNarrow : SyncMode::kExact;
+  s.all_levels = false;
+  return s;
+}
+
 }  // namespace
 
 std::size_t collnet_min_bytes(const Config& c) {
@@ -87,8 +101,14 @@ SyncSettings sync_settings(const Config& c) {
   if (!sparse.wrong.empty()) {
     s.note = sparse.wrong;
   } else if (sparse.is_on) {
-    return with_sparse(c, std::move(s), sparse);
+    s = with_sparse(c, std::move(s), sparse);
+    if (c.wire != "exact" && s.refusal.empty()) {
+      s.note = "RIFFLE_WIRE=" + c.wire + " and RIFFLE_SPARSE=" + c.sparse +
+               ", which sends float32: RIFFLE_WIRE has no effect";
+    }
+    return s;
   }
+  if (c.wire != "exact") return with_narrow(c, std::move(s));
   if (s.mode == SyncMode::kExact) return s;
   if (!c.momentum.empty() && s.mode != SyncMode::kShadowSync) {
     const char* end = c.momentum.data() + c.momentum.size();

@@ -2,7 +2,8 @@
 //
 // The order is part of the contract: the same operands in the same order give the same bits on
 // every machine and instruction set (vectors run along i, never across operands). float16, bfloat16
-// and float8 accumulate in float32 over all n operands and are rounded to nearest even once.
+// and float8 accumulate in float32 over all n operands and are rounded to nearest even once; so do
+// blocks of float8 (float8_block.h), of which there are only sums.
 // Integer sums and products wrap. NaN: sum and prod propagate; max and min follow NCCL (NaN wins
 // over a number); every NaN result is the format's one quiet NaN. In max and min -0 is less than
 // +0. float8 e4m3 saturates to +-448 as NVIDIA's conversion does; e5m2 saturates to +-57344.

@@ -57,6 +57,7 @@ struct Avx2 {
 }  // namespace
 
 ReduceKernel avx2_kernel(DataType type, ReduceOp op) { return Kernels<Avx2>::find(type, op); }
+BlockKernels avx2_block_kernels() { return Kernels<Avx2>::of_blocks(); }
 
 }  // namespace riffle
 
@@ -64,6 +65,7 @@ ReduceKernel avx2_kernel(DataType type, ReduceOp op) { return Kernels<Avx2>::fin
 
 namespace riffle {
 ReduceKernel avx2_kernel(DataType, ReduceOp) { return nullptr; }
+BlockKernels avx2_block_kernels() { return {}; }
 }  // namespace riffle
 
 #endif

@@ -53,6 +53,7 @@ struct Avx512 {
 }  // namespace
 
 ReduceKernel avx512_kernel(DataType type, ReduceOp op) { return Kernels<Avx512>::find(type, op); }
+BlockKernels avx512_block_kernels() { return Kernels<Avx512>::of_blocks(); }
 
 }  // namespace riffle
 
@@ -60,6 +61,7 @@ ReduceKernel avx512_kernel(DataType type, ReduceOp op) { return Kernels<Avx512>:
 
 namespace riffle {
 ReduceKernel avx512_kernel(DataType, ReduceOp) { return nullptr; }
+BlockKernels avx512_block_kernels() { return {}; }
 }  // namespace riffle
 
 #endif

@@ -18,4 +18,14 @@ ReduceKernel avx2_kernel(DataType type, ReduceOp op);
 ReduceKernel avx512_kernel(DataType type, ReduceOp op);
 ReduceKernel neon_kernel(DataType type, ReduceOp op);
 
+// Those behind float8_block.h, of whole blocks. Null likewise.
+struct BlockKernels {
+  void (*pack)(const float* from, std::size_t blocks, char* to) = nullptr;
+  void (*unpack)(const char* from, std::size_t blocks, float* to) = nullptr;
+};
+BlockKernels portable_block_kernels();
+BlockKernels avx2_block_kernels();
+BlockKernels avx512_block_kernels();
+BlockKernels neon_block_kernels();
+
 }  // namespace riffle

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "plugin/kernels/float8_block_loop.h"
 #include "plugin/kernels/float_formats.h"
 #include "plugin/kernels/reduce_kernels.h"
 
@@ -207,6 +208,8 @@ struct Loop {
 
 template <class Isa>
 struct Kernels {
+  using Blocks = Float8BlockLoop<Isa, Float8<Isa, E4m3Layout>>;
+
   template <class Format>
   static ReduceKernel of(ReduceOp op) {
     switch (op) {
@@ -248,9 +251,13 @@ struct Kernels {
         return of<Float8<Isa, E4m3Layout>>(op);
       case DataType::kFloat8E5m2:
         return of<Float8<Isa, E5m2Layout>>(op);
+      case DataType::kFloat8Block:
+        return op == ReduceOp::kSum ? Blocks::sum : nullptr;
     }
     return nullptr;
   }
+
+  static BlockKernels of_blocks() { return {Blocks::pack, Blocks::unpack}; }
 };
 
 }  // namespace riffle

@@ -6,12 +6,14 @@
 
 namespace riffle {
 ReduceKernel neon_kernel(DataType type, ReduceOp op) { return Kernels<Neon>::find(type, op); }
+BlockKernels neon_block_kernels() { return Kernels<Neon>::of_blocks(); }
 }  // namespace riffle
 
 #else
 
 namespace riffle {
 ReduceKernel neon_kernel(DataType, ReduceOp) { return nullptr; }
+BlockKernels neon_block_kernels() { return {}; }
 }  // namespace riffle
 
 #endif

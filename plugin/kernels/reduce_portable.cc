@@ -40,4 +40,6 @@ ReduceKernel portable_kernel(DataType type, ReduceOp op) {
   return Kernels<Portable>::find(type, op);
 }
 
+BlockKernels portable_block_kernels() { return Kernels<Portable>::of_blocks(); }
+
 }  // namespace riffle

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "plugin/kernels/float8_block.h"
 #include "plugin/kernels/float_environment.h"
 #include "plugin/kernels/float_formats.h"
 #include "topology/base/check.h"
@@ -55,6 +56,16 @@ void rescale_narrow(void* values, std::size_t count, float factor) {
   }
 }
 
+void rescale_blocks(void* blocks, std::size_t count, float factor) {
+  auto* at = static_cast<std::byte*>(blocks);
+  for (std::size_t b = 0; b < count; ++b, at += kFloat8BlockBytes) {
+    float numbers[kFloat8BlockElements];
+    unpack_float8(at, kFloat8BlockElements, numbers);
+    for (float& x : numbers) x *= factor;
+    pack_float8(numbers, kFloat8BlockElements, at);
+  }
+}
+
 }  // namespace
 
 bool is_floating(DataType type) {
@@ -65,6 +76,7 @@ bool is_floating(DataType type) {
     case DataType::kBfloat16:
     case DataType::kFloat8E4m3:
     case DataType::kFloat8E5m2:
+    case DataType::kFloat8Block:
       return true;
     default:
       return false;
@@ -90,6 +102,8 @@ void rescale(void* values, std::size_t count, DataType type, double factor) {
     case DataType::kFloat8E5m2:
       return rescale_narrow<NarrowFloat<PortableRescale, E5m2Layout>, std::uint8_t>(values, count,
                                                                                     single);
+    case DataType::kFloat8Block:
+      return rescale_blocks(values, count, single);
     default:
       RIFFLE_CHECK(false, "only floating-point sums are rescaled");
   }

@@ -28,6 +28,8 @@ const char* name_of(DataType t) {
       return "f8e4m3";
     case DataType::kFloat8E5m2:
       return "f8e5m2";
+    case DataType::kFloat8Block:
+      return "f8block";
   }
   return "unknown";
 }

@@ -1,4 +1,5 @@
-// NCCL's datatypes and reduction operators, with NCCL's numbers (docs/nccl-contract.md).
+// NCCL's datatypes and reduction operators, with NCCL's numbers (docs/nccl-contract.md); and one
+// type of our own that only sums.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,10 @@ enum class DataType : std::uint8_t {
   kBfloat16 = 9,
   kFloat8E4m3 = 10,
   kFloat8E5m2 = 11,
+  kFloat8Block = 64,  // float8_block.h: 128 numbers in 132 bytes
 };
-inline constexpr int kDataTypes = 12;
+inline constexpr int kDataTypes = 12;  // of NCCL
+inline constexpr std::size_t kFloat8BlockElements = 128, kFloat8BlockBytes = 132;
 
 enum class ReduceOp : std::uint8_t { kSum = 0, kProd = 1, kMax = 2, kMin = 3 };
 inline constexpr int kReduceOps = 4;
@@ -43,6 +46,8 @@ constexpr std::size_t size_of(DataType t) {
     case DataType::kUint64:
     case DataType::kFloat64:
       return 8;
+    case DataType::kFloat8Block:
+      return kFloat8BlockBytes;
   }
   return 0;
 }

@@ -25,10 +25,11 @@ inline std::string differing_bits(const std::vector<Numbers>& outputs) {
   return "";
 }
 
-// The first element that is not `scale` times the exact sum; empty if there is none. What a sum of
-// anything that is not finite should be is not looked at.
+// The first element that is not `scale` times the exact sum, to `relative` of the magnitudes that
+// were added and `absolute`; empty if there is none. What a sum of anything that is not finite
+// should be is not looked at.
 inline std::string wrong_sum(const Numbers& output, const std::vector<Numbers>& inputs,
-                             double scale = 1) {
+                             double scale = 1, double relative = 1e-6, double absolute = 0) {
   for (std::size_t e = 0; e < output.size(); ++e) {
     double sum = 0, magnitude = 0;
     for (const Numbers& input : inputs) {
@@ -36,7 +37,8 @@ inline std::string wrong_sum(const Numbers& output, const std::vector<Numbers>& 
       magnitude += std::fabs(static_cast<double>(input[e]));
     }
     const auto is = static_cast<double>(output[e]);
-    if (std::isfinite(magnitude) && !(std::fabs(is - scale * sum) <= 1e-6 * scale * magnitude)) {
+    const double allowed = scale * (relative * magnitude + absolute);
+    if (std::isfinite(magnitude) && !(std::fabs(is - scale * sum) <= allowed)) {
       return "no exact sum at element " + std::to_string(e) + ": " + std::to_string(is) +
              ", expected " + std::to_string(scale * sum);
     }

@@ -57,8 +57,10 @@ std::string MemoryJob::run(int steps) {
 
 void MemoryJob::Watcher::on_replan(const ReplanEvent& e) {
   if (e.kind != ReplanEvent::Kind::kMode) return;
-  const bool is_sparse = e.mode == name_of(SyncMode::kSparse);  // which is no value of RIFFLE_SYNC
-  const SyncMode mode = is_sparse ? SyncMode::kSparse : sync_mode_of(e.mode);
+  SyncMode mode = sync_mode_of(e.mode);
+  for (const SyncMode other : {SyncMode::kSparse, SyncMode::kNarrow}) {  // no values of RIFFLE_SYNC
+    if (e.mode == name_of(other)) mode = other;
+  }
   changes_->push_back({mode, e.first_seq, e.cause});
 }
 
@@ -73,7 +75,7 @@ std::vector<std::byte> MemoryJob::input_of(int r, std::uint64_t step, std::size_
   const JobCall& c = calls_[index];
   std::vector<float> data(c.count);
   std::mt19937 values = values_of(r, step, index);
-  draw(c, &values, &data);
+  draw(r, c, &values, &data);
   if (not_finite.contains({r, step, index})) {
     data[c.valid / 2] = std::numeric_limits<float>::infinity();
   }

@@ -67,7 +67,8 @@ class MemoryJob {
   void connect();
 
   // Gradients of node r; all of what the call holds is random before.
-  virtual void draw(const JobCall& call, std::mt19937* values, std::vector<float>* data) const = 0;
+  virtual void draw(int r, const JobCall& call, std::mt19937* values,
+                    std::vector<float>* data) const = 0;
   // The same on every node, but for the fault's node.
   virtual CallIdentity identity_of(int r, std::uint64_t step, std::size_t index) const;
   // One call that ran the same way on all nodes, in the order of the calls: what is wrong, or

@@ -45,6 +45,7 @@ std::string ModeChecks::check(const ModeOutcome& o, std::size_t index) {
   counts_->staged_after_loss += is_late;
   counts_->broken_off += is_broken_off;
   if (o.mode == SyncMode::kSparse) return check_sparse(o);
+  if (o.mode == SyncMode::kNarrow) return check_exact(o);
   std::string e;
   if (o.mode != SyncMode::kShadowSync && given_.settings.momentum == 0) e = check_relaxed(o);
   return e.empty() ? check_moved(o, index) : e;
@@ -61,14 +62,27 @@ std::string ModeChecks::check_exact(const ModeOutcome& o) const {
   std::string wrong;
   for (const std::vector<int>& side : given_.sides) {
     if (!all_posted(o, side)) continue;
-    std::vector<testing::Numbers> inputs;
-    for (const int r : side) inputs.push_back(valid(o, o.parts[r].input));
-    const std::string e =
-        testing::wrong_sum(valid(o, o.parts[left_.front()].output), inputs, scale_of(side.size()));
+    const std::string e = wrong_among(o, side);
     if (e.empty()) return "";
     wrong += "; among " + std::to_string(side.size()) + " " + e;
   }
   return "the sum over no term's nodes" + wrong;
+}
+
+std::string ModeChecks::wrong_among(const ModeOutcome& o, const std::vector<int>& side) const {
+  std::vector<testing::Numbers> inputs;
+  for (const int r : side) inputs.push_back(valid(o, o.parts[r].input));
+  double tolerance = 1e-6;
+  // Operands are rounded once, partial sums as often as the plan has stages; what a node held back
+  // of the step before is up to a rounding of its largest number, 1.34 here.
+  double held_back = 0;
+  if (o.parts[left_.front()].is_staged) {
+    const bool is_bfloat16 = given_.settings.wire == WireFormat::kBfloat16;
+    tolerance = 4 * (is_bfloat16 ? 0x1p-8 : 0x1p-4);
+    held_back = tolerance * 1.34 * static_cast<double>(side.size());
+  }
+  return testing::wrong_sum(valid(o, o.parts[left_.front()].output), inputs, scale_of(side.size()),
+                            tolerance, held_back);
 }
 
 std::string ModeChecks::check_sparse(const ModeOutcome& o) {

@@ -1,6 +1,7 @@
 // What must hold of every call of a job that loses nodes, element by element:
 //
 //   exact    the sum over all nodes, or the scaled one over the nodes of one term; the same bits
+//   narrow   as exact, to the rounding of the type on the wire
 //   sparse   result and new residuals = gradients and old residuals of those it ran among; the same
 //            bits
 //   relaxed  what a node's parameters moved by is what it got; each segment is the mean of a group
@@ -69,6 +70,7 @@ class ModeChecks {
   };
 
   std::string check_exact(const ModeOutcome& o) const;
+  std::string wrong_among(const ModeOutcome& o, const std::vector<int>& side) const;
   std::string check_sparse(const ModeOutcome& o);
   std::string check_sparse_segment(const ModeOutcome& o, std::size_t s);
   std::string not_conserved(const ModeOutcome& o, std::size_t s,

@@ -40,7 +40,7 @@ void snapshot(const testing::PostedCall& call, bool is_after, ModePart* part) {
       part->among = s.places->node_at.size();
       if (is_after) part->outcomes.push_back(s.outcome);
     }
-  } else {
+  } else if (call.run->narrow() == nullptr) {
     const RelaxedRun::Position& p = call.run->position(position);
     to.assign(p.state, p.state + p.piece.valid);
   }

@@ -35,7 +35,7 @@ RelaxedJob::RelaxedJob(const Options& options)
   connect();
 }
 
-void RelaxedJob::draw(const JobCall& /*call*/, std::mt19937* values,
+void RelaxedJob::draw(int /*r*/, const JobCall& /*call*/, std::mt19937* values,
                       std::vector<float>* data) const {
   for (float& x : *data) x = static_cast<float>((*values)()) * 0x1p-30F - 1.8F;  // mean 0.2
 }

@@ -61,7 +61,8 @@ class RelaxedJob final : public MemoryJob {
     std::vector<double> asked;            // by element: the mean of all inputs
   };
 
-  void draw(const JobCall& call, std::mt19937* values, std::vector<float>* data) const override;
+  void draw(int r, const JobCall& call, std::mt19937* values,
+            std::vector<float>* data) const override;
   CallIdentity identity_of(int r, std::uint64_t step, std::size_t index) const override;
   std::string check(std::uint64_t step, std::size_t index, const Outcome& outcome) override;
 

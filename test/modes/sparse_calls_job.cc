@@ -37,7 +37,7 @@ CallIdentity SparseCallsJob::identity_of(int r, std::uint64_t step, std::size_t 
   return id;
 }
 
-void SparseCallsJob::draw(const JobCall& call, std::mt19937* values,
+void SparseCallsJob::draw(int /*r*/, const JobCall& call, std::mt19937* values,
                           std::vector<float>* data) const {
   std::normal_distribution<float> normal;
   for (float& x : *data) {

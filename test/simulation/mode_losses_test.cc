@@ -19,6 +19,7 @@ ModeJob::Options options_of(SyncMode mode, std::uint64_t seed) {
   o.seed = seed;
   o.settings.mode = mode;
   o.settings.shadow_steps = 3;
+  o.settings.wire = seed % 2 == 0 ? WireFormat::kBfloat16 : WireFormat::kFloat8Block;
   o.is_in_place = seed % 3 == 0;
   o.sparse_teams = seed % 4 == 1 ? 2 : 1;
   const std::size_t losses = 1 + seed % 2;
@@ -69,6 +70,11 @@ TEST(ModeLosses, DsSync) {
   EXPECT_GT(t.broken_off, 10u);
   EXPECT_GT(t.full, 20u);
   EXPECT_GT(t.in_switches, 2);
+}
+
+TEST(ModeLosses, Narrow) {
+  const Totals t = play(SyncMode::kNarrow, 8);
+  EXPECT_GT(t.after_loss, 50u);
 }
 
 // Of its momenta nothing is checked here but that they keep nobody from going on.

@@ -15,9 +15,9 @@ LIMIT = 1e-4  # of any weight against the training of one process
 OPTIONS = None
 
 
-def train(task, steps, *more):
+def train(task, steps, *more, environment=None):
     return ddp_run.run(OPTIONS.library, OPTIONS.plugin, ["--task", task, "--steps", steps,
-                                                        "--algorithm", "collnet", *more], {})
+                                                        "--algorithm", "collnet", *more], environment or {})
 
 
 def alone(task, steps, optimizer="sgd"):
@@ -56,6 +56,17 @@ class Ddp(unittest.TestCase):
         self.assertGreater(outcome.collnet_calls, 60)
         self.assertEqual(own.collnet_calls, 0)
         self.assertLess(np.abs(outcome.weights - own.weights).max(), LIMIT)
+
+    def test_mlp_with_sums_in_a_narrower_type(self):
+        """Alike on all workers, other than exact, and as good."""
+        exact = train("digits-mlp", 200, "--bucket-bytes", 1 << 20)
+        for wire, least in (("bf16", 1e-5), ("fp8block", 1e-4)):
+            outcome = train("digits-mlp", 200, "--bucket-bytes", 1 << 20, environment={"RIFFLE_WIRE": wire})
+            self.assertTrue((outcome.weights.view(np.uint32) == outcome.weights[0].view(np.uint32)).all())
+            apart = float(np.abs(outcome.weights[0] - exact.weights[0]).max())
+            print(f"{wire}: {apart:.2g} from exact; score {outcome.scores[0]:.4f}, exact {exact.scores[0]:.4f}")
+            self.assertGreater(apart, least)
+            self.assertGreater(outcome.scores[0], 0.9)
 
     def test_one_lost_contribution_is_seen(self):
         """A single one of 20 sums lacks one worker."""

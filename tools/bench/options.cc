@@ -60,8 +60,8 @@ Result<std::vector<Question>> questions(const BenchOptions& options) {
   }
   question.iters = options.iters;
   question.warmup = options.warmup;
-  if (options.is_sparse() && options.sync != "exact") {
-    return invalid_argument("--sparse and --sync: one of the two");
+  if ((options.sync != "exact") + options.is_sparse() + options.is_narrow() > 1) {
+    return invalid_argument("--sync, --sparse and --wire: one of them");
   }
   if (options.is_sparse() && !sparse_wish(options.sparse).wrong.empty()) {
     return invalid_argument("--sparse " + options.sparse + ": " +
@@ -91,6 +91,9 @@ Question question_to(const bench::Peer& peer, Question question, const BenchOpti
   question.is_relaxed = peer.name == "riffle" && options.is_relaxed();
   question.is_background = question.is_relaxed && options.sync == "shadow_sync";
   question.is_sparse = question.is_relaxed && options.is_sparse();
+  if (question.is_relaxed && options.is_narrow()) {
+    question.rounding = options.wire == "bf16" ? 0x1p-8 : 0x1p-4;
+  }
   // The command asks for no ramp; the caller's environment may.
   const char* ramp = std::getenv("RIFFLE_SPARSE_RAMP");
   const bool is_whole = ramp == nullptr || std::string(ramp) == "0";

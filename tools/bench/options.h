@@ -24,9 +24,13 @@ struct BenchOptions {
   std::vector<std::string> plugins;   // several are measured in turns, and nothing else
   std::string sync = "exact";
   std::string sparse = "off";
+  std::string wire = "exact";
   bool is_sparse() const { return sparse != "off"; }
-  bool is_relaxed() const { return sync != "exact" || is_sparse(); }
-  std::string mode() const { return is_sparse() ? "--sparse " + sparse : "--sync " + sync; }
+  bool is_narrow() const { return wire != "exact"; }
+  bool is_relaxed() const { return sync != "exact" || is_sparse() || is_narrow(); }
+  std::string mode() const {
+    return is_sparse() ? "--sparse " + sparse : is_narrow() ? "--wire " + wire : "--sync " + sync;
+  }
   bool loopback = false;
   int nodes = 0;  // 0: as the profile says
   std::vector<std::string> sparse_peers;
@@ -41,7 +45,7 @@ struct BenchOptions {
 // One for each size. Says what is accepted where something is not.
 Result<std::vector<bench::Question>> questions(const BenchOptions& options);
 
-// As this peer is asked: --sync and --sparse are riffle's alone.
+// As this peer is asked: --sync, --sparse and --wire are riffle's alone.
 bench::Question question_to(const bench::Peer& peer, bench::Question question,
                             const BenchOptions& options);
 

@@ -24,6 +24,7 @@ Status check_turns(const BenchOptions& options, const cluster::Profile& profile)
                                        {!options.sparse_peers.empty(), "--sparse-peers"},
                                        {options.sync != "exact", "--sync"},
                                        {options.is_sparse(), "--sparse"},
+                                       {options.is_narrow(), "--wire"},
                                        {!options.record.empty(), "--record"}}) {
     if (is_set)
       return invalid_argument(std::string("--plugin given several times takes no ") + option);

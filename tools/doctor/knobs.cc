@@ -156,7 +156,9 @@ void check_mode(const Config& c, Verdicts* verdicts) {
   }
   if (sync.refusal.empty() && sync.mode != SyncMode::kExact) {
     verdicts->note("sums are not exact: " +
-                   (c.sync == "exact" ? "RIFFLE_SPARSE=" + c.sparse : "RIFFLE_SYNC=" + c.sync));
+                   (sync.mode == SyncMode::kNarrow   ? "RIFFLE_WIRE=" + c.wire
+                    : sync.mode == SyncMode::kSparse ? "RIFFLE_SPARSE=" + c.sparse
+                                                     : "RIFFLE_SYNC=" + c.sync));
   }
 }
 

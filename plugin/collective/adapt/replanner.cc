@@ -225,7 +225,7 @@ void Replanner::learn() {
   if (!trials_.is_running()) look_for_slow(rates_->fabric(), reports);
   e.reports = std::move(reports);
   tell(e);
-  const bool has_groups = !plans_->relaxed.is_empty() || options_.mode == SyncMode::kSparse;
+  const bool has_groups = !plans_->relaxed.is_empty() || is_same_on_all_nodes(options_.mode);
   if (sync_) sync_->interval_ended(round_ns_, has_groups);
   if (trials_.is_running()) return trial_interval_ended(taken.for_trials(), is_of_one_plan);
   is_news_ = hysteresis_->interval_ended(live);

@@ -49,7 +49,7 @@ Result<ModeOrder> decode_mode_order(const std::vector<std::uint8_t>& bytes) {
     }
     order.sparse.is_sparse = reader.blob<std::vector<std::uint8_t>>();
   }
-  if (!reader.is_complete() || mode > static_cast<std::uint64_t>(SyncMode::kSparse)) {
+  if (!reader.is_complete() || mode > static_cast<std::uint64_t>(SyncMode::kNarrow)) {
     return remote_error("mangled order of a mode");
   }
   return order;
@@ -120,7 +120,7 @@ void SyncAgreement::interval_ended(std::uint64_t round_ns, bool may_begin) {
   if (std::exchange(is_relaxed_, false) && !std::exchange(is_ending_, false)) {
     pause();
     log_warn("{} ended: the calls changed; sums are exact from there on{}", name_of(options_.mode),
-             (options_.mode == SyncMode::kSparse
+             (is_same_on_all_nodes(options_.mode)
                   ? ""
                   : " (see docs/policies.md for what the nodes' parameters may differ by)"));
     if (hooks_.changed) hooks_.changed({SyncMode::kExact, 0, "the calls changed"});

@@ -16,6 +16,8 @@ const char* name_of(SyncMode mode) {
       return "shadow_sync";
     case SyncMode::kSparse:
       return "sparse";
+    case SyncMode::kNarrow:
+      return "narrow";
   }
   return "?";
 }

@@ -1,5 +1,5 @@
-// SyncMode: what an all-reduce of gradients means (RIFFLE_SYNC; docs/policies.md; RIFFLE_SPARSE;
-// docs/sparse.md).
+// SyncMode: what an all-reduce of gradients means (RIFFLE_SYNC, RIFFLE_WIRE; docs/policies.md;
+// RIFFLE_SPARSE; docs/sparse.md).
 //
 // Class A gives the same result on all nodes, whatever the job's optimizer. Class B gives each node
 // its own, which is right only under an optimizer that is linear in the gradient (SGD with
@@ -19,10 +19,15 @@ enum class SyncMode : std::uint8_t {
   kDsSync = 1,
   kMoshpit = 2,
   kShadowSync = 3,
-  kSparse = 4
+  kSparse = 4,
+  kNarrow = 5  // sums that travel in a narrower type (narrow_calls.h)
 };
 
 const char* name_of(SyncMode mode);
+// Class A, and no groups are needed for it.
+constexpr bool is_same_on_all_nodes(SyncMode mode) {
+  return mode == SyncMode::kExact || mode == SyncMode::kSparse || mode == SyncMode::kNarrow;
+}
 // Unknown names give kExact; the knob's own check reported them.
 SyncMode sync_mode_of(const std::string& name);
 
@@ -36,6 +41,9 @@ struct SparseSettings {
 
 // In step `step` of the mode: 1/4, 1/16, ... above the target, each for an equal part of the ramp.
 double density_in(const SparseSettings& settings, std::uint64_t step);
+
+// Of kNarrow: what gradients and their partial sums are on the wire.
+enum class WireFormat : std::uint8_t { kBfloat16 = 0, kFloat8Block = 1 };
 
 struct SyncSettings {
   SyncMode mode = SyncMode::kExact;
@@ -52,6 +60,7 @@ struct SyncSettings {
   std::uint64_t state_limit_bytes = 0;
   std::uint64_t min_bytes = 0;   // collectives below stay exact
   SparseSettings sparse;         // of kSparse
+  WireFormat wire = WireFormat::kBfloat16;  // of kNarrow
   bool survives_losses = false;  // the job goes on without nodes that are lost (survivors.h)
 };
 

@@ -116,7 +116,7 @@ NodeReport own_report(const ConnectOptions& options, int rank, const Device& d,
 
 RelaxedPlans relaxed_plans(const Fabric& fabric, const SyncSettings& sync) {
   const SyncMode mode = sync.mode;
-  if (mode == SyncMode::kExact || mode == SyncMode::kSparse) return {};
+  if (is_same_on_all_nodes(mode)) return {};
   ScheduleOptions options;
   options.bytes = kPlannedBytes;
   const ScheduleMode pattern = mode == SyncMode::kMoshpit      ? ScheduleMode::kMoshpit
@@ -176,12 +176,13 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
   const bool knows_rates =
       !options.fabric.empty() || probed != nullptr ||
       std::all_of(reports.begin(), reports.end(), [](auto& r) { return r.knows_rate; });
-  // NCCL may be faster, but no loss is survived there. And sparse sums are asked for
+  // NCCL may be faster, but no loss is survived there. And sparse or narrower sums are asked for
   // because exact ones take too long, NCCL's among them.
   const SyncSettings& sync = options.sync;
-  const bool is_sparse = sync.mode == SyncMode::kSparse && !sync.sparse.is_auto;
+  const bool saves_bytes = (sync.mode == SyncMode::kSparse && !sync.sparse.is_auto) ||
+                           sync.mode == SyncMode::kNarrow;
   const bool may_fall_back =
-      options.collnet == Wish::kAuto && !options.survives_losses && !is_sparse;
+      options.collnet == Wish::kAuto && !options.survives_losses && !saves_bytes;
   if (may_fall_back && !is_worth_it(*fabric, *choice, reports, knows_rates, &why)) {
     verdict.fallback_reason = "RIFFLE_COLLNET=auto: " + why;
     return verdict;

@@ -13,6 +13,7 @@ RelaxedCalls::RelaxedCalls(RelaxedOptions options, Hooks hooks)
       decisions_(options_, counts_),
       averages_(options_.size, hooks.post, counts_, memory_),
       sparse_(hooks.post, counts_, memory_),
+      narrow_(hooks.post, counts_, memory_),
       layout_(options_.layout) {}
 
 RelaxedCalls::Answer RelaxedCalls::all_reduce(const CallShape& shape, StagedCall* call) {
@@ -54,6 +55,8 @@ RelaxedCalls::Answer RelaxedCalls::all_reduce(const CallShape& shape, StagedCall
   call->is_full = place.is_full;
   if (run_->sparse() != nullptr) {
     sparse_.stage(shape, place, call);
+  } else if (run_->narrow() != nullptr) {
+    narrow_.stage(shape, place, call);
   } else {
     averages_.stage(shape, place, call);
   }
@@ -67,11 +70,13 @@ bool RelaxedCalls::reserve(const CallPlace& place, StagedCall* call) {
   call->has_failed = false;
   if (position.is_busy) return false;
   if (run_->sparse() != nullptr) return sparse_.has_room(position);
+  if (run_->narrow() != nullptr) return NarrowCalls::reserve(*run_, call);
   return averages_.reserve(*run_, place, call);
 }
 
 Result<bool> RelaxedCalls::test(StagedCall* call) {
-  return call->run->sparse() != nullptr ? sparse_.test(call) : averages_.test(call);
+  if (call->run->sparse() != nullptr) return sparse_.test(call);
+  return call->run->narrow() != nullptr ? narrow_.test(call) : averages_.test(call);
 }
 
 void RelaxedCalls::doubt(const char* why) {
@@ -79,8 +84,9 @@ void RelaxedCalls::doubt(const char* why) {
   decisions_.note_doubt(why);
   if (run_ == nullptr || std::exchange(told_doubt_, true)) return;
   log_warn("{}: not sure which gradients a call holds ({}); {}", name_of(run_->mode()), why,
-           (run_->sparse() != nullptr ? "all nodes sum it densely, and all like it"
-                                      : "it keeps its own, and so do all like it"));
+           (run_->sparse() != nullptr   ? "all nodes sum it densely, and all like it"
+            : run_->narrow() != nullptr ? "all nodes sum it exactly, and all like it"
+                                        : "it keeps its own, and so do all like it"));
 }
 
 // Pieces are compared by what the digest covers, and by the job's buffer: two buckets that changed
@@ -134,13 +140,14 @@ bool RelaxedCalls::locate(std::uint64_t number, const CallShape& shape, CallPlac
     log_warn(
         "{} ends here: call {} has {} elements, {} were expected{}", name_of(run_->mode()), number,
         shape.count, piece.count,
-        (run_->sparse() != nullptr ? std::string()
-                                   : " (parameters of the nodes may differ: docs/policies.md)"));
+        (is_same_on_all_nodes(run_->mode())
+             ? std::string()
+             : " (parameters of the nodes may differ: docs/policies.md)"));
     end_mode();
     return false;
   }
-  const bool is_sparse = run_->sparse() != nullptr;
-  const std::uint64_t every = is_sparse ? 0 : options_.settings.full_every;
+  const std::uint64_t every =
+      is_same_on_all_nodes(run_->mode()) ? 0 : options_.settings.full_every;
   place->is_full = place->step == last_step_ || (every > 0 && place->step % every == every - 1);
   return true;
 }

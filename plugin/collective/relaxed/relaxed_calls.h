@@ -24,6 +24,8 @@
 // residuals. The last step of the mode delivers all of them; where the calls change, so that there
 // is no last step, each residual goes into the next exact sum of the element that it belongs to.
 //
+// narrow (RIFFLE_WIRE; narrow_calls.h): a call's sum over all nodes travels in fewer bits.
+//
 // A call whose identity is not certain keeps out: it contributes nothing (weight 0) and keeps its
 // own, all of it, for it may hold more valid elements than the call whose place it has. A call that
 // leaves the agreed sequence (count, datatype, operator) ends the mode: every node sees that at the
@@ -40,6 +42,7 @@
 #include <vector>
 
 #include "plugin/collective/relaxed/mode_decisions.h"
+#include "plugin/collective/relaxed/narrow_calls.h"
 #include "plugin/collective/relaxed/relaxed_counts.h"
 #include "plugin/collective/relaxed/relaxed_run.h"
 #include "plugin/collective/relaxed/sparse_calls.h"
@@ -101,6 +104,7 @@ class RelaxedCalls {
   ModeDecisions decisions_;
   StagedAverages averages_;
   SparseCalls sparse_;
+  NarrowCalls narrow_;
 
   Layout layout_;
   std::shared_ptr<RelaxedRun> run_;

@@ -46,6 +46,10 @@ Result<std::shared_ptr<RelaxedRun>> RelaxedRun::make(const ModeOrder& order,
     if (Status s = run->make_sparse(order, calls, options); !s) return s;
     return run;
   }
+  if (order.mode == SyncMode::kNarrow) {
+    if (Status s = run->make_narrow(calls, options); !s) return s;
+    return run;
+  }
   run->trailer_elements_ = rules::trailer_elements(options.size);
   const std::size_t trailer_bytes = run->trailer_elements_ * sizeof(float);
   if (options.chunk_bytes < kLeastPlanChunk + trailer_bytes) {
@@ -149,6 +153,20 @@ Status RelaxedRun::make_sparse(const ModeOrder& order, const KnownCalls& calls,
     p.piece = calls.pieces[i];
     p.segments = static_cast<std::uint32_t>(sparse_->segments(i).size());
     p.is_relaxed = p.segments > 0;
+    positions_.push_back(p);
+  }
+  return Status::ok();
+}
+
+Status RelaxedRun::make_narrow(const KnownCalls& calls, const RelaxedOptions& options) {
+  auto made = NarrowRun::make(calls.pieces, options.settings);
+  if (!made) return made.status();
+  narrow_ = std::move(*made);
+  bytes_ = narrow_->bytes();
+  for (std::size_t i = 0; i < calls.pieces.size(); ++i) {
+    Position p;
+    p.piece = calls.pieces[i];
+    p.is_relaxed = narrow_->error(i) != nullptr;
     positions_.push_back(p);
   }
   return Status::ok();

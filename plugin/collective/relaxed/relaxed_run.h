@@ -7,7 +7,8 @@
 // its group has to know. Segment i of a step uses lane i of the plan, so an element meets the same
 // lane in every step.
 //
-// The sparse mode has none of this but the sequence: its calls run in a SparseRun.
+// The sparse mode and sums in a narrower type have none of this but the sequence: their calls run
+// in a SparseRun and in a NarrowRun.
 //
 // Threads: make() in the Background, the rest on NCCL's progress thread. All memory comes from
 // make(): a run that exists never fails for want of it.
@@ -23,6 +24,7 @@
 #include "plugin/collective/base/slot_memory.h"
 #include "plugin/collective/base/sync_mode.h"
 #include "plugin/collective/engine/operation.h"
+#include "plugin/collective/relaxed/narrow_run.h"
 #include "plugin/collective/relaxed/rules/shadow_rule.h"
 #include "plugin/collective/sparse/sparse_run.h"
 #include "plugin/identity/layout.h"
@@ -92,6 +94,7 @@ class RelaxedRun {
 
   SyncMode mode() const { return mode_; }
   SparseRun* sparse() const { return sparse_.get(); }  // null in other modes
+  NarrowRun* narrow() const { return narrow_.get(); }  // null in other modes
   float momentum() const { return momentum_; }
   // shadow_sync; null in other modes.
   const rules::ShadowRule* shadow_rule() const { return shadow_rule_.get(); }
@@ -118,6 +121,7 @@ class RelaxedRun {
   RelaxedRun() = default;
   Status make_sparse(const ModeOrder& order, const KnownCalls& calls,
                      const RelaxedOptions& options);
+  Status make_narrow(const KnownCalls& calls, const RelaxedOptions& options);
 
   SyncMode mode_ = SyncMode::kExact;
   float momentum_ = 0;
@@ -131,6 +135,7 @@ class RelaxedRun {
   std::uint32_t free_ = kNone, free_count_ = 0;
   std::unique_ptr<SlotMemory> memory_;
   std::unique_ptr<SparseRun> sparse_;
+  std::unique_ptr<NarrowRun> narrow_;
 };
 
 }  // namespace riffle

@@ -17,6 +17,7 @@ struct StagedCall {
   std::shared_ptr<RelaxedRun> run;  // null: nothing is staged
   std::size_t position = 0;
   std::uint32_t segment = RelaxedRun::kNone;  // the first that is not over
+  NarrowSlot* narrow = nullptr;               // of a sum in a narrower type
   const std::byte* send = nullptr;
   std::byte* recv = nullptr;
   const std::byte* kept = nullptr;  // as Operation::kept; the poster's, set before all_reduce()

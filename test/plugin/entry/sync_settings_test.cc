@@ -178,5 +178,23 @@ TEST(SyncSettings, NumbersOfTheShadowRuleThatCannotBeAreRefused) {
             ShadowVariant::kDelta);
 }
 
+TEST(SyncSettings, NarrowSums) {
+  const SyncSettings bf16 = with({{"RIFFLE_WIRE", "bf16"}});
+  EXPECT_EQ(bf16.mode, SyncMode::kNarrow);
+  EXPECT_EQ(bf16.wire, WireFormat::kBfloat16);
+  EXPECT_EQ(bf16.refusal + bf16.note, "") << "every optimizer bears them";
+  EXPECT_EQ(with({{"RIFFLE_WIRE", "fp8block"}}).wire, WireFormat::kFloat8Block);
+  const SyncSettings both =
+      with({{"RIFFLE_WIRE", "bf16"}, {"RIFFLE_SYNC", "ds_sync"}, {"RIFFLE_OPTIMIZER", "sgd"}});
+  EXPECT_EQ(both.mode, SyncMode::kExact);
+  EXPECT_NE(both.refusal.find("RIFFLE_WIRE=bf16 and RIFFLE_SYNC=ds_sync"), std::string::npos);
+  const SyncSettings sparse = with({{"RIFFLE_WIRE", "bf16"}, {"RIFFLE_SPARSE", "0.01"}});
+  EXPECT_EQ(sparse.mode, SyncMode::kSparse);
+  EXPECT_NE(sparse.note.find("RIFFLE_WIRE has no effect"), std::string::npos) << sparse.note;
+  const SyncSettings never = with({{"RIFFLE_WIRE", "bf16"}, {"RIFFLE_EPOCH", "0"}});
+  EXPECT_EQ(never.mode, SyncMode::kExact);
+  EXPECT_NE(never.refusal.find("RIFFLE_WIRE=bf16 begins when"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace riffle::sync_settings_test
