@@ -66,8 +66,8 @@ int run(const BenchOptions& options) {
   if (Status s = check_sparse(options, all.value(), *profile); !s) return report(s);
   const auto plugins = shared_objects(options);
   if (!plugins) return report(plugins.status());
-  const bool in_turns = plugins->size() > 1;
-  if (!in_turns && !options.settings.empty()) {
+  const bool in_turns = plugins->size() > 1 || options.in_turns;
+  if (plugins->size() == 1 && !options.settings.empty()) {
     return report(invalid_argument("--settings takes several --plugin"));
   }
   if (in_turns) {
@@ -109,6 +109,11 @@ int run(const BenchOptions& options) {
                                session.value()->congestion())
                  .c_str(),
              stdout);
+  if (options.in_turns) {
+    const auto all_rivals = bench::rivals(plugins->front().file, peers.value());
+    if (!all_rivals) return report(all_rivals.status());
+    return run_in_turns(*session.value(), *all_rivals, all.value(), options);
+  }
   if (in_turns) return run_in_turns(*session.value(), *plugins, all.value(), options);
   BenchFindings findings;
   if (contended) {
@@ -222,6 +227,9 @@ void add_bench(CLI::App& app, int& exit_code) {
                   "as FILE or NAME=FILE: they are measured in turns, and the ratio of their times "
                   "pair by pair; --iters is then per round, by default 2, and 20 below 1M")
       ->allow_extra_args(false);
+  sub->add_flag("--in-turns", o->in_turns,
+                "riffle and all of --peers, each variant by itself, in turns as several --plugin, "
+                "and the ratio of their times to riffle's pair by pair");
   sub->add_option(
          "--settings", o->settings,
          "Of several --plugin: NAME:KEY=VALUE,KEY=VALUE..., environment of the one called NAME; "
@@ -229,7 +237,7 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false);
   sub->add_option(
          "--rounds", o->rounds,
-         "Of several --plugin: how often all processes start anew, as where they run stays "
+         "Of several --plugin, --in-turns: how often all processes start anew, as where they run stays "
          "the same within a round; 6 and more give an interval")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

@@ -130,6 +130,18 @@ Status apply_settings(const std::vector<std::string>& arguments, std::vector<Con
   return Status::ok();
 }
 
+Result<std::vector<Contender>> rivals(const std::string& file, const std::vector<Peer>& peers) {
+  std::vector<Contender> all = {{"riffle", file}};
+  for (const Peer& peer : peers) {
+    if (peer.name == "riffle") continue;
+    if (!peer.missing.empty()) return invalid_argument("--peers " + peer.name + ": " + peer.missing);
+    Contender contender{peer.name, file};
+    contender.rival = peer;
+    all.push_back(std::move(contender));
+  }
+  return all;
+}
+
 Status check_plugin(const Contender& contender) {
   std::string reason;
   host::LaunchOptions options;

@@ -130,7 +130,7 @@ nlohmann::json to_json(const std::vector<TurnsRow>& rows) {
   nlohmann::json items = nlohmann::json::array();
   for (const TurnsRow& row : rows) {
     nlohmann::json item = nlohmann::json::parse(to_json(std::vector<Row>{over_all(row)}))[0];
-    item["plugin"] = row.contender.file;
+    item["plugin"] = row.contender.rival ? nlohmann::json() : nlohmann::json(row.contender.file);
     item["ratio"] = nullptr;
     item["trials"] = nlohmann::json::array();
     for (std::size_t r = 0; r < row.rounds.size(); ++r) {

@@ -22,6 +22,7 @@ struct BenchOptions {
   int rounds = 10;                    // of several plugins
   std::vector<std::string> settings;  // of one of several plugins each
   std::vector<std::string> plugins;   // several are measured in turns, and nothing else
+  bool in_turns = false;              // Riffle and all of `peers`, likewise
   std::string sync = "exact";
   std::string sparse = "off";
   std::string wire = "exact";

@@ -52,9 +52,9 @@ void run_title(bench::Session& session, const std::vector<bench::Peer>& peers,
 // was asked for one and did not choose to stay exact (auto).
 bool show_mode(const bench::Session& session, const BenchOptions& options);
 
-// Whether several --plugin go with the other options.
+// Whether several --plugin, or --in-turns, go with the other options.
 Status check_turns(const BenchOptions& options, const cluster::Profile& profile);
-// The shared objects in turns, on the session's cluster.
+// The contenders in turns, on the session's cluster.
 Status run_turns(const bench::Session& session, const std::vector<bench::Contender>& contenders,
                  const std::vector<bench::Question>& all, const BenchOptions& options,
                  BenchFindings& findings);

@@ -20,18 +20,23 @@ constexpr int kSmallIters = 20;
 }  // namespace
 
 Status check_turns(const BenchOptions& options, const cluster::Profile& profile) {
-  for (const auto& [is_set, option] : {std::pair{!options.peers.empty(), "--peers"},
+  const bool are_plugins = options.plugins.size() > 1;
+  const std::string asked = are_plugins ? "--plugin given several times" : "--in-turns";
+  if (are_plugins && options.in_turns) {
+    return invalid_argument("--in-turns and several --plugin: one of the two");
+  }
+  if (!are_plugins && options.peers.empty()) return invalid_argument("--in-turns takes --peers");
+  for (const auto& [is_set, option] : {std::pair{are_plugins && !options.peers.empty(), "--peers"},
                                        {!options.sparse_peers.empty(), "--sparse-peers"},
                                        {options.sync != "exact", "--sync"},
                                        {options.is_sparse(), "--sparse"},
                                        {options.is_narrow(), "--wire"},
                                        {!options.record.empty(), "--record"}}) {
-    if (is_set)
-      return invalid_argument(std::string("--plugin given several times takes no ") + option);
+    if (is_set) return invalid_argument(asked + " takes no " + option);
   }
   if (profile.fault.node < 0 && profile.neighbour.node < 0) return Status::ok();
   return invalid_argument(
-      "--plugin given several times: profile " + profile.name +
+      asked + ": profile " + profile.name +
       " has a fault or a neighbour, and only profiles without are measured in turns");
 }
 
@@ -53,7 +58,10 @@ Status run_turns(const Session& session, const std::vector<Contender>& contender
       const std::size_t who = (turn + static_cast<std::size_t>(round)) % contenders.size();
       progress.show("round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds) +
                     ": starting " + contenders[who].name);
-      const auto peer = bench::riffle_peer(contenders[who].name, contenders[who].environment);
+      const Contender& contender = contenders[who];
+      const auto peer = contender.rival
+                            ? *contender.rival
+                            : bench::riffle_peer(contender.name, contender.environment);
       if (Status s = sessions[who]->begin(peer); !s) return s;
     }
     for (std::size_t i = 0; i < all.size(); ++i) {

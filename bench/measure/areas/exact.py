@@ -40,6 +40,19 @@ def against(profile, limit, before):
         quick=command + "1M --iters 2", repeat=3)
 
 
+# Of every library what is fastest for some size on one of these networks.
+PAIRED = "nccl-ring,nccl-tree-1M,nccl-tree-256K,blueconnect-256K,gloo-ring,gloo-bcube,gloo-hd,openmpi-default"
+SIZES = "8,1K,64K,1M,16M,64M"
+
+
+def paired(profile):
+    command = RIFFLE + f"--profile {profile} --in-turns --peers {PAIRED} "
+    return Run(f"{profile}-paired", command + f"--sizes {SIZES} --rounds 10", [
+        Figure(f"`{profile}`, 8 B to 64 MiB: time of the fastest rival over Riffle's, paired, worst size",
+               lambda out: min(row["ratio"]["median"] for row in out.rows if row["ratio"]), at_least(0.98), digits=3)],
+        quick=command + "--sizes 4K --rounds 1", is_long=True, limit_s=7200)
+
+
 AREA = Area(
     title="Exact sums on uneven networks", minutes=75,
     about="`racks8` has ranks interleaved over the racks, as a scheduler may place them; `racks8-ordered` has them rack by rack, the best order for a "
@@ -47,4 +60,4 @@ AREA = Area(
           "same congestion control, cubic.",
     targets=("riffle", "riffle_plugin", "riffle_bench_gloo", "riffle_bench_mpi"),
     runs=[bound(*pair) for pair in X_BEFORE.items()]
-    + [against(p, *limit) for p, limit in RING_LIMITS.items()])
+    + [against(p, *limit) for p, limit in RING_LIMITS.items()] + [paired(p) for p in RING_LIMITS])
