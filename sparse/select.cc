@@ -205,6 +205,19 @@ void Selector::top_k(const void* data, Element element, std::size_t count, std::
   }
 }
 
+void Selector::at_least(const void* data, Element element, std::size_t count, std::uint32_t least,
+                        Entries& out) const {
+  least = std::max(least, kLeastMagnitude);
+  for (std::size_t capacity = std::max<std::size_t>(out.count(), kPiece);;
+       capacity = std::min(count, 4 * capacity)) {
+    out.make_room(capacity);
+    const std::size_t found = kernels_.collect[static_cast<int>(element)](
+        data, count, least, out.raw_indices(), out.raw_values(), capacity);
+    if (found > capacity) continue;
+    return out.set_count(found);
+  }
+}
+
 void Selector::near_top_k(const void* data, Element element, std::size_t count, std::size_t k,
                           Threshold& threshold, Entries& out) {
   k = std::min(k, count);

@@ -50,6 +50,10 @@ class Selector {
   void near_top_k(const void* data, Element element, std::size_t count, std::size_t k,
                   Threshold& threshold, Entries& out);
 
+  // All entries of magnitude `least` (element.h) and more.
+  void at_least(const void* data, Element element, std::size_t count, std::uint32_t least,
+                Entries& out) const;
+
   // The same for what is sparse already: keeps the top k of `entries` and appends what it drops to
   // `dropped`, both ascending.
   void keep_top_k(Entries& entries, std::size_t k, Entries& dropped);

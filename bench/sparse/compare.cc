@@ -283,8 +283,7 @@ std::string sparse_head(const SparseQuestion& question, const SparseRow& row) {
       row.bytes, static_cast<unsigned long long>(row.kept), question.density,
       question.gradients.empty() ? "generated" : question.gradients.c_str(), row.iters);
   text +=
-      "# time: all have selected what goes out first -> the last has the result's entries. wire: "
-      "the\n"
+      "# time: the gradients are there -> the last has the result's entries. wire: the\n"
       "# same messages replayed, nothing read, added or selected. comp: processor time of the "
       "mean\n"
       "# worker within time; again: of that, selecting again. Per worker, whichever sends most: "

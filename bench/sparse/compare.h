@@ -29,10 +29,10 @@ struct SparseRow {
   std::uint64_t kept = 0;  // k
   int iters = 0;
   // Medians over the iterations. Time: slowest rank's end minus first one's start, from when all
-  // have selected what goes out first until the last has the result's entries.
+  // have their gradients until the last has the result's entries.
   double time_us = 0;
   double wire_us = 0;      // the same for a replay of the messages alone
-  double compute_us = 0;   // of the scheme, mean worker: decode, add, select again, encode
+  double compute_us = 0;   // of the scheme, mean worker: select, decode, add, select again, encode
   double reselect_us = 0;  // of that, selecting again
   double result_entries = 0;
   Sent sent;  // the worker that sends most, last iteration

@@ -84,25 +84,32 @@ MeshRun::~MeshRun() {
   });
 }
 
-void MeshRun::load(const std::vector<Scheme*>& schemes) {
-  count_ = schemes.size();
+void MeshRun::load(const std::vector<Call>& calls) {
+  count_ = calls.size();
   if (lanes_.size() < count_) lanes_.resize(count_);
   for (std::size_t i = 0; i < count_; ++i) {
-    lanes_[i].scheme = schemes[i];
+    lanes_[i].call = calls[i];
     lanes_[i].logged = 0;
-    if (!schemes[i]->is_done()) log_round(lanes_[i]);
   }
+}
+
+void MeshRun::begin(Lane& lane) {
+  const double start_us = thread_us();
+  lane.logged = 0;
+  lane.call.scheme->begin(lane.call.gradient);
+  if (!lane.call.scheme->is_done()) log_round(lane);
+  times_.compute_us += thread_us() - start_us;
 }
 
 void MeshRun::log_round(Lane& lane) {
   if (lane.log.size() == lane.logged) lane.log.emplace_back();
   Logged& logged = lane.log[lane.logged++];
-  logged.round = lane.scheme->round();
+  logged.round = lane.call.scheme->round();
   if (logged.messages.size() < logged.round.to.size()) {
     logged.messages.resize(logged.round.to.size());
   }
   for (std::size_t i = 0; i < logged.round.to.size(); ++i) {
-    const auto bytes = lane.scheme->message(i);
+    const auto bytes = lane.call.scheme->message(i);
     logged.messages[i].assign(bytes.begin(), bytes.end());
   }
 }
@@ -140,6 +147,7 @@ void MeshRun::start_lanes() {
     const std::size_t lane = started_++;
     lanes_[lane].at = 0;
     lanes_[lane].is_started = true;
+    if (!is_replay_) begin(lanes_[lane]);
     if (lanes_[lane].logged > 0) send_round(lane);
     advance(lane);
   }
@@ -190,9 +198,9 @@ void MeshRun::finish_round(std::size_t lane_number) {
     std::vector<std::span<const std::uint8_t>> messages;
     for (const int f : from) messages.emplace_back(wire(f, lane_number).in.front().bytes);
     const double start_us = thread_us();
-    const Status status = lane.scheme->take(messages);
+    const Status status = lane.call.scheme->take(messages);
     if (!status) return fail(status);
-    if (!lane.scheme->is_done()) log_round(lane);
+    if (!lane.call.scheme->is_done()) log_round(lane);
     times_.compute_us += thread_us() - start_us;
   }
   for (const int f : from) {

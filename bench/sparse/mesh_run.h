@@ -1,8 +1,8 @@
 // Runs schemes between processes, over the plugin's own TCP mesh (plugin/transport/tcp/tcp_mesh.h):
 // the same connections, congestion control and streams as its all-reduces. Everything but load()
-// happens on the mesh's thread, without hand-overs.
+// happens on the mesh's thread, without hand-overs: selecting what goes out first, too.
 //
-//   load(schemes); ...; run(); replay();
+//   load(calls); ...; run(); replay();
 //
 // Several schemes, each for a chunk of its own, run side by side ("lanes"): the first kLanes, and
 // another whenever one has ended, as the plugin has so many chunks under way. All workers must have
@@ -18,6 +18,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "bench/sparse/scheme.h"
@@ -40,9 +41,11 @@ class MeshRun final : public FrameSink {
 
   static constexpr std::size_t kLanes = 8;
 
-  // Takes over the messages of the first rounds. begin() was called; they must live until after
-  // run().
-  void load(const std::vector<Scheme*>& schemes);
+  struct Call {  // both must live until after replay()
+    Scheme* scheme = nullptr;
+    std::span<const float> gradient;
+  };
+  void load(const std::vector<Call>& calls);
   // Returns when the results are there and all that was sent is out of our hands.
   Result<RunTimes> run() { return go(false); }
   Result<RunTimes> replay() { return go(true); }
@@ -68,7 +71,7 @@ class MeshRun final : public FrameSink {
     std::vector<Bytes> spare;
   };
   struct Lane {
-    Scheme* scheme = nullptr;
+    Call call;
     std::vector<Logged> log;
     std::size_t logged = 0;  // rounds of log that count
     std::size_t at = 0;
@@ -80,6 +83,7 @@ class MeshRun final : public FrameSink {
   Status open(host::Bootstrap& bootstrap);
   Result<RunTimes> go(bool is_replay);
   Wire& wire(int peer, std::size_t lane);
+  void begin(Lane& lane);
   void log_round(Lane& lane);
   void send_round(std::size_t lane);
   void start_lanes();

@@ -66,12 +66,8 @@ class OkTopk final : public PlannedScheme {
     if (4 * selected_.count() > 5 * k()) local_ *= kLocalStep;
   }
   void scan() {
-    selected_.clear();
-    for (std::size_t i = 0; i < gradient().size(); ++i) {
-      if (std::fabs(gradient()[i]) >= local_) {
-        selected_.append(static_cast<std::uint32_t>(i), gradient()[i]);
-      }
-    }
+    selector().at_least(gradient().data(), sparse::Element::kFloat32, gradient().size(),
+                        sparse::magnitude_of(local_), selected_);
   }
 
   // Where P equal shares of what is selected here would end.

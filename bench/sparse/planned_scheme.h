@@ -116,7 +116,7 @@ std::unique_ptr<Scheme> make_topka(const SchemeShape& shape, int rank);
 std::unique_ptr<Scheme> make_topkdsa(const SchemeShape& shape, int rank);
 std::unique_ptr<Scheme> make_gtopk(const SchemeShape& shape, int rank);
 std::unique_ptr<Scheme> make_oktopk(const SchemeShape& shape, int rank);
-std::unique_ptr<Scheme> make_spardl(const SchemeShape& shape, int rank);
+std::unique_ptr<Scheme> make_spardl(const SchemeShape& shape, int rank, bool reuses);
 std::unique_ptr<Scheme> make_ring(const SchemeShape& shape, int rank, bool is_bfloat16);
 
 }  // namespace riffle::bench

@@ -21,8 +21,9 @@ std::uint64_t SchemeShape::kept() const {
 }
 
 const std::vector<std::string>& scheme_names() {
-  static const std::vector<std::string> names = {"spardl", "spardl-teams", "topka", "topkdsa",
-                                                 "gtopk",  "oktopk",       "ring",  "ring-bf16"};
+  static const std::vector<std::string> names = {"spardl", "spardl-reuse", "spardl-teams",
+                                                 "topka",  "topkdsa",      "gtopk",
+                                                 "oktopk", "ring",         "ring-bf16"};
   return names;
 }
 
@@ -70,7 +71,7 @@ Result<std::unique_ptr<Scheme>> make_scheme(const std::string& name, const Schem
   if (name == "gtopk") return make_gtopk(shape, rank);
   if (name == "oktopk") return make_oktopk(shape, rank);
   if (name == "ring" || name == "ring-bf16") return make_ring(shape, rank, name == "ring-bf16");
-  return make_spardl(with_teams, rank);
+  return make_spardl(with_teams, rank, name == "spardl-reuse");
 }
 
 }  // namespace riffle::bench

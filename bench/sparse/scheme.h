@@ -59,8 +59,7 @@ struct SchemeShape {
 class Scheme {
  public:
   virtual ~Scheme() = default;
-  // Selects what is to go out first; this is not part of what is timed. `gradient` must stay as it
-  // is until the next begin().
+  // Selects what is to go out first. `gradient` must stay as it is until the next begin().
   virtual void begin(std::span<const float> gradient) = 0;
 
   virtual bool is_done() const = 0;
@@ -92,7 +91,9 @@ class Scheme {
 //           a gather of what exceeds the global threshold, evened out where one has over four times
 //           the mean
 // spardl    this library (sparse/exchange.h), exact selection, one team
-// spardl-teams  the same in SchemeShape::teams teams, recursive across a power of two, else
+// spardl-reuse  the same, selecting by the thresholds of the call before, as the plugin does: up to
+//           a quarter of k more or less
+// spardl-teams  exact in SchemeShape::teams teams, recursive across a power of two, else
 // gathered ring, ring-bf16   the dense ring, float32 sums; values travel as float32 or bfloat16
 //
 // topka and topkdsa deliver up to P * k entries as published; here their sum is cut to k at the

@@ -76,12 +76,12 @@ class Desk {
       if (Status s = make(name); !s) return s;
     }
     chosen_ = &chunks_[name];
-    std::vector<Scheme*> schemes;
+    std::vector<MeshRun::Call> calls;
     for (Chunk& chunk : *chosen_) {
-      chunk.scheme->begin(std::span(gradient_).subspan(chunk.begin, chunk.count));
-      schemes.push_back(chunk.scheme.get());
+      calls.push_back(
+          {chunk.scheme.get(), std::span(gradient_).subspan(chunk.begin, chunk.count)});
     }
-    mesh.load(schemes);
+    mesh.load(calls);
     return Status::ok();
   }
 

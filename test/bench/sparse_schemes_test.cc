@@ -202,6 +202,21 @@ TEST_P(Workers, SparDl) {
   }
 }
 
+// Thresholds of the call before: some more or less, and nothing lost.
+TEST_P(Workers, SparDlReusesThresholds) {
+  Job job("spardl-reuse", shape());
+  for (int call = 0; call < 5; ++call) {
+    const Vectors g = gradients();
+    const Vector result = job.all_reduce(g);
+    expect_conserved(job, g, result);
+    for (const auto& scheme : job.schemes) {
+      EXPECT_EQ(scheme->sent().messages, scheme->formula().messages);
+      EXPECT_GT(scheme->result_entries(), k() / 2) << call;
+      EXPECT_LT(scheme->result_entries(), 2 * k()) << call;
+    }
+  }
+}
+
 // Teams of ranks that do not stand side by side, as racks may have them.
 TEST_P(Workers, SparDlInTeams) {
   for (int teams = 2; teams <= GetParam(); ++teams) {
