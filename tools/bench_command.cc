@@ -235,10 +235,10 @@ void add_bench(CLI::App& app, int& exit_code) {
          "Of several --plugin: NAME:KEY=VALUE,KEY=VALUE..., environment of the one called NAME; "
          "KEY warmup: its all-reduces before the measured ones, instead of --warmup")
       ->allow_extra_args(false);
-  sub->add_option(
-         "--rounds", o->rounds,
-         "Of several --plugin, --in-turns: how often all processes start anew, as where they run stays "
-         "the same within a round; 6 and more give an interval")
+  sub->add_option("--rounds", o->rounds,
+                  "Of several --plugin, --in-turns: how often all processes start anew, as where "
+                  "they run stays "
+                  "the same within a round; 6 and more give an interval")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   sub->add_option("--peer-timeout", o->peer_timeout_s, "RIFFLE_PEER_TIMEOUT in seconds")

@@ -134,7 +134,8 @@ Result<std::vector<Contender>> rivals(const std::string& file, const std::vector
   std::vector<Contender> all = {{"riffle", file}};
   for (const Peer& peer : peers) {
     if (peer.name == "riffle") continue;
-    if (!peer.missing.empty()) return invalid_argument("--peers " + peer.name + ": " + peer.missing);
+    if (!peer.missing.empty())
+      return invalid_argument("--peers " + peer.name + ": " + peer.missing);
     Contender contender{peer.name, file};
     contender.rival = peer;
     all.push_back(std::move(contender));

@@ -1,8 +1,8 @@
 // Shared objects, or Riffle and its rivals, measured in turns, one all-reduce each, on the same
-// emulated cluster: what else the machine does meanwhile meets all of them, and the ratio of two neighbours in time hardly
-// feels it. Where the kernel puts processes and threads stays as it is for as long as they live,
-// and may be worth more than any difference of code: hence rounds, for each of which all start
-// anew.
+// emulated cluster: what else the machine does meanwhile meets all of them, and the ratio of two
+// neighbours in time hardly feels it. Where the kernel puts processes and threads stays as it is
+// for as long as they live, and may be worth more than any difference of code: hence rounds, for
+// each of which all start anew.
 #pragma once
 
 #include <functional>

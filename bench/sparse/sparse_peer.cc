@@ -78,8 +78,7 @@ class Desk {
     chosen_ = &chunks_[name];
     std::vector<MeshRun::Call> calls;
     for (Chunk& chunk : *chosen_) {
-      calls.push_back(
-          {chunk.scheme.get(), std::span(gradient_).subspan(chunk.begin, chunk.count)});
+      calls.push_back({chunk.scheme.get(), std::span(gradient_).subspan(chunk.begin, chunk.count)});
     }
     mesh.load(calls);
     return Status::ok();

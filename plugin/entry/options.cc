@@ -23,7 +23,7 @@ std::uint64_t seconds(std::int64_t s) { return static_cast<std::uint64_t>(s) * k
 bool survives_losses(const Config& c) { return c.on_loss == "continue"; }
 
 identity::Options identity_options(const Config& c) {
-  const bool has_mode = c.sync != "exact" || sparse_wish(c.sparse).is_on;
+  const bool has_mode = c.sync != "exact" || c.wire != "exact" || sparse_wish(c.sparse).is_on;
   identity::Options options;
   options.is_needed = c.identity == "on" || (c.identity == "auto" && has_mode);
   options.is_wanted = options.is_needed || (c.identity == "auto" && c.valid_length);

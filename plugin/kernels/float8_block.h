@@ -5,8 +5,8 @@
 //
 // The scale is the least power of two with which nothing saturates; that of v1.0, 6.3 may let the
 // largest numbers do so. A number x is off by at most max(|x| / 16, a / 2^17, 2^-136), a being the
-// largest magnitude among its 32. Where one of the 32 is not finite, none of them is a number (scale 255);
-// numbers that round beyond float32 become infinite.
+// largest magnitude among its 32. Where one of the 32 is not finite, none of them is a number
+// (scale 255); numbers that round beyond float32 become infinite.
 //
 // The same bits on every machine and instruction set, under any floating-point mode of the thread.
 // Any thread; nothing is allocated.

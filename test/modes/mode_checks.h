@@ -44,6 +44,7 @@ struct ModeCounts {
   std::uint64_t dense_segments = 0;     // sparse ones that ran densely, among fewer nodes
   std::uint64_t broken_off = 0;         // calls in which a segment was left as each node's own
   std::uint64_t full_after_loss = 0;    // relaxed steps over all survivors
+  std::uint64_t narrow_sums = 0;        // of which all is known that was sent
   std::uint64_t sparse_after_loss = 0;  // segments that were sparse among survivors
 };
 

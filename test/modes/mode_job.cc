@@ -40,7 +40,10 @@ void snapshot(const testing::PostedCall& call, bool is_after, ModePart* part) {
       part->among = s.places->node_at.size();
       if (is_after) part->outcomes.push_back(s.outcome);
     }
-  } else if (call.run->narrow() == nullptr) {
+  } else if (NarrowRun* narrow = call.run->narrow()) {
+    const float* const error = narrow->error(position);
+    to.assign(error, error + call.run->position(position).piece.valid);
+  } else {
     const RelaxedRun::Position& p = call.run->position(position);
     to.assign(p.state, p.state + p.piece.valid);
   }

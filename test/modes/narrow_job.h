@@ -1,7 +1,9 @@
-// A job whose sums travel in a narrower type. Two rules hold: a result is near the sum of all
-// gradients and of what nodes held back, and has the same bits everywhere; and where but one node
-// has gradients, so that no partial sum is rounded, nothing is lost at all: gradients so far =
-// results so far + what that node still holds back.
+// A job whose sums travel in a narrower type, by the direct plan, in which the sum of what all
+// nodes sent is rounded once. So element by element, step by step:
+//
+//   result = sum of the gradients + what all nodes held back before - what they hold back now
+//
+// to one rounding; and the same bits everywhere.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +22,6 @@ class NarrowJob final : public MemoryJob {
     int nodes = 4;
     std::uint64_t seed = 1;
     DataType type = DataType::kFloat32;
-    int lone = -1;  // the one node that has gradients
     SyncSettings settings{.mode = SyncMode::kNarrow,
                           .warmup_steps = 3,
                           .state_limit_bytes = 64 << 20,
@@ -30,28 +31,35 @@ class NarrowJob final : public MemoryJob {
 
   explicit NarrowJob(const Options& options);
 
+  // As run(), with a look at what nodes hold back after every step.
+  std::string run_each(int steps);
+
   std::uint64_t staged_calls() const { return staged_calls_; }
-  // Of staged calls: those that came out exact, and the largest deviation, of all magnitudes.
-  std::uint64_t exact_calls() const { return exact_calls_; }
-  double largest_deviation() const { return largest_deviation_; }
   // The largest |error| of any node now.
   double largest_error() const { return largest_error_; }
+  // The largest difference of a result from the sum of the gradients.
+  double largest_deviation() const { return largest_deviation_; }
 
  private:
   using Bucket = std::pair<std::uint32_t, std::uint64_t>;  // and its elements
+  struct Held {                                            // by all nodes together, by element
+    std::vector<double> sum, magnitude;
+  };
 
   void draw(int r, const JobCall& call, std::mt19937* values,
             std::vector<float>* data) const override;
   std::string check(std::uint64_t step, std::size_t index, const Outcome& outcome) override;
+  std::string check_element(const Outcome& o, std::size_t e, const Held& after) const;
   std::string check_nodes() override;
 
-  std::map<Bucket, std::vector<double>> errors();
+  std::map<Bucket, Held> held();
   double rounding() const;
+  bool may_be_no_number(const Outcome& o, std::size_t e) const;
 
   const Options options_;
-  std::map<Bucket, std::vector<double>> owed_;  // since the mode began
-  std::uint64_t staged_calls_ = 0, exact_calls_ = 0;
-  double largest_deviation_ = 0, largest_error_ = 0;
+  std::map<Bucket, Held> before_;
+  std::uint64_t staged_calls_ = 0;
+  double largest_error_ = 0, largest_deviation_ = 0;
 };
 
 }  // namespace riffle::testing

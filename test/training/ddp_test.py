@@ -59,14 +59,14 @@ class Ddp(unittest.TestCase):
 
     def test_mlp_with_sums_in_a_narrower_type(self):
         """Alike on all workers, other than exact, and as good."""
-        exact = train("digits-mlp", 200, "--bucket-bytes", 1 << 20)
+        exact = train("digits-mlp", 120, "--bucket-bytes", 1 << 20)
         for wire, least in (("bf16", 1e-5), ("fp8block", 1e-4)):
-            outcome = train("digits-mlp", 200, "--bucket-bytes", 1 << 20, environment={"RIFFLE_WIRE": wire})
+            outcome = train("digits-mlp", 120, "--bucket-bytes", 1 << 20, environment={"RIFFLE_WIRE": wire})
             self.assertTrue((outcome.weights.view(np.uint32) == outcome.weights[0].view(np.uint32)).all())
             apart = float(np.abs(outcome.weights[0] - exact.weights[0]).max())
             print(f"{wire}: {apart:.2g} from exact; score {outcome.scores[0]:.4f}, exact {exact.scores[0]:.4f}")
             self.assertGreater(apart, least)
-            self.assertGreater(outcome.scores[0], 0.9)
+            self.assertGreater(outcome.scores[0], exact.scores[0] - 0.05)
 
     def test_one_lost_contribution_is_seen(self):
         """A single one of 20 sums lacks one worker."""

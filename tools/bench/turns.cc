@@ -59,9 +59,8 @@ Status run_turns(const Session& session, const std::vector<Contender>& contender
       progress.show("round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds) +
                     ": starting " + contenders[who].name);
       const Contender& contender = contenders[who];
-      const auto peer = contender.rival
-                            ? *contender.rival
-                            : bench::riffle_peer(contender.name, contender.environment);
+      const auto peer = contender.rival ? *contender.rival
+                                        : bench::riffle_peer(contender.name, contender.environment);
       if (Status s = sessions[who]->begin(peer); !s) return s;
     }
     for (std::size_t i = 0; i < all.size(); ++i) {

@@ -48,6 +48,8 @@ double load(const void* data, std::size_t i, DataType type) {
       return to_float(at(Float8E4m3{}));
     case DataType::kFloat8E5m2:
       return to_float(at(Float8E5m2{}));
+    case DataType::kFloat8Block:  // no type of NCCL's
+      break;
   }
   return 0;
 }
@@ -82,6 +84,8 @@ void store(void* data, std::size_t i, DataType type, int v) {
       return put(to_e4m3(f));
     case DataType::kFloat8E5m2:
       return put(to_e5m2(f));
+    case DataType::kFloat8Block:
+      break;
   }
 }
 

@@ -136,6 +136,8 @@ void reduce_copy(std::span<void* const> dsts, std::span<const void* const> srcs,
       return run_op<Float8E4m3>(dsts, srcs, count, op, averaging);
     case DataType::kFloat8E5m2:
       return run_op<Float8E5m2>(dsts, srcs, count, op, averaging);
+    case DataType::kFloat8Block:  // no type of NCCL's
+      break;
   }
 }
 

@@ -58,8 +58,8 @@ struct SyncSettings {
   std::uint64_t full_every = 0;
   std::uint64_t warmup_steps = 0;
   std::uint64_t state_limit_bytes = 0;
-  std::uint64_t min_bytes = 0;   // collectives below stay exact
-  SparseSettings sparse;         // of kSparse
+  std::uint64_t min_bytes = 0;              // collectives below stay exact
+  SparseSettings sparse;                    // of kSparse
   WireFormat wire = WireFormat::kBfloat16;  // of kNarrow
   bool survives_losses = false;  // the job goes on without nodes that are lost (survivors.h)
 };

@@ -179,8 +179,8 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
   // NCCL may be faster, but no loss is survived there. And sparse or narrower sums are asked for
   // because exact ones take too long, NCCL's among them.
   const SyncSettings& sync = options.sync;
-  const bool saves_bytes = (sync.mode == SyncMode::kSparse && !sync.sparse.is_auto) ||
-                           sync.mode == SyncMode::kNarrow;
+  const bool saves_bytes =
+      (sync.mode == SyncMode::kSparse && !sync.sparse.is_auto) || sync.mode == SyncMode::kNarrow;
   const bool may_fall_back =
       options.collnet == Wish::kAuto && !options.survives_losses && !saves_bytes;
   if (may_fall_back && !is_worth_it(*fabric, *choice, reports, knows_rates, &why)) {

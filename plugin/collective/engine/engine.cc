@@ -1,6 +1,7 @@
 #include "plugin/collective/engine/engine.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -166,7 +167,9 @@ void Engine::cut(Chunk& chunk, std::uint64_t posted) {
   const Lanes* lanes = chunk.lanes;  // of a relaxed chunk none
   const std::size_t grain_bytes =
       lanes != nullptr ? lanes->grain_bytes(chunk.count * chunk.element_bytes) : kGrainBytes;
-  const std::uint64_t grain = grain_bytes / chunk.element_bytes;
+  // A power of two; of blocks, which are no whole number of lines, what is nearest.
+  const std::uint64_t grain =
+      std::bit_floor(std::max<std::uint64_t>(1, grain_bytes / chunk.element_bytes));
   const std::uint64_t shared =
       lanes != nullptr && lanes->sums_depend_on_owner ? posted : chunk.count;
   for (std::size_t g = 0; g < chunk.program->groups.size(); ++g) {

@@ -4,8 +4,13 @@
 #include <string>
 #include <utility>
 
+#include "plugin/kernels/types.h"
+
 namespace riffle {
 namespace {
+
+// What the ends of a shard may be off by: a line, or an element that is no part of one.
+constexpr std::uint64_t kWidestGrain = std::max(kGrainBytes, kFloat8BlockBytes);
 
 Share own_begin(const LocalGroup& g) { return g.group.cuts[g.me]; }
 Share own_end(const LocalGroup& g) { return g.group.cuts[g.me + 1]; }
@@ -22,7 +27,7 @@ int parent_of(const std::vector<LocalGroup>& groups, const LocalGroup& g) {
 std::uint64_t shard_bytes_bound(Share begin, Share end, std::size_t chunk_bytes) {
   // Chunks are far below 2^34 bytes, so the product fits.
   const std::uint64_t exact = std::uint64_t{end - begin} * chunk_bytes / kShareUnits;
-  return std::min<std::uint64_t>(chunk_bytes, exact + 2 * kGrainBytes);
+  return std::min<std::uint64_t>(chunk_bytes, exact + 2 * kWidestGrain);
 }
 
 ShardRoute route_of(const GroupExchange& exchange, int size, int shard, int me) {
@@ -99,7 +104,10 @@ Result<Program> compile(const GroupPlan& plan, int rank, int first_level) {
 std::size_t max_fragments(Share begin, Share end, std::size_t chunk_bytes,
                           std::size_t fragment_bytes) {
   if (begin == end) return 0;
-  return shard_bytes_bound(begin, end, chunk_bytes) / fragment_bytes + 2;
+  // A fragment holds whole elements.
+  const std::uint64_t least =
+      fragment_bytes - std::min<std::uint64_t>(fragment_bytes / 2, kWidestGrain);
+  return shard_bytes_bound(begin, end, chunk_bytes) / least + 2;
 }
 
 std::size_t max_fragment_bytes(Share begin, Share end, std::size_t chunk_bytes,

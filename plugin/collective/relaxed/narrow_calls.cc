@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "plugin/config/log.h"
 #include "plugin/kernels/convert.h"
@@ -14,7 +13,7 @@ namespace riffle {
 namespace {
 
 // Numbers at a time: whole blocks, which the first cache holds with all that is made of them.
-constexpr std::uint64_t kStep = 8 * kFloat8BlockElements;
+constexpr std::uint64_t kNumbers = 8 * kFloat8BlockElements;
 
 void to_wire(WireFormat wire, const float* from, std::uint64_t count, std::byte* to) {
   if (wire == WireFormat::kBfloat16) return rules::narrow(from, DataType::kBfloat16, count, to);
@@ -26,29 +25,37 @@ void from_wire(WireFormat wire, const std::byte* from, std::uint64_t count, floa
   unpack_float8(from, count, to);
 }
 
-// How many nodes are in doubt, roughly: what counts is whether it is 0.
-void put_doubt(const NarrowRun& run, std::uint64_t units, bool is_in_doubt, std::byte* to) {
-  const float doubt = is_in_doubt ? 1.0F : 0.0F;
-  to_wire(run.wire(), &doubt, 1, to + units * size_of(run.type()));
-}
-
-bool has_doubt(const NarrowRun& run, std::uint64_t units, const std::byte* from) {
-  float doubt = 0;
-  from_wire(run.wire(), from + units * size_of(run.type()), 1, &doubt);
-  return doubt != 0;
-}
-
+// A call's elements in the job's memory and in its slot, those that mean something first.
 struct CallView {
   explicit CallView(const StagedCall& call)
       : run(*call.run->narrow()),
         piece(call.run->position(call.position).piece),
         type(static_cast<DataType>(piece.type)),
-        error(run.error(call.position)) {}
+        error(run.error(call.position)),
+        valid_units(run.units(piece.valid)),
+        units(valid_units + run.units(piece.count - piece.valid)) {}
+
+  std::size_t in_job(std::uint64_t element) const { return element * size_of(type); }
+  std::size_t in_slot(std::uint64_t element) const {
+    const std::uint64_t before =
+        element < piece.valid ? run.units(element) : valid_units + run.units(element - piece.valid);
+    return before * size_of(run.type());
+  }
+
   NarrowRun& run;
   const Layout::Piece& piece;
   const DataType type;
   float* const error;
+  const std::uint64_t valid_units, units;
 };
+
+// Calls `step(first, count)` for the elements from `begin` to `end`.
+template <class Step>
+void by_steps(std::uint64_t begin, std::uint64_t end, Step step) {
+  for (std::uint64_t first = begin; first < end; first += kNumbers) {
+    step(first, std::min(kNumbers, end - first));
+  }
+}
 
 }  // namespace
 
@@ -57,22 +64,16 @@ bool NarrowCalls::reserve(RelaxedRun& run, StagedCall* call) {
   return call->narrow != nullptr;
 }
 
-void NarrowCalls::stage(const CallShape& /*shape*/, const CallPlace& /*place*/, StagedCall* call) {
+void NarrowCalls::stage(StagedCall* call) {
   const CallView view(*call);
   NarrowSlot& slot = *call->narrow;
-  const std::uint64_t units = view.run.units(view.piece.valid);
   counts_.calls.fetch_add(1, std::memory_order_relaxed);
-  if (call->takes_part) {
-    fill(*call);
-  } else {
-    std::memset(slot.send, 0, units * size_of(view.run.type()));
-  }
-  put_doubt(view.run, units, !call->takes_part, slot.send);
-  slot.is_exact = false;
+  fill(*call);
   Operation& o = slot.sum;
   o.type = view.run.type();
   o.op = ReduceOp::kSum;
-  o.count = o.valid = units + 1;
+  o.count = view.units;
+  o.valid = call->takes_part ? view.valid_units : Operation::kUnknown;
   o.send = slot.send;
   o.recv = slot.recv;
   o.state.store(Operation::State::kRunning, std::memory_order_relaxed);
@@ -85,80 +86,73 @@ void NarrowCalls::fill(const StagedCall& call) {
   const std::lock_guard lock(memory_.mutex);
   if (memory_.is_fenced) return;  // it fails anyway
   const DefaultFloatEnvironment environment;
-  float z[kStep];
-  for (std::uint64_t first = 0; first < view.piece.valid; first += kStep) {
-    const std::uint64_t n = std::min(kStep, view.piece.valid - first);
-    rules::widen(call.send + first * size_of(view.type), view.type, n, z);
-    const float* const error = view.error + first;
-    for (std::uint64_t k = 0; k < n; ++k) z[k] += error[k];
-    to_wire(view.run.wire(), z, n,
-            call.narrow->send + view.run.units(first) * size_of(view.run.type()));
-  }
+  float z[kNumbers];
+  by_steps(0, view.piece.valid, [&](std::uint64_t first, std::uint64_t n) {
+    rules::widen(call.send + view.in_job(first), view.type, n, z);
+    if (call.takes_part) {
+      for (std::uint64_t k = 0; k < n; ++k) z[k] += view.error[first + k];
+    }
+    to_wire(view.run.wire(), z, n, call.narrow->send + view.in_slot(first));
+  });
+  // Where lengths are not told all nodes sum these, too: of a node that is sure they are stale.
+  std::fill_n(z, kNumbers, 0.0F);
+  by_steps(view.piece.valid, view.piece.count, [&](std::uint64_t first, std::uint64_t n) {
+    if (!call.takes_part) rules::widen(call.send + view.in_job(first), view.type, n, z);
+    to_wire(view.run.wire(), z, n, call.narrow->send + view.in_slot(first));
+  });
 }
 
 Result<bool> NarrowCalls::test(StagedCall* call) {
-  NarrowSlot& slot = *call->narrow;
-  const Operation& running = slot.is_exact ? slot.exact : slot.sum;
-  const Operation::State state = running.state.load(std::memory_order_acquire);
+  const Operation::State state = call->narrow->sum.state.load(std::memory_order_acquire);
   if (state == Operation::State::kRunning) return false;
-  const bool has_failed = state == Operation::State::kFailed;
-  if (!has_failed && !slot.is_exact) {
-    const CallView view(*call);
-    if (has_doubt(view.run, view.run.units(view.piece.valid), slot.recv)) {
-      sum_exactly(*call);
-      return false;
+  if (state == Operation::State::kFailed) {
+    failed_.push_back(std::move(call->run));
+    return remote_error("a sum in a narrower type failed");
+  }
+  if (!finish(*call)) {
+    counts_.not_finite.fetch_add(1, std::memory_order_relaxed);
+    if (!std::exchange(told_not_finite_, true)) {
+      log_warn("narrow: gradients that are not finite; all nodes get them so");
     }
-    finish(*call);
   }
   call->run->narrow()->give_back(call->narrow);
-  call->narrow = nullptr;
   call->run->position(call->position).is_busy = false;
   call->run.reset();
-  if (has_failed) return remote_error("a sum in a narrower type failed");
   return true;
 }
 
-// All nodes find the same doubt, and do the same.
-void NarrowCalls::sum_exactly(const StagedCall& call) {
-  const CallView view(call);
-  if (!std::exchange(told_doubt_, true)) {
-    log_info("narrow: a node is not sure which gradients a call holds; all sum it exactly");
-  }
-  NarrowSlot& slot = *call.narrow;
-  slot.is_exact = true;
-  Operation& o = slot.exact;
-  o.type = view.type;
-  o.op = ReduceOp::kSum;
-  o.count = view.piece.count;
-  o.valid = call.takes_part ? view.piece.valid : Operation::kUnknown;
-  o.send = call.send;
-  o.recv = call.recv;
-  o.kept = call.kept;
-  o.state.store(Operation::State::kRunning, std::memory_order_relaxed);
-  post_(&o);
-}
-
-// The job's input is as it was: nothing was written over it so far.
-void NarrowCalls::finish(const StagedCall& call) {
+// The job's input is as it was: nothing was written over it so far. False: some result is no
+// number.
+bool NarrowCalls::finish(const StagedCall& call) {
   const CallView view(call);
   const std::lock_guard lock(memory_.mutex);
-  if (memory_.is_fenced) return;
+  if (memory_.is_fenced) return true;
   const DefaultFloatEnvironment environment;
-  const std::size_t unit = size_of(view.run.type()), element = size_of(view.type);
-  float z[kStep], sent[kStep];
-  for (std::uint64_t first = 0; first < view.piece.valid; first += kStep) {
-    const std::uint64_t n = std::min(kStep, view.piece.valid - first);
-    const std::uint64_t at = view.run.units(first) * unit;
-    rules::widen(call.send + first * element, view.type, n, z);
-    from_wire(view.run.wire(), call.narrow->send + at, n, sent);
-    float* const error = view.error + first;
-    for (std::uint64_t k = 0; k < n; ++k) {
-      const float left = z[k] + error[k] - sent[k];
-      error[k] = std::isfinite(left) ? left : error[k];
+  const WireFormat wire = view.run.wire();
+  bool is_finite = true;
+  float z[kNumbers], sent[kNumbers], result[kNumbers];
+  by_steps(0, view.piece.valid, [&](std::uint64_t first, std::uint64_t n) {
+    from_wire(wire, call.narrow->recv + view.in_slot(first), n, result);
+    if (call.takes_part) {
+      rules::widen(call.send + view.in_job(first), view.type, n, z);
+      from_wire(wire, call.narrow->send + view.in_slot(first), n, sent);
+      float* const error = view.error + first;
+      for (std::uint64_t k = 0; k < n; ++k) {
+        const float left = z[k] + error[k] - sent[k];
+        const bool is_number = std::isfinite(left) && std::isfinite(result[k]);
+        error[k] = is_number ? left : error[k];
+        is_finite = is_finite && is_number;
+      }
     }
-    from_wire(view.run.wire(), call.narrow->recv + at, n, z);
-    rules::narrow(z, view.type, n, call.recv + first * element);
-  }
+    rules::narrow(result, view.type, n, call.recv + view.in_job(first));
+  });
+  const bool is_whole = call.narrow->sum.length > view.valid_units;  // nobody knew how much counts
+  if (call.takes_part || !is_whole) return is_finite;
+  by_steps(view.piece.valid, view.piece.count, [&](std::uint64_t first, std::uint64_t n) {
+    from_wire(wire, call.narrow->recv + view.in_slot(first), n, result);
+    rules::narrow(result, view.type, n, call.recv + view.in_job(first));
+  });
+  return is_finite;
 }
 
 }  // namespace riffle

@@ -10,12 +10,14 @@
 namespace riffle {
 namespace {
 
-constexpr std::size_t kAlign = 64;             // a cache line
-constexpr std::uint64_t kLeastElements = 1024;  // of a call: below, it is all latency
+constexpr std::uint64_t kLeastNarrow = 1024;  // elements of a call: below, it is all latency
 
-std::size_t aligned(std::size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+std::size_t in_lines(std::size_t bytes) {
+  constexpr std::size_t kLine = 64;  // a cache line
+  return (bytes + kLine - 1) / kLine * kLine;
+}
 
-std::string mib(std::size_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20); }
+std::string in_mib(std::size_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20); }
 
 }  // namespace
 
@@ -23,7 +25,7 @@ bool NarrowRun::is_eligible(const Layout::Piece& piece, WireFormat wire, std::ui
   const auto type = static_cast<DataType>(piece.type);
   const bool is_wider = wire == WireFormat::kFloat8Block || type == DataType::kFloat32;
   return rules::supports(type) && is_wider && piece.op == static_cast<int>(ReduceOp::kSum) &&
-         piece.total * size_of(type) >= min_bytes && piece.valid >= kLeastElements;
+         piece.total * size_of(type) >= min_bytes && piece.valid >= kLeastNarrow;
 }
 
 std::uint64_t NarrowRun::units(std::uint64_t numbers) const {
@@ -38,8 +40,9 @@ Result<std::unique_ptr<NarrowRun>> NarrowRun::make(const std::vector<Layout::Pie
   for (const Layout::Piece& piece : pieces) {
     if (!is_eligible(piece, settings.wire, settings.min_bytes)) continue;
     ++calls;
-    error_bytes += aligned(piece.valid * sizeof(float));
-    slot_bytes = std::max(slot_bytes, aligned((run->units(piece.valid) + 1) * size_of(run->type())));
+    error_bytes += in_lines(piece.valid * sizeof(float));
+    const std::uint64_t units = run->units(piece.valid) + run->units(piece.count - piece.valid);
+    slot_bytes = std::max(slot_bytes, in_lines(units * size_of(run->type())));
   }
   if (calls == 0) {
     return invalid_argument("no call of the job belongs to a large sum of floats wider than it");
@@ -47,8 +50,9 @@ Result<std::unique_ptr<NarrowRun>> NarrowRun::make(const std::vector<Layout::Pie
   const std::size_t slots = std::min(calls, kMostCalls);
   run->bytes_ = error_bytes + slots * 2 * slot_bytes;
   if (run->bytes_ > settings.state_limit_bytes) {
-    return invalid_argument("it needs " + mib(run->bytes_) + " MiB, RIFFLE_STATE_LIMIT_MB allows " +
-                            mib(settings.state_limit_bytes));
+    return invalid_argument("it needs " + in_mib(run->bytes_) +
+                            " MiB, RIFFLE_STATE_LIMIT_MB allows " +
+                            in_mib(settings.state_limit_bytes));
   }
   Result<std::unique_ptr<SlotMemory>> memory = SlotMemory::map(run->bytes_);
   if (!memory) return memory.status();
@@ -57,7 +61,7 @@ Result<std::unique_ptr<NarrowRun>> NarrowRun::make(const std::vector<Layout::Pie
   for (const Layout::Piece& piece : pieces) {
     const bool is_narrow = is_eligible(piece, settings.wire, settings.min_bytes);
     run->errors_.push_back(is_narrow ? reinterpret_cast<float*>(at) : nullptr);
-    if (is_narrow) at += aligned(piece.valid * sizeof(float));
+    if (is_narrow) at += in_lines(piece.valid * sizeof(float));
   }
   run->slots_ = std::make_unique<NarrowSlot[]>(slots);
   for (std::size_t i = 0; i < slots; ++i) {

@@ -18,14 +18,12 @@
 
 namespace riffle {
 
-// Of a call under way. `sum` runs on send and recv: the call's elements in the narrower type and,
-// as one more unit of it, how many nodes are in doubt. Where any is, `exact` follows on the job's
-// memory.
+// Of a call under way: the elements that mean something and behind them the others, each part in
+// units of the narrower type that are its own.
 struct NarrowSlot {
-  Operation sum, exact;
+  Operation sum;
   std::byte* send = nullptr;
   std::byte* recv = nullptr;
-  bool is_exact = false;  // `exact` runs
   NarrowSlot* next = nullptr;
 };
 

@@ -56,7 +56,7 @@ RelaxedCalls::Answer RelaxedCalls::all_reduce(const CallShape& shape, StagedCall
   if (run_->sparse() != nullptr) {
     sparse_.stage(shape, place, call);
   } else if (run_->narrow() != nullptr) {
-    narrow_.stage(shape, place, call);
+    narrow_.stage(call);
   } else {
     averages_.stage(shape, place, call);
   }
@@ -85,7 +85,7 @@ void RelaxedCalls::doubt(const char* why) {
   if (run_ == nullptr || std::exchange(told_doubt_, true)) return;
   log_warn("{}: not sure which gradients a call holds ({}); {}", name_of(run_->mode()), why,
            (run_->sparse() != nullptr   ? "all nodes sum it densely, and all like it"
-            : run_->narrow() != nullptr ? "all nodes sum it exactly, and all like it"
+            : run_->narrow() != nullptr ? "it sends it without what rounding kept back before"
                                         : "it keeps its own, and so do all like it"));
 }
 
@@ -137,17 +137,15 @@ bool RelaxedCalls::locate(std::uint64_t number, const CallShape& shape, CallPlac
   const Layout::Piece& piece = run_->position(place->position).piece;
   if (shape.count != piece.count || shape.type != piece.type || shape.op != piece.op) {
     counts_.deviations.fetch_add(1, std::memory_order_relaxed);
-    log_warn(
-        "{} ends here: call {} has {} elements, {} were expected{}", name_of(run_->mode()), number,
-        shape.count, piece.count,
-        (is_same_on_all_nodes(run_->mode())
-             ? std::string()
-             : " (parameters of the nodes may differ: docs/policies.md)"));
+    log_warn("{} ends here: call {} has {} elements, {} were expected{}", name_of(run_->mode()),
+             number, shape.count, piece.count,
+             (is_same_on_all_nodes(run_->mode())
+                  ? std::string()
+                  : " (parameters of the nodes may differ: docs/policies.md)"));
     end_mode();
     return false;
   }
-  const std::uint64_t every =
-      is_same_on_all_nodes(run_->mode()) ? 0 : options_.settings.full_every;
+  const std::uint64_t every = is_same_on_all_nodes(run_->mode()) ? 0 : options_.settings.full_every;
   place->is_full = place->step == last_step_ || (every > 0 && place->step % every == every - 1);
   return true;
 }

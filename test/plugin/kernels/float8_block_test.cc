@@ -45,8 +45,7 @@ Numbers unpacked(const Blocks& blocks, std::size_t count, Isa isa = best_isa()) 
 
 // By the definition: four scales, then 128 codes.
 double by_definition(const Blocks& blocks, std::size_t i) {
-  const std::byte* const block =
-      &blocks[i / kFloat8BlockElements * kFloat8BlockBytes];
+  const std::byte* const block = &blocks[i / kFloat8BlockElements * kFloat8BlockBytes];
   const std::size_t at = i % kFloat8BlockElements;
   const int scale = std::to_integer<int>(block[at / kGroup]);
   if (scale == 255) return std::nan("");
@@ -186,8 +185,8 @@ TEST(Float8Block, SumsInStages) {
       const Numbers numbers = unpacked(result, kCount);
       for (std::size_t i = 0; i < kCount; ++i) {
         // The rounded one is within a sixteenth of what was rounded.
-        allowed[i] += 1.1 * rounding(static_cast<double>(numbers[i]),
-                                     1.1 * largest_beside(numbers, i));
+        allowed[i] +=
+            1.1 * rounding(static_cast<double>(numbers[i]), 1.1 * largest_beside(numbers, i));
       }
       partial.insert(partial.begin(), result);
     }
