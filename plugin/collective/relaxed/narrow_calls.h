@@ -10,7 +10,8 @@
 // sums lose is not made good. The result has the same bits on all nodes.
 //
 // A node that is not sure which gradients a call holds sends them without an error, all that the
-// call has, and keeps its errors as they are; the agreement ends the mode then, as any doubt does.
+// call has, and keeps its errors as they are: what this rounding takes is given up. The agreement
+// ends the mode then, as any doubt does.
 // Nor does an error change where a result is no number. What errors hold when the mode ends is
 // given up: less than one rounding each.
 //
