@@ -43,8 +43,8 @@ AREA = Area(
     title="On a GPU", minutes=45,
     about="Stock DistributedDataParallel in turns with and without Riffle, and cases with checked results, so far on one GPU that all ranks share: each "
           "is a node of its own for NCCL, and their kernels take turns. Over the loopback interface, where Riffle has nothing to gain, times say little. "
-          "The figures of 2026-11-27 are of shorter runs than the commands ask for, as the GPU was lent for 15 minutes: one round of 4 steps (racks8) and of "
-          "12 (training), all_reduce_perf up to 64 MiB; of the checks the latest verdict of each case (bench/results/gpu.json has notes).",
+          "The figures of training and all_reduce_perf of 2026-11-27 are of shorter runs than the commands ask for, as the GPU was lent for minutes: one "
+          "round of 12 steps, sizes up to 64 MiB.",
     runs=[run("training", "--nccl-tests=", [
               Figure("ResNet-50, 32 images per rank, loopback: times as fast as NCCL alone", times_as_fast("resnet50")),
               Figure("GPT-2 (124 M), 4 x 1,024 tokens per rank, loopback: times as fast as NCCL alone",
