@@ -54,6 +54,13 @@ TEST(StudyTest, FlatFabricsAt64MiB) {
                 {.x = 1.16, .prediction = 0.03});
 }
 
+// 64 equal nodes are the network on which a grid whose lanes had different groups was slowest.
+TEST(StudyTest, EqualNodesInAGrid) {
+  const Studied s = studied(FabricClass::kHalfRate, 64, 16 * kMegabyte);
+  EXPECT_EQ(s.plan, "grid 8x8");
+  EXPECT_LE(s.x(), 1.05);
+}
+
 TEST(StudyTest, FlatFabricsAt1MiB) {
   expect_within(FabricClass::kFlat, {2, 3, 5, 6, 8, 10, 12, 20, 32, 42}, kMegabyte,
                 {.x = 1.14, .prediction = 0.12});

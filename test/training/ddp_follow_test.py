@@ -48,7 +48,9 @@ class Follow(unittest.TestCase):
         self.assertGreater(found.relaxed_elements, 0)
         for step, groups in enumerate(found.groups):
             is_full = step % FULL_EVERY == FULL_EVERY - 1
-            self.assertEqual(len(groups) == 0, is_full, f"step {step} of the mode")
+            self.assertEqual(len(groups) == 0, is_full,
+                             f"step {step} of the mode; steps with groups: "
+                             f"{[i for i, g in enumerate(found.groups) if g]}")
         period = found.groups[:FULL_EVERY]
         self.assertTrue(joined(set().union(*period), ddp_run.WORKERS))
 
