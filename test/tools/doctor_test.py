@@ -169,6 +169,7 @@ def knobs():
     problem("no momentum", SGD | {"RIFFLE_SYNC": "ds_sync", "RIFFLE_MOMENTUM": "3"}, "RIFFLE_MOMENTUM=3")
     fine("a mode", SGD | {"RIFFLE_SYNC": "ds_sync"}, "sums are not exact: RIFFLE_SYNC=ds_sync")
     fine("sparse", {"RIFFLE_SPARSE": "0.01"}, "sums are not exact: RIFFLE_SPARSE=0.01")
+    fine("a narrower type", {"RIFFLE_WIRE": "bf16"}, "sums are not exact: RIFFLE_WIRE=bf16")
     fine("a plan", {"RIFFLE_PLAN": "ring"}, "note  RIFFLE_PLAN=ring")
     fine("losses", {"RIFFLE_ON_LOSS": "continue", "RIFFLE_MIN_RATE": "100"})
     fine("a CPU", {"RIFFLE_CPUS": str(min(os.sched_getaffinity(0)))}, "threads can run there")
