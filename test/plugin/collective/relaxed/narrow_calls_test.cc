@@ -49,7 +49,8 @@ TEST(NarrowCalls, GradientsOfHalfPrecision) {
   }
 }
 
-// Without the errors of the node in doubt, which stay; so the equation holds, but for the rounding of what it sends.
+// Without the errors of the node in doubt, which stay; so the equation holds, but for the rounding
+// of what it sends.
 TEST(NarrowCalls, ANodeInDoubtSendsItsGradientsAloneAndTheModeEnds) {
   for (const WireFormat wire : kFormats) {
     NarrowJob job(options_of(wire, 5));
