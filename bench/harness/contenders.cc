@@ -133,13 +133,15 @@ Status apply_settings(const std::vector<std::string>& arguments, std::vector<Con
 Result<std::vector<Contender>> rivals(const std::string& file, const std::vector<Peer>& peers) {
   std::vector<Contender> all = {{"riffle", file}};
   for (const Peer& peer : peers) {
-    if (peer.name == "riffle") continue;
+    const auto is_there = [&peer](const Contender& one) { return one.name == peer.name; };
+    if (std::ranges::any_of(all, is_there)) continue;
     if (!peer.missing.empty())
       return invalid_argument("--peers " + peer.name + ": " + peer.missing);
     Contender contender{peer.name, file};
     contender.rival = peer;
     all.push_back(std::move(contender));
   }
+  if (all.size() < 2) return invalid_argument("--in-turns: --peers names no rival of riffle");
   return all;
 }
 

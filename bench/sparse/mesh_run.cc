@@ -90,6 +90,7 @@ void MeshRun::load(const std::vector<Call>& calls) {
   for (std::size_t i = 0; i < count_; ++i) {
     lanes_[i].call = calls[i];
     lanes_[i].logged = 0;
+    calls[i].scheme->prepare(calls[i].gradient);
   }
 }
 

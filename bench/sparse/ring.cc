@@ -20,8 +20,10 @@ class Ring final : public Scheme {
     round_.from = {(rank + workers_ - 1) % workers_};
   }
 
-  void begin(std::span<const float> gradient) override {
+  void prepare(std::span<const float> gradient) override {
     std::ranges::copy(gradient, sum_.begin());
+  }
+  void begin(std::span<const float>) override {
     at_ = 0;
     sent_ = {};
     compose();

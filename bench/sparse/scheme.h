@@ -1,6 +1,7 @@
 // A published way to all-reduce sparse gradients, as one worker runs it: a state machine that says
 // what to send and takes what came, and never waits. The driver moves the bytes:
 //
+//   scheme.prepare(gradient);
 //   scheme.begin(gradient);
 //   while (!scheme.is_done()) {
 //     for each i: send message(i) to round().to[i]; receive one message from each of round().from
@@ -59,6 +60,8 @@ struct SchemeShape {
 class Scheme {
  public:
   virtual ~Scheme() = default;
+  // What a call needs done that is no part of it; before every begin(), with no clock running.
+  virtual void prepare(std::span<const float> /*gradient*/) {}
   // Selects what is to go out first. `gradient` must stay as it is until the next begin().
   virtual void begin(std::span<const float> gradient) = 0;
 

@@ -22,9 +22,9 @@ class SparDl final : public Scheme {
         state_(layout_, position_, options_.residual),
         exchange_(layout_, options_, position_) {}
 
+  void prepare(std::span<const float>) override { std::ranges::fill(state_.residual, 0.0F); }
   void begin(std::span<const float> gradient) override {
     gradient_ = gradient;
-    std::ranges::fill(state_.residual, 0.0F);
     exchange_.begin(state_, gradient.data(), sparse::Element::kFloat32, ++call_);
     next_round();
   }

@@ -51,7 +51,10 @@ class Job {
 
   // One call; what everybody got, which must be the same bits.
   Vector all_reduce(const Vectors& gradients) {
-    for (std::size_t r = 0; r < schemes.size(); ++r) schemes[r]->begin(gradients[r]);
+    for (std::size_t r = 0; r < schemes.size(); ++r) {
+      schemes[r]->prepare(gradients[r]);
+      schemes[r]->begin(gradients[r]);
+    }
     deliver_all();
     Vector first(shape_.elements), other(shape_.elements);
     schemes[0]->write_result(first);

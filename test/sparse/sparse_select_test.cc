@@ -92,6 +92,33 @@ TEST(SparseSelect, EveryInstructionSetPicksTheTopK) {
   }
 }
 
+// Also where it finds more than it had room for, and nothing at all.
+TEST(SparseSelect, AtLeastPicksAllOfThatMagnitude) {
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal;
+  for (const std::size_t count : {0, 1, 100, 4097, 30000}) {
+    std::vector<float> values(count);
+    for (float& v : values) v = normal(random);
+    for (const Element element : {Element::kFloat32, Element::kFloat16, Element::kBfloat16}) {
+      const Bytes data = stored(values, element);
+      for (const float least : {0.0F, 0.1F, 2.0F, 100.0F}) {
+        Picked expected;
+        for (std::size_t i = 0; i < count; ++i) {
+          const float v = load(data.data(), element, i);
+          if (v != 0 && std::fabs(v) >= least) expected.emplace_back(i, v);
+        }
+        for (const Isa isa : isas()) {
+          Entries entries;
+          Selector(isa).at_least(data.data(), element, count, magnitude_of(least), entries);
+          EXPECT_TRUE(same(picked(entries), expected))
+              << count << " elements of type " << static_cast<int>(element) << ", " << least << ", "
+              << name_of(isa) << ": " << entries.count() << ", not " << expected.size();
+        }
+      }
+    }
+  }
+}
+
 TEST(SparseSelect, ReuseStaysWithinAQuarterOfKWhateverTheInputDoes) {
   constexpr std::size_t kCount = 30000;
   std::mt19937 random(3);

@@ -5,8 +5,9 @@ of simulate.py's files but marked as the plugin's; `report.py` compares them.
   ddp_compare.py --plugin SO --library SO --task digits-mlp --seeds 0-2 --folds 0 --output DIR
 
 Modes are RIFFLE_SYNC's; `ds_sync-momentum` adds RIFFLE_MOMENTUM; `sparse-0.01` is RIFFLE_SPARSE=0.01, `wire-bf16`
-RIFFLE_WIRE=bf16; `gloo` is PyTorch's own backend in place of the plugin. With --cluster the workers are nodes of an emulated network, and --target gives the time to a score: computing
-and exchange, not scoring. time_to_accuracy.py compares such times."""
+RIFFLE_WIRE=bf16; `gloo` is PyTorch's own backend in place of the plugin. With --cluster the workers are nodes of an
+emulated network, and --target gives the time to a score: computing and exchange, not scoring. time_to_accuracy.py
+compares such times."""
 
 import argparse
 import itertools

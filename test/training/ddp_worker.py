@@ -12,6 +12,7 @@ and the others go on without it, if the plugin does (RIFFLE_ON_LOSS=continue); n
 worker then but the gradients' sums. A stopped one is woken by the next worker when that is through."""
 
 import argparse
+import datetime
 import hashlib
 import json
 import os
@@ -31,6 +32,7 @@ import plugin_group  # noqa: E402
 import tasks  # noqa: E402
 from trainer import Trainer  # noqa: E402
 
+LIMIT = datetime.timedelta(minutes=5)  # of gloo's waits; half an hour by default
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 
@@ -58,7 +60,10 @@ def parse(arguments):
                         help="spoil a worker's share of one sum, or one bit of its result, or lose it")
     parser.add_argument("--fault-rank", type=int, help="default: the last")
     parser.add_argument("--fault-step", type=int, help="default: in the middle")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.through == "gloo" and options.fault in SIGNALS:
+        parser.error(f"--fault {options.fault} needs --through riffle")
+    return options
 
 
 def flat(model):
@@ -94,7 +99,7 @@ def main(arguments=None):
 
     plugin_group.register(lambda: Trainer(options.library, options.plugin, os.path.join(options.output, "rendezvous"),
                                           rank, ranks, options.algorithm))
-    dist.init_process_group(options.through, rank=rank, world_size=ranks, init_method="file://" +
+    dist.init_process_group(options.through, rank=rank, world_size=ranks, timeout=LIMIT, init_method="file://" +
                             os.path.abspath(os.path.join(options.output, "store")))
     group = dist.distributed_c10d._get_default_group() if options.through == "riffle" else None
     dist._DEFAULT_FIRST_BUCKET_BYTES = options.bucket_bytes

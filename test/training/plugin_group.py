@@ -22,6 +22,8 @@ class PluginGroup(dist.ProcessGroup):
     def __init__(self, store, rank, size, timeout, open_trainer):
         super().__init__(rank, size)
         self._gloo = dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
+        # A rank that ended while others still connect would let these wait for the whole timeout.
+        self._gloo.barrier().wait()
         self._asked = queue.SimpleQueue()  # (tensor, future, event: it is queued), or None: end
         self._ready, self._failed = threading.Event(), None
         self._last_asked = 0.0
@@ -81,9 +83,10 @@ class PluginGroup(dist.ProcessGroup):
                 pass
             self.collnet_calls = trainer.collnet_calls()
             trainer.close()
-        except RuntimeError as trouble:
+        except Exception as trouble:  # raised again by who waits
             self._failed = trouble
-        self._ready.set()
+        finally:
+            self._ready.set()
 
     def _sum_what_is_asked(self, trainer):
         """All sums that wait by now, in the order in which all ranks ask for them. False: it is the end."""
@@ -96,7 +99,7 @@ class PluginGroup(dist.ProcessGroup):
                 trainer.sum_in_place(tensor.numpy().reshape(-1))
                 is_queued.set()
             trainer.wait()
-        except RuntimeError as trouble:
+        except Exception as trouble:
             for _, future, is_queued in sums:
                 future.set_exception(trouble)
                 is_queued.set()

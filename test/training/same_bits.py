@@ -17,7 +17,7 @@ import ddp_run
 import tasks
 
 
-def record(library, plugin, plan, steps, task="digits-wide", more=(), settings=None, limit_s=300):
+def record(library, plugin, plan, steps, task="digits-wide", more=(), settings=None, limit_s=80):
     """The outcome of one training, with digests in its courses."""
     environment = {"RIFFLE_PLAN": plan, "RIFFLE_DETERMINISTIC": "1", **(settings or {})}
     outcome = ddp_run.run(library, plugin, ["--task", task, "--steps", steps, "--algorithm",

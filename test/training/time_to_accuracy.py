@@ -44,6 +44,8 @@ def train(mode, seed, options):
     for name in ("batch", "rate"):
         if getattr(options, name) is not None:
             arguments += [f"--{name}", getattr(options, name)]
+    if mode == ddp_compare.GLOO:
+        arguments += ["--through", mode]
     environment = {} if mode == RING else ddp_compare.environment_of(mode, options)
     outcome = ddp_run.run(options.library, options.plugin, arguments, environment, options.workers,
                           options.limit_s, (options.riffle, options.profile, *options.cluster))
@@ -91,7 +93,7 @@ STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 
 
 def interval(found):
-    """Of the mean of paired ratios, on a logarithmic scale: both ends that hold it with 95 %; None for fewer than
+    """Of the geometric mean of paired ratios: both ends that hold it with 95 %; None for fewer than
     two seeds, more than ten, or where a seed never came there."""
     if not 2 <= len(found) <= len(STUDENT) + 1 or min(found) <= 0:
         return None
@@ -108,11 +110,11 @@ def table(records, target):
     for record in records:
         modes[record["mode"]][record["seed"]] = record
     exact = modes.get("exact", {})
-    first = records[0]
+    first, gradient_bytes = records[0], max(record["gradient_bytes"] for record in records)  # gloo's tell none
     print(f"\n{first['profile']}: {first['settings']['workers']} workers, gradients of "
-          f"{first['gradient_bytes'] / (1 << 20):.2f} MiB, accuracy {target}\n")
+          f"{gradient_bytes / (1 << 20):.2f} MiB, accuracy {target}\n")
     print("| mode | seeds | ms per step | of it computing at most, ms | part of exact's step | steps to "
-          "target | seconds to target, median (worst) | times as fast, median (worst) | 95 % of the mean | seeds that "
+          "target | seconds to target, median (worst) | times as fast, median (worst) | 95 % of the geometric mean | seeds that "
           "neither exact nor it brought there | accuracy, worst worker, at the end |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for mode, runs in sorted(modes.items(), key=lambda item: (item[0] != "exact", item[0])):
@@ -131,7 +133,7 @@ def table(records, target):
             row += ["", f"not reached by {sum(p is None for p in points.values())}"]
         found, is_limit, undecided = ratios(runs, exact, target)
         words = f"{statistics.median(found):.2f} ({min(found):.2f})" if found else ""
-        ends95 = interval(found)
+        ends95 = None if is_limit else interval(found)
         row += ["", "", ""] if mode == "exact" else [
             ("≥ " if is_limit else "") + words, "{:.2f} to {:.2f}".format(*ends95) if ends95 else "", undecided]
         row.append(f"{statistics.fmean(p['score'] for p in ends):.4f}, "
@@ -203,9 +205,9 @@ def main():
         profiles[record["profile"]].append(record)
     for profile, records in sorted(profiles.items()):
         table(records, options.target)
-        if options.json:
-            options.json.write_text(json.dumps(records))
         picture(records, options.target, options.output / f"{profile}.svg")
+    if options.json:
+        options.json.write_text(json.dumps([record for records in profiles.values() for record in records]))
 
 
 if __name__ == "__main__":

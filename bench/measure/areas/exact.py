@@ -40,15 +40,16 @@ def against(profile, limit, before):
         quick=command + "1M --iters 2", repeat=3)
 
 
-# Of every library what is fastest for some size on one of these networks.
-PAIRED = "nccl-ring,nccl-tree-1M,nccl-tree-256K,blueconnect-256K,gloo-ring,gloo-bcube,gloo-hd,openmpi-default"
-SIZES = "8,1K,64K,1M,16M,64M"
+# All are there at the same time, so not every variant of -peers: one of each kind for large and for small sums.
+PAIRED = "nccl-ring nccl-tree-1M nccl-tree-256K blueconnect-256K gloo-ring gloo-bcube gloo-hd openmpi-default".split()
 
 
 def paired(profile):
-    command = RIFFLE + f"--profile {profile} --in-turns --peers {PAIRED} "
-    return Run(f"{profile}-paired", command + f"--sizes {SIZES} --rounds 10", [
-        Figure(f"`{profile}`, 8 B to 64 MiB: time of the fastest rival over Riffle's, paired, worst size",
+    rivals = PAIRED + (["nccl-ring-ordered"] if profile == "racks8" else [])
+    sizes = "8,1K,64K,1M,16M" if profile == "mixed16" else "8,1K,64K,1M,16M,64M"  # 16 x 9 processes have no room for more
+    command = RIFFLE + f"--profile {profile} --in-turns --peers {','.join(rivals)} "
+    return Run(f"{profile}-paired", command + f"--sizes {sizes} --rounds 10", [
+        Figure(f"`{profile}`, 8 B to {sizes.split(',')[-1][:-1]} MiB: time of the fastest of {len(rivals)} rivals over Riffle's, paired, worst size",
                lambda out: min(row["ratio"]["median"] for row in out.rows if row["ratio"]), at_least(0.98), digits=3)],
         quick=command + "--sizes 4K --rounds 1", is_long=True, limit_s=7200)
 

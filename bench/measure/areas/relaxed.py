@@ -50,7 +50,8 @@ def loss(task, mode, mean, upper):
 AREA = Area(
     title="Relaxed modes", minutes=40,
     about="Averages in groups; mean times of 64 calls, among them one full step over all nodes (`RIFFLE_FULL_EVERY=64`); before this suite "
-          "medians, without it. Time to accuracy: five pairs of trainings on `racks8`, one pair elsewhere, 8.06 MiB of gradients ([training.md](training.md)).",
+          "medians, without it. Time to accuracy, 8.06 MiB of gradients ([training.md](training.md)): pairs of trainings from the same start; the figures of "
+          "November 2026 are of one pair each.",
     targets=("riffle", "riffle_plugin", "riffle_trainer"),
     runs=[
         call("racks8", "ds_sync", 1.4, "2.02"), call("racks8", "moshpit", None, "1.98"),
