@@ -48,8 +48,8 @@ void run_title(bench::Session& session, const std::vector<bench::Peer>& peers,
                const std::vector<bench::Question>& all, const BenchOptions& options,
                BenchFindings& findings);
 
-// Says what mode of --sync, --sparse or --wire the peer that ran last was in. False: in none, though riffle
-// was asked for one and did not choose to stay exact (auto).
+// Says what mode of --sync, --sparse or --wire the peer that ran last was in. False: in none,
+// though riffle was asked for one and did not choose to stay exact (auto).
 bool show_mode(const bench::Session& session, const BenchOptions& options);
 
 // Whether several --plugin, or --in-turns, go with the other options.
