@@ -49,7 +49,7 @@ def paired(profile):
     sizes = "8,1K,64K,1M,16M" if profile == "mixed16" else "8,1K,64K,1M,16M,64M"  # 16 x 9 processes have no room for more
     command = RIFFLE + f"--profile {profile} --in-turns --peers {','.join(rivals)} "
     return Run(f"{profile}-paired", command + f"--sizes {sizes} --rounds 10", [
-        Figure(f"`{profile}`, 8 B to {sizes.split(',')[-1][:-1]} MiB, paired: time of the fastest of {len(rivals)} rivals over Riffle's, worst",
+        Figure(f"`{profile}`, 8 B to {sizes.split(',')[-1][:-1]} MiB: time of the fastest of {len(rivals)} rivals over Riffle's, worst",
                lambda out: min(row["ratio"]["median"] for row in out.rows if row["ratio"]), at_least(0.98), digits=3)],
         quick=command + "--sizes 4K --rounds 1", is_long=True, limit_s=7200)
 

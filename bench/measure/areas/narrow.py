@@ -7,7 +7,7 @@ BENCH = "build/tools/riffle bench --json {json} --sizes 32M --iters 20 --peers r
 def run(profile, wire, least=None):
     command = BENCH + f"--profile {profile} --wire {wire}"
     return Run(f"{profile}-{wire}", command, [
-        Figure(f"`{profile}`, {wire}: times as fast as exact", times_as_fast("riffle-exact"),
+        Figure(f"`{profile}`, {wire}: times exact speed", times_as_fast("riffle-exact"),
                at_least(least) if least else None)],
         quick=command.replace("32M", "1M").replace("--iters 20", "--iters 2"), repeat=3)
 
