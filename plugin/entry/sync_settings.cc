@@ -38,6 +38,12 @@ std::string obstacle(const Config& c, const std::string& wish) {
   return "";
 }
 
+std::string obstacle_beside_sync(const Config& c, const std::string& name) {
+  if (c.sync == "exact") return obstacle(c, name);
+  return name + " and RIFFLE_SYNC=" + c.sync +
+         " are two meanings of the same call: one of the two; sums are exact";
+}
+
 SyncSettings with_sparse(const Config& c, SyncSettings s, const SparseWish& wish) {
   const std::string name = "RIFFLE_SPARSE=" + c.sparse;
   s.sparse.density = wish.density;
@@ -48,12 +54,7 @@ SyncSettings with_sparse(const Config& c, SyncSettings s, const SparseWish& wish
                       : c.sparse_residual == "partial" ? sparse::ResidualPolicy::kPartial
                       : c.sparse_residual == "ef21"    ? sparse::ResidualPolicy::kEf21
                                                        : sparse::ResidualPolicy::kGlobal;
-  if (c.sync != "exact") {
-    s.refusal = name + " and RIFFLE_SYNC=" + c.sync +
-                " are two meanings of the same call: one of the two; sums are exact";
-  } else {
-    s.refusal = obstacle(c, name);
-  }
+  s.refusal = obstacle_beside_sync(c, name);
   s.mode = s.refusal.empty() ? SyncMode::kSparse : SyncMode::kExact;
   s.all_levels = false;
   return s;
@@ -62,12 +63,7 @@ SyncSettings with_sparse(const Config& c, SyncSettings s, const SparseWish& wish
 SyncSettings with_narrow(const Config& c, SyncSettings s) {
   const std::string name = "RIFFLE_WIRE=" + c.wire;
   s.wire = c.wire == "bf16" ? WireFormat::kBfloat16 : WireFormat::kFloat8Block;
-  if (c.sync != "exact") {
-    s.refusal = name + " and RIFFLE_SYNC=" + c.sync +
-                " are two meanings of the same call: one of the two; sums are exact";
-  } else {
-    s.refusal = obstacle(c, name);
-  }
+  s.refusal = obstacle_beside_sync(c, name);
   s.mode = s.refusal.empty() ? SyncMode::kNarrow : SyncMode::kExact;
   s.all_levels = false;
   return s;

@@ -146,7 +146,7 @@ bool NarrowCalls::finish(const StagedCall& call) {
     }
     rules::narrow(result, view.type, n, call.recv + view.in_job(first));
   });
-  const bool is_whole = call.narrow->sum.length > view.valid_units;  // nobody knew how much counts
+  const bool is_whole = call.narrow->sum.length > view.valid_units;  // the length was not known
   if (call.takes_part || !is_whole) return is_finite;
   by_steps(view.piece.valid, view.piece.count, [&](std::uint64_t first, std::uint64_t n) {
     from_wire(wire, call.narrow->recv + view.in_slot(first), n, result);
