@@ -103,6 +103,22 @@ Loads add_up(RackOf rack_of, Loads loads, const Level& level, Phase phase) {
   return loads;
 }
 
+void count_sums(const Group& g, std::vector<Added>& added) {
+  const GroupExchange& exchange = exchange_of(g.pattern);
+  const int size = static_cast<int>(g.members.size());
+  if (size == 1) return;
+  const bool owners_only = exchange.depth(size) == 1;
+  for (int j = 0; j < size; ++j) {
+    if (owners_only) {
+      added[g.members[j]].sums += shard(g, j);
+      continue;
+    }
+    for (int m = 0; m < size; ++m) {
+      if (!exchange.partials_from(size, j, m).empty()) added[g.members[m]].sums += shard(g, j);
+    }
+  }
+}
+
 }  // namespace
 
 Loads::Loads(std::size_t nodes, std::size_t racks)
@@ -135,17 +151,17 @@ Loads loads_of(int nodes, const Level& level, Phase phase) {
   return add_up(std::vector<int>(nodes, 0), Loads(nodes, 1), level, phase);
 }
 
-double added_part(const PlanSet& plans) {
+std::vector<Added> added_up(const PlanSet& plans) {
   const int nodes = plans.lanes[0].nodes;
-  Loads received(static_cast<std::size_t>(nodes), 1);
+  std::vector<Added> added(static_cast<std::size_t>(nodes));
   for (const GroupPlan& plan : plans.lanes) {
     for (const Level& level : plan.levels) {
-      received += loads_of(nodes, level, Phase::kReduceScatter);
+      const Loads loads = loads_of(nodes, level, Phase::kReduceScatter);
+      for (std::size_t n = 0; n < added.size(); ++n) added[n].received += loads.node_in[n].units;
+      for (const Group& g : level.groups) count_sums(g, added);
     }
   }
-  std::uint64_t most = 0;
-  for (const Load& load : received.node_in) most = std::max(most, load.units);
-  return static_cast<double>(most) / kShareUnits / static_cast<double>(plans.lanes.size());
+  return added;
 }
 
 Slowest slowest(const FabricView& view, const Loads& loads, double bytes, double header_bytes) {

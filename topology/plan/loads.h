@@ -37,9 +37,12 @@ Loads loads_of(const FabricView& view, const Level& level, Phase phase);
 // The same where all nodes are in one rack.
 Loads loads_of(int nodes, const Level& level, Phase phase);
 
-// What the busiest node adds up in an all-reduce, as a part of the buffer: every partial sum that
-// it receives is added once. (n - 1) / n where n nodes share alike; an average over the lanes.
-double added_part(const PlanSet& plans);
+// What a node adds up in an all-reduce, in units of all lanes.
+struct Added {
+  std::uint64_t received = 0;  // every partial sum that it receives is added once
+  std::uint64_t sums = 0;      // ... to its own, several at a time: what comes of it
+};
+std::vector<Added> added_up(const PlanSet& plans);  // by rank
 
 // The link that needs longest for its load.
 struct Slowest {
