@@ -167,7 +167,8 @@ bool PlanTrials::is_due(const PlanTime& time, double expected_us_per_byte, doubl
   const bool is_slower = is_known && has_processor && first_us_per_byte > 0 &&
                          expected_us_per_byte > slower * first_us_per_byte;
   slow_intervals_ = is_slower ? slow_intervals_ + 1 : 0;
-  const bool is_doubtful = slow_intervals_ >= (has_time ? pause_ : 1);
+  const int patience = is_plausible ? kPlausiblePauses * pause_ : has_time ? pause_ : 1;
+  const bool is_doubtful = slow_intervals_ >= patience;
   return (wrong_intervals_ >= kIntervals || is_doubtful) && intervals_since_ >= pause_;
 }
 

@@ -57,8 +57,9 @@ class PlanTrials {
   static constexpr int kLagIntervals = 3;
   static constexpr std::uint64_t kNoProcessor = 60;  // percent from which on a node lacks it
   static constexpr int kShortestPause = 16, kLongestPause = 1024;  // replanning intervals
-  static constexpr double kGain = 1.03;      // another plan must be faster by this factor
-  static constexpr double kTieGain = 1.015;  // ... if it was predicted to be as fast and asks less
+  static constexpr int kPlausiblePauses = 8;  // a plausible explanation is doubted so much later
+  static constexpr double kGain = 1.03;       // another plan must be faster by this factor
+  static constexpr double kTieGain = 1.015;   // ... if it was predicted to be as fast and asks less
   static constexpr int kMostRefusals = 3;
   static constexpr int kBlind = 4;          // intervals that say nothing: no trial waits longer
   static constexpr double kHopeless = 1.5;  // slower than the best so far: no need to look twice
@@ -76,7 +77,8 @@ class PlanTrials {
   // or where `both_ways` clearly less, in so many intervals that something has to follow; or they
   // have long, or from the very beginning, been expected to take longer than at first, and that
   // explanation is in doubt. `is_plausible`: it needs no other network than the one that connect
-  // knew, as one node has become slow; it is given time even if that never was right.
+  // knew, as one node has become slow; it is given time even if that never was right, and doubted
+  // more rarely, as a trial of other plans makes all-reduces slower for as long as it takes.
   bool is_due(const PlanTime& time, double expected_us_per_byte, double first_us_per_byte,
               bool both_ways, bool is_plausible);
 

@@ -72,6 +72,14 @@ TEST(PlanTrials, AnExplanationIsDoubtedAfterSomeTime) {
   EXPECT_EQ(intervals, PlanTrials::kShortestPause);
 }
 
+TEST(PlanTrials, ASlowNodeIsDoubtedMoreRarely) {
+  PlanTrials trials;
+  EXPECT_FALSE(is_due(trials, took(1000), 1000, 1000)) << "what connect knew was right";
+  int intervals = 1;
+  while (!is_due(trials, took(3000), 3000, 1000, true)) ASSERT_LE(++intervals, 1000);
+  EXPECT_EQ(intervals, PlanTrials::kPlausiblePauses * PlanTrials::kShortestPause);
+}
+
 TEST(PlanTrials, WhatNeverWasRightIsDoubtedAtOnce) {
   PlanTrials trials;
   EXPECT_FALSE(is_due(trials, took(3000), 1000, 1000)) << "may be a single slow interval";
