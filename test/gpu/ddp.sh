@@ -59,6 +59,15 @@ for mode in ds_sync moshpit shadow_sync; do
   awk -v x="${apart:-1}" 'BEGIN {exit !(x < 0.1)}' || add "weights are apart"
   verdict "$mode: $result, weights $apart of their norm apart" "$problem" "$work/$mode.log"
 done
+# Narrower sums: the same bits on all ranks, and the loss of exact sums but for the rounding.
+for wire in bf16 fp8block; do
+  train "$wire" "${collnet[@]}" RIFFLE_WIRE=$wire -- "${wide[@]}"
+  equal "$wire" "$RANKS"
+  grep -q "narrow from call" "$work/$wire.log" || add "the mode did not begin"
+  result=$(awk -v a="$(late exact)" -v b="$(late "$wire")" 'BEGIN {
+    printf "last losses %s, exact %s", b, a; exit !(b < 1.1 * a)}') || add "losses"
+  verdict "RIFFLE_WIRE=$wire: $result" "$problem" "$work/$wire.log"
+done
 train refused "${collnet[@]}" RIFFLE_SYNC=ds_sync -- --steps 50
 equal refused "$RANKS"
 grep -q 'say RIFFLE_OPTIMIZER=sgd' "$work/refused.log" || add "no word about RIFFLE_OPTIMIZER"
