@@ -1,5 +1,6 @@
 #include "test/modes/memory_job.h"
 
+#include <cmath>
 #include <limits>
 
 #include "plugin/kernels/convert.h"
@@ -62,6 +63,16 @@ void MemoryJob::Watcher::on_replan(const ReplanEvent& e) {
     if (e.mode == name_of(other)) mode = other;
   }
   changes_->push_back({mode, e.first_seq, e.cause});
+}
+
+void MemoryJob::draw(int /*r*/, const JobCall& call, std::mt19937* values,
+                     std::vector<float>* data) const {
+  std::normal_distribution<float> normal;
+  for (float& x : *data) {
+    const float n = normal(*values);
+    x = n * n * n;
+  }
+  for (std::uint64_t i = call.valid; i < call.count; i += 3) (*data)[i] = std::nanf("");
 }
 
 CallIdentity MemoryJob::identity_of(int r, std::uint64_t step, std::size_t index) const {

@@ -66,9 +66,10 @@ class MemoryJob {
   // When plans_ and the nodes' options and hooks are as the job wants them.
   void connect();
 
-  // Gradients of node r; all of what the call holds is random before.
+  // Gradients of node r; all of what the call holds is random before. By default a few values are
+  // far larger than the others, and of what is stale some is no number.
   virtual void draw(int r, const JobCall& call, std::mt19937* values,
-                    std::vector<float>* data) const = 0;
+                    std::vector<float>* data) const;
   // The same on every node, but for the fault's node.
   virtual CallIdentity identity_of(int r, std::uint64_t step, std::size_t index) const;
   // One call that ran the same way on all nodes, in the order of the calls: what is wrong, or

@@ -32,16 +32,6 @@ std::string NarrowJob::run_each(int steps) {
   return "";
 }
 
-void NarrowJob::draw(int /*r*/, const JobCall& call, std::mt19937* values,
-                     std::vector<float>* data) const {
-  std::normal_distribution<float> normal;
-  for (float& x : *data) {
-    const float n = normal(*values);
-    x = n * n * n;
-  }
-  for (std::uint64_t i = call.valid; i < call.count; i += 3) (*data)[i] = std::nanf("");
-}
-
 double NarrowJob::rounding() const {
   return options_.settings.wire == WireFormat::kBfloat16 ? 0x1p-8 : 0x1p-4;
 }

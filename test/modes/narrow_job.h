@@ -46,8 +46,6 @@ class NarrowJob final : public MemoryJob {
     std::vector<double> sum, magnitude;
   };
 
-  void draw(int r, const JobCall& call, std::mt19937* values,
-            std::vector<float>* data) const override;
   std::string check(std::uint64_t step, std::size_t index, const Outcome& outcome) override;
   std::string check_element(const Outcome& o, std::size_t e, const Held& after) const;
   std::string check_nodes() override;

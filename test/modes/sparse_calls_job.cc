@@ -37,17 +37,6 @@ CallIdentity SparseCallsJob::identity_of(int r, std::uint64_t step, std::size_t 
   return id;
 }
 
-void SparseCallsJob::draw(int /*r*/, const JobCall& call, std::mt19937* values,
-                          std::vector<float>* data) const {
-  std::normal_distribution<float> normal;
-  for (float& x : *data) {
-    const float n = normal(*values);
-    x = n * n * n;
-  }
-  // What is stale is anything.
-  for (std::uint64_t i = call.valid; i < call.count; i += 3) (*data)[i] = std::nanf("");
-}
-
 // Adds one call to what is owed.
 std::string SparseCallsJob::check(std::uint64_t /*step*/, std::size_t /*index*/, const Outcome& o) {
   if (std::string e = differing_bits(o.valid(o.output)); !e.empty()) return e;

@@ -48,8 +48,6 @@ class SparseCallsJob final : public MemoryJob {
     std::vector<double> mass, tolerance;
   };
 
-  void draw(int r, const JobCall& call, std::mt19937* values,
-            std::vector<float>* data) const override;
   CallIdentity identity_of(int r, std::uint64_t step, std::size_t index) const override;
   std::string check(std::uint64_t step, std::size_t index, const Outcome& outcome) override;
   std::string check_nodes() override;
