@@ -3,7 +3,7 @@ passing NET through costs. The library is the strict one of the tests, over TCP 
 from table import Area, Figure, Run, at_most, printed, rows
 
 PLUGIN = "build/plugin/libnccl-net-riffle.so"
-LIBRARY = "build/test/wire/libraries/libnccl-net-strict12.so"
+LIBRARY = "build/test/wire/libraries/libnccl-net-strict11.so"
 BENCH = (f"build/tools/riffle bench --json {{json}} --plugin tcp={PLUGIN} --plugin library={PLUGIN} "
          f"--settings library:RIFFLE_NET=$PWD/{LIBRARY},RIFFLE_COLLNET=on,STRICT_NET_INTERFACE=eth0 --profile ")
 
@@ -21,7 +21,7 @@ AREA = Area(
     title="Over another library's connections", minutes=12,
     about="`RIFFLE_NET` names the strict library of the tests, which moves messages over a TCP connection per direction and copies what it was not "
           "asked for yet; `RIFFLE_COLLNET=on`. Networks are found live.",
-    targets=("riffle", "riffle_plugin", "riffle_wire_bench", "strict12"),
+    targets=("riffle", "riffle_plugin", "riffle_wire_bench", "strict11"),
     runs=[groups("racks8"), groups("straggler8"), groups("mixed16"),
           Run("pass-through", f"build/bench/riffle_wire_bench {PLUGIN} $PWD/build/bench/libnull_net_v12.so", [
               Figure("a call of NET passed through: added, ns, the worst of test, isend, irecv", printed(r"most added: +([0-9.]+)"),
