@@ -50,13 +50,12 @@ def misfit(communicators, column):
     return Figure(f"8, 16 and 32 nodes x {communicators}: farthest from their line, %, {name}", value, digits=1)
 
 
-def per_connection(communicators):
-    """Idle links, so before the first sum. A node more is one connection for all communicators, which share it, or
-    one for each: the rows say which. What else a node takes is in it, too."""
+def per_peer(communicators):
+    """Idle links, so before the first sum. Communicators of the same processes share a link: with one, all that a link
+    takes is in it, with many, mostly what each of them has for a peer."""
     def value(out):
-        memory, connections = (line(out, field, communicators, "connected")[1] for field in ("private_kib", "connections"))
-        return memory / connections
-    return Figure(f"KiB per further connection, {communicators} communicators, connected", value, at_most(16), digits=1)
+        return line(out, "private_kib", communicators, "connected")[1] / communicators
+    return Figure(f"KiB per further node and communicator, {communicators} communicators, connected", value, at_most(16), digits=1)
 
 
 def left(field, name, limit):
@@ -76,7 +75,7 @@ AREA = Area(
         Run("flat", COMMAND + "--nodes 8,16,32 --comms 1,8,64",
             [figure(n, c, column) for n in FITTED for c in (1, 8, 64) for column in ("connections", "used")]
             + [figure(n, 64, column) for n in FITTED for column in ("idle", "threads")]
-            + [per_connection(64)]
+            + [per_peer(1), per_peer(64)]
             + [extrapolated(128, 64, column) for column in ("connections", "used", "idle")]
             + [misfit(64, column) for column in ("used", "idle")],
             quick=COMMAND + "--nodes 8,16,32 --comms 1,2 --idle-s 1"),
