@@ -164,11 +164,11 @@ bool PlanTrials::is_due(const PlanTime& time, double expected_us_per_byte, doubl
   was_right_ = was_right_ || is_as_at_first;
   const bool has_time = was_right_ || is_plausible;
   const double slower = has_time ? kWrong : kNeverRight;
-  const bool is_slower = is_known && has_processor && first_us_per_byte > 0 &&
-                         expected_us_per_byte > slower * first_us_per_byte;
-  slow_intervals_ = is_slower ? slow_intervals_ + 1 : 0;
-  const int patience = is_plausible ? kPlausiblePauses * pause_ : has_time ? pause_ : 1;
-  const bool is_doubtful = slow_intervals_ >= patience;
+  if (is_known && has_processor && first_us_per_byte > 0) {
+    const int weight = is_plausible ? 1 : kPlausible;
+    doubt_ = expected_us_per_byte > slower * first_us_per_byte ? doubt_ + weight : 0;
+  }
+  const bool is_doubtful = doubt_ >= (has_time ? kPlausible * pause_ : 1);
   return (wrong_intervals_ >= kIntervals || is_doubtful) && intervals_since_ >= pause_;
 }
 
@@ -178,7 +178,7 @@ void PlanTrials::begin(Weighed current, const PlanTime& time, std::vector<Weighe
   gain_ = gain;
   is_decided_ = is_explained_ = was_refused_ = false;
   refusals_ = blind_intervals_ = 0;
-  wrong_intervals_ = lag_intervals_ = slow_intervals_ = 0;
+  wrong_intervals_ = lag_intervals_ = doubt_ = 0;
   planned_bytes_ = static_cast<double>(planned_bytes);
   tried_.clear();
   tried_.push_back({std::move(current), time.us_per_byte});

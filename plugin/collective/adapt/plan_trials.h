@@ -57,9 +57,9 @@ class PlanTrials {
   static constexpr int kLagIntervals = 3;
   static constexpr std::uint64_t kNoProcessor = 60;  // percent from which on a node lacks it
   static constexpr int kShortestPause = 16, kLongestPause = 1024;  // replanning intervals
-  static constexpr int kPlausiblePauses = 8;  // a plausible explanation is doubted so much later
-  static constexpr double kGain = 1.03;       // another plan must be faster by this factor
-  static constexpr double kTieGain = 1.015;   // ... if it was predicted to be as fast and asks less
+  static constexpr int kPlausible = 8;       // a plausible explanation is doubted so much later
+  static constexpr double kGain = 1.03;      // another plan must be faster by this factor
+  static constexpr double kTieGain = 1.015;  // ... if it was predicted to be as fast and asks less
   static constexpr int kMostRefusals = 3;
   static constexpr int kBlind = 4;          // intervals that say nothing: no trial waits longer
   static constexpr double kHopeless = 1.5;  // slower than the best so far: no need to look twice
@@ -138,7 +138,9 @@ class PlanTrials {
   bool lags_alike() const;
 
   bool is_running_ = false, is_decided_ = false, is_explained_ = false;
-  int wrong_intervals_ = 0, lag_intervals_ = 0, slow_intervals_ = 0, blind_intervals_ = 0;
+  int wrong_intervals_ = 0, lag_intervals_ = 0, blind_intervals_ = 0;
+  int doubt_ = 0;  // of an explanation: intervals that it has been believed, kPlausible for one
+                   // that is not plausible
   bool was_right_ = false;  // what was expected at first, in some interval
   int refusals_ = 0;
   bool was_refused_ = false;

@@ -77,7 +77,26 @@ TEST(PlanTrials, ASlowNodeIsDoubtedMoreRarely) {
   EXPECT_FALSE(is_due(trials, took(1000), 1000, 1000)) << "what connect knew was right";
   int intervals = 1;
   while (!is_due(trials, took(3000), 3000, 1000, true)) ASSERT_LE(++intervals, 1000);
-  EXPECT_EQ(intervals, PlanTrials::kPlausiblePauses * PlanTrials::kShortestPause);
+  EXPECT_EQ(intervals, PlanTrials::kPlausible * PlanTrials::kShortestPause);
+}
+
+TEST(PlanTrials, ASecondSlowNodeForOneIntervalIsNoReasonForDoubt) {
+  PlanTrials trials;
+  EXPECT_FALSE(is_due(trials, took(1000), 1000, 1000)) << "what connect knew was right";
+  for (int i = 0; i < 3 * PlanTrials::kShortestPause; ++i) {
+    EXPECT_FALSE(is_due(trials, took(3000), 3000, 1000, i % 20 != 19)) << i;
+  }
+}
+
+TEST(PlanTrials, IntervalsThatSayNothingTakeNoDoubtAway) {
+  PlanTrials trials;
+  EXPECT_FALSE(is_due(trials, took(1000), 1000, 1000)) << "what connect knew was right";
+  for (int i = 1; i < PlanTrials::kShortestPause; ++i) {
+    EXPECT_FALSE(is_due(trials, took(3000), 3000, 1000)) << i;
+    EXPECT_FALSE(is_due(trials, PlanTime(), 3000, 1000)) << i;
+    EXPECT_FALSE(is_due(trials, took(3000, 90), 3000, 1000)) << i << ", a node lacks processor";
+  }
+  EXPECT_TRUE(is_due(trials, took(3000), 3000, 1000));
 }
 
 TEST(PlanTrials, WhatNeverWasRightIsDoubtedAtOnce) {
