@@ -32,7 +32,7 @@ double cpu_us() {
   return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
 }
 
-// Elements of a lane's buffer that are added from `operands` partial sums.
+// Elements of the buffer that are added from `operands` partial sums.
 struct Sum {
   std::size_t begin, end, operands;
 };
@@ -40,14 +40,16 @@ struct Sum {
 std::vector<Sum> sums_of(const PlanSet& plans, int rank) {
   std::vector<Sum> sums;
   const std::uint64_t count = kBytes / sizeof(float) / plans.lanes.size();
-  for (const GroupPlan& lane : plans.lanes) {
-    const Result<Program> program = compile(lane, rank);
+  for (std::size_t lane = 0; lane < plans.lanes.size(); ++lane) {
+    const Result<Program> program = compile(plans.lanes[lane], rank);
     if (!program) std::abort();
+    const std::size_t begin = lane * count;
     for (const LocalGroup& local : program->groups) {
       for (std::size_t s = 0; s < local.routes.size(); ++s) {
         if (local.routes[s].operands() < 2) continue;
-        sums.push_back({element_of(local.group.cuts[s], count, 1),
-                        element_of(local.group.cuts[s + 1], count, 1), local.routes[s].operands()});
+        sums.push_back({begin + element_of(local.group.cuts[s], count, 1),
+                        begin + element_of(local.group.cuts[s + 1], count, 1),
+                        local.routes[s].operands()});
       }
     }
   }

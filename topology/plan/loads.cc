@@ -103,18 +103,24 @@ Loads add_up(RackOf rack_of, Loads loads, const Level& level, Phase phase) {
   return loads;
 }
 
-void count_sums(const Group& g, std::vector<Added>& added) {
+// `adds`: scratch space of at least as many elements as the group has members.
+void count_sums(const Group& g, std::vector<char>& adds, std::vector<Added>& added) {
   const GroupExchange& exchange = exchange_of(g.pattern);
   const int size = static_cast<int>(g.members.size());
   if (size == 1) return;
-  const bool owners_only = exchange.depth(size) == 1;
   for (int j = 0; j < size; ++j) {
-    if (owners_only) {
-      added[g.members[j]].sums += shard(g, j);
+    const std::uint64_t units = shard(g, j);
+    if (units == 0) continue;
+    if (exchange.depth(size) == 1) {
+      added[g.members[j]].sums += units;
       continue;
     }
+    std::fill_n(adds.begin(), size, false);
     for (int m = 0; m < size; ++m) {
-      if (!exchange.partials_from(size, j, m).empty()) added[g.members[m]].sums += shard(g, j);
+      if (m != j) adds[exchange.partial_to(size, j, m)] = true;
+    }
+    for (int m = 0; m < size; ++m) {
+      if (adds[m]) added[g.members[m]].sums += units;
     }
   }
 }
@@ -154,11 +160,12 @@ Loads loads_of(int nodes, const Level& level, Phase phase) {
 std::vector<Added> added_up(const PlanSet& plans) {
   const int nodes = plans.lanes[0].nodes;
   std::vector<Added> added(static_cast<std::size_t>(nodes));
+  std::vector<char> adds(added.size());
   for (const GroupPlan& plan : plans.lanes) {
     for (const Level& level : plan.levels) {
       const Loads loads = loads_of(nodes, level, Phase::kReduceScatter);
       for (std::size_t n = 0; n < added.size(); ++n) added[n].received += loads.node_in[n].units;
-      for (const Group& g : level.groups) count_sums(g, added);
+      for (const Group& g : level.groups) count_sums(g, adds, added);
     }
   }
   return added;

@@ -1,5 +1,6 @@
-// Loads: how many units and messages every link carries in one phase of one level. Pure counting of
-// what the patterns send (docs/algorithms.md), in exact integers.
+// Loads: how many units and messages every link carries in one phase of one level, and how many
+// every node adds up. Pure counting of what the patterns send (docs/algorithms.md), in exact
+// integers.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +38,10 @@ Loads loads_of(const FabricView& view, const Level& level, Phase phase);
 // The same where all nodes are in one rack.
 Loads loads_of(int nodes, const Level& level, Phase phase);
 
-// What a node adds up in an all-reduce, in units of all lanes.
+// What a node adds up in an all-reduce, in units, over all lanes.
 struct Added {
-  std::uint64_t received = 0;  // every partial sum that it receives is added once
-  std::uint64_t sums = 0;      // ... to its own, several at a time: what comes of it
+  std::uint64_t received = 0;  // of partial sums: each is added once
+  std::uint64_t sums = 0;  // of results: each is the sum of its own and of all that arrived for it
 };
 std::vector<Added> added_up(const PlanSet& plans);  // by rank
 

@@ -23,9 +23,6 @@ namespace riffle {
 namespace {
 
 constexpr std::size_t kPieceBytes = 128 << 10;
-// A sum of two operands reads and writes memory. Each further operand has just arrived, is in the
-// cache, and costs this factor less: 4 to 13 here (riffle_decision_bench).
-constexpr double kInCache = 6;
 constexpr int kPollMs = 100;  // for what takes microseconds
 
 std::int64_t cpu_ns() {
