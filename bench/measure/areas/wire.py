@@ -3,6 +3,7 @@ passing NET through costs. The library is the strict one of the tests, over TCP 
 from table import Area, Figure, Run, at_most, printed, rows
 
 PLUGIN = "build/plugin/libnccl-net-riffle.so"
+# v11: the newest NET that the host side of the bench calls.
 LIBRARY = "build/test/wire/libraries/libnccl-net-strict11.so"
 BENCH = (f"build/tools/riffle bench --json {{json}} --plugin tcp={PLUGIN} --plugin library={PLUGIN} "
          f"--settings library:RIFFLE_NET=$PWD/{LIBRARY},RIFFLE_COLLNET=on,STRICT_NET_INTERFACE=eth0 --profile ")
