@@ -107,6 +107,10 @@ class Replanner {
   void departed(int peer);
   // On another plan, or on a mode; this node may have promised something.
   bool is_agreeing() const { return switch_.is_running() || (sync_ && sync_->is_running()); }
+  // The job makes no more calls.
+  void job_ended() {
+    if (sync_) sync_->job_ended();
+  }
   // The end: no timer, no change any more.
   void stop();
 

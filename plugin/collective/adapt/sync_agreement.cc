@@ -57,7 +57,8 @@ Result<ModeOrder> decode_mode_order(const std::vector<std::uint8_t>& bytes) {
 
 SyncAgreement::SyncAgreement(int rank, int size, SyncAgreementOptions options,
                              ModeParticipant* participant, Background* background, Hooks hooks)
-    : size_(size),
+    : is_root_(rank == 0),
+      size_(size),
       options_(options),
       participant_(participant),
       background_(background),
@@ -72,6 +73,19 @@ SyncAgreement::SyncAgreement(int rank, int size, SyncAgreementOptions options,
                .drop = [this] { participant_->drop(); },
                .decided = [this](const Result<std::uint64_t>& call) { decided(call); }},
               PlanSwitch::kModeKinds) {}
+
+void SyncAgreement::job_ended() {
+  const bool is_wanted = options_.mode != SyncMode::kExact && size_ > 1;
+  if (!is_root_ || is_over_ || !is_wanted || std::exchange(was_told_, true)) return;
+  if (participant_->span().begin != ModeSpan::kNone) return;
+  if (waits_for_.empty()) {
+    const std::uint64_t steps = participant_->report().steady_steps;
+    if (steps == 0) return;  // hardly any calls
+    waits_for_ = "the same calls for " + std::to_string(steps) +
+                 " steps, but no replanning interval was over";
+  }
+  log_info("{} never began, sums were exact: {}", name_of(options_.mode), waits_for_);
+}
 
 void SyncAgreement::put(ByteWriter* writer) const {
   for (const std::uint64_t n : {gathered_.nodes, gathered_.layout, gathered_.steady_steps,
@@ -129,20 +143,30 @@ void SyncAgreement::interval_ended(std::uint64_t round_ns, bool may_begin) {
     --intervals_to_wait_;
     return;
   }
-  if (options_.mode == SyncMode::kExact || r.nodes != nodes || nodes < 2 || !may_begin) return;
+  if (options_.mode == SyncMode::kExact || r.nodes != nodes || nodes < 2) return;
+  if (!may_begin) {
+    waits_for_ = "the plan has no groups for it";
+    return;
+  }
   if (r.layout == 0 || r.doubts > 0) {
+    waits_for_ = r.why.empty() ? "the calls do not repeat" : r.why;
     if (++unknown_intervals_ == kToldAfter) {
-      log_info("{} has not begun, sums are exact: {}", name_of(options_.mode),
-               r.why.empty() ? "the calls do not repeat" : r.why);
+      was_told_ = true;
+      log_info("{} has not begun, sums are exact: {}", name_of(options_.mode), waits_for_);
     }
     return;
   }
-  if (r.steady_steps < options_.warmup_steps) return;
+  if (r.steady_steps < options_.warmup_steps) {
+    waits_for_ = "the same calls for " + std::to_string(r.steady_steps) + " of " +
+                 std::to_string(options_.warmup_steps) + " steps (RIFFLE_WARMUP_STEPS)";
+    return;
+  }
   order(options_.mode, "the same calls for " + std::to_string(r.steady_steps) + " steps", round_ns);
 }
 
 void SyncAgreement::order(SyncMode mode, std::string cause, std::uint64_t round_ns) {
   cause_ = std::move(cause);
+  waits_for_ = "the nodes were agreeing on its first call";
   ordered_ = {};
   ordered_.mode = mode;
   if (mode != SyncMode::kExact) {
@@ -168,6 +192,7 @@ void SyncAgreement::better_not(const std::string& why) {
   pause();
   if (why == better_not_) return;
   better_not_ = why;
+  was_told_ = true;
   log_info("{} does not begin: {}", name_of(options_.mode), why);
   if (hooks_.changed) hooks_.changed({SyncMode::kExact, 0, why});
 }
@@ -181,6 +206,7 @@ void SyncAgreement::decided(const Result<std::uint64_t>& first_call) {
   if (!first_call) {
     // An ordinary thing where the calls have just changed; the memory's limit is not.
     if (pause_ == 1 || pause_ == kLongestPause) {
+      was_told_ = true;
       log_warn("{} does not begin: {}", name_of(ordered_.mode), first_call.status().message());
     }
     return pause();

@@ -11,6 +11,9 @@
 // on in the survivors' groups; the sparse one, whose schedule is for all nodes, is ended here to
 // begin anew.
 //
+// A mode that never began is told in one line, at the end at the latest: short jobs are over before
+// the intervals are that it takes.
+//
 // Threads: the mesh's owner; states are made in the Background.
 #pragma once
 
@@ -76,6 +79,9 @@ class SyncAgreement {
     has_departures_ = true;
     switch_.departed(peer);
   }
+  // The job makes no more calls; before stop(), and not after a failure. Node 0 tells why no mode
+  // began.
+  void job_ended();
   // Nothing is decided any more.
   void stop() { is_over_ = true; }
 
@@ -86,6 +92,7 @@ class SyncAgreement {
   void better_not(const std::string& why);
   void pause();
 
+  const bool is_root_;
   const int size_;
   const SyncAgreementOptions options_;
   ModeParticipant* const participant_;
@@ -98,6 +105,8 @@ class SyncAgreement {
   // Node 0.
   ModeOrder ordered_;
   std::string cause_, better_not_;
+  std::string waits_for_;  // what the first beginning lacks; empty: no interval has told
+  bool was_told_ = false;  // the log says why no mode begins
   bool is_relaxed_ = false, is_ending_ = false;
   std::uint64_t unknown_intervals_ = 0;
   std::uint64_t pause_ = 1, intervals_to_wait_ = 0;

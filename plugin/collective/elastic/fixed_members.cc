@@ -97,12 +97,14 @@ void FixedMembers::stop_watching() {
 
 bool FixedMembers::retire() {
   is_retired_ = !work_.is_idle();
+  if (is_retired_ && !has_failed()) work_.job_ended();
   return is_retired_;
 }
 
 bool FixedMembers::end() {
   stop_watching();
   const bool is_clean = is_started_ && work_.is_idle() && !has_failed();
+  if (is_clean) work_.job_ended();
   work_.fail();
   return is_clean;
 }

@@ -63,6 +63,8 @@ class MemberWork final : public FrameHandler {
     return engine_.is_idle() ? sparse_->waits_for() : engine_.waits_for();
   }
   bool has_failed() const { return engine_.has_failed(); }
+  // The job makes no more calls; to be called before fail().
+  void job_ended() { replanner_.job_ended(); }
   // Every operation fails, nothing is replanned any more.
   void fail();
 

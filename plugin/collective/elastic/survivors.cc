@@ -131,6 +131,7 @@ std::optional<std::vector<int>> Survivors::waits_for() const {
 bool Survivors::retire() {
   if (has_failed_ || !is_started_ || regroup_.is_over() || is_idle()) return false;
   is_retired_ = true;
+  if (term_) term_->work.job_ended();
   // While others agree which nodes go on, what is under way is about to be given up.
   if (!regroup_.is_running()) return false;
   say_goodbye();
@@ -143,6 +144,7 @@ bool Survivors::end() {
   const bool has_finished = is_retired_ || (!regroup_.is_over() && is_idle());
   const bool is_clean = !has_failed_ && is_started_ && has_finished;
   if (is_clean) {
+    if (term_) term_->work.job_ended();
     say_goodbye();
   } else {
     leave("it closed its communicator");
