@@ -43,6 +43,8 @@ struct Shared {
 class FaultsTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    // A job of its own, as knobs are compared with those of other tests of this session else.
+    setenv("TORCHELASTIC_RUN_ID", ("faults " + std::to_string(getpid())).c_str(), 1);
     setenv("RIFFLE_SOCKET_IFNAME", "=lo", 1);
     setenv("RIFFLE_COLLNET", "on", 1);
     setenv("RIFFLE_LOG", "warn", 1);
