@@ -26,6 +26,6 @@ def probed(profile):
 AREA = Area(
     title="Simulator", minutes=2, targets=("riffle",),
     about="Rates of the fabric count as payload rates here; processors are infinitely fast.",
-    runs=[soak("soak", 1000, "1,000", "0"), soak("soak-50000", 50000, "50,000", None, is_long=True),
+    runs=[soak("soak", 1000, "1,000", "0"), soak("soak-100000", 100000, "100,000", None, is_long=True),
           *(alone(*pair) for pair in (("racks8", "1.009"), ("mixed16", None))),
           probed("racks8")])
