@@ -122,7 +122,7 @@ Result<Row> Session::ask(const Question& question, const std::function<void(int 
   return row;
 }
 
-Result<Loss> Session::lose(const Question& question, const std::string& kind) {
+Result<Loss> Session::lose(const Question& question, const std::string& kind, bool goes_on) {
   const int victim = profile_.fault.node;
   if (Status s = hub_.tell_all(order(question, 1)); !s) return explain(s);
   if (auto ready = hub_.hear_all(kStartDeadlineMs); !ready) return explain(ready.status());
@@ -154,6 +154,13 @@ Result<Loss> Session::lose(const Question& question, const std::string& kind) {
     if (!answer || answer->rfind("done ", 0) != 0) continue;
     ++loss.with_result;
     loss.wrong += wrong_in(*answer);
+  }
+  if (!goes_on && loss.with_result == loss.survivors) {
+    kill(hub_.pid_of(victim), SIGKILL);
+    return invalid_argument("an all-reduce of " + std::to_string(question.bytes) +
+                            " bytes had ended before its node was lost, " +
+                            std::to_string(profile_.fault.after_ms) +
+                            " ms after it began: take larger --sizes");
   }
   if (loss.with_result == loss.survivors) {
     const auto next = go_on(question, loss);

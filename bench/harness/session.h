@@ -57,8 +57,10 @@ class Session {
   // Starts the peer's workers; one peer at a time.
   Status begin(const Peer& peer);
   Result<Row> ask(const Question& question, const std::function<void(int done)>& progress);
-  // Does the profile's fault to the running peer in the middle of an all-reduce.
-  Result<Loss> lose(const Question& question, const std::string& kind);
+  // Does the profile's fault to the running peer in the middle of an all-reduce. `goes_on`: its
+  // nodes are to go on without a lost one; else all having a result means that the fault came too
+  // late, which is an error.
+  Result<Loss> lose(const Question& question, const std::string& kind, bool goes_on);
   // One more all-reduce of the survivors; seconds. Counts wrong elements into `loss`.
   Result<double> go_on(const Question& question, Loss& loss);
   // Changes of the plan that the running peer has logged since the last call.

@@ -14,12 +14,13 @@ Status run_losses(Session& session, const std::vector<Peer>& peers, const Questi
                   bool goes_on) {
   for (const Peer& peer : peers) {
     if (peer.name != "riffle" && peer.name != "nccl-ring") continue;  // the others just abort
+    const bool survives = goes_on && peer.name == "riffle";
     for (const std::string& kind : session.profile().fault.kinds) {
       if (Status s = session.begin(peer); !s) return s;
-      const auto loss = session.lose(question, kind);
+      const auto loss = session.lose(question, kind, survives);
       session.end();
       if (!loss) return loss.status();
-      if (goes_on && peer.name == "riffle") {
+      if (survives) {
         std::printf(
             "# %s: node %d %s in mid-collective: %d of %d survivors have the result, the last "
             "after "

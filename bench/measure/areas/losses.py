@@ -29,7 +29,7 @@ AREA = Area(
     targets=("riffle", "riffle_plugin", "riffle_unit_tests", "riffle_sim_tests",
              "mode_losses_plugin_test", "connect_losses_plugin_test"),
     runs=[
-        Run("error", BENCH + "--sizes 4M --peer-timeout 3", [
+        Run("error", BENCH + "--sizes 32M --iters 5 --peer-timeout 3", [
             Figure("killed, timeout 3 s: last survivor's error after, s",
                    printed(LAST % ("killed", "had an error"), max), at_most(4), before=Before("0.02")),
             Figure("stopped, timeout 3 s: last survivor's error after, s",
