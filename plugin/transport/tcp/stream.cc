@@ -16,7 +16,7 @@ Stream::Stream(Reactor& reactor, TcpLink& link, Connection connection, bool is_p
       socket_(std::move(connection.socket)),
       is_proven_(is_proven),
       keys_(std::move(connection.keys)),
-      staging_(kStagingBytes) {
+      staging_(keys_ == nullptr ? kFrameHeaderBytes : kLeastStagingBytes) {
   own_frame_.is_own = true;
   last_sent_ns = last_received_ns = Reactor::now_ns();
   reactor_.add(socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, this);

@@ -1,15 +1,17 @@
 // Stream: one TCP connection of a link. Sends whole frames that the link hands out one after the
 // other; receives frames, payloads in place. Never waits; reactor thread only.
 //
-// Reading: headers and small payloads come through a small staging buffer (one system call brings
-// many small frames); the rest of a payload is received straight to its place, with whatever
-// follows it going to the staging buffer in the same call. Inside a large payload the kernel is
-// asked to wake the thread when the rest of it is there (SO_RCVLOWAT), not for every packet: half a
-// frame is of no use, and on a slow link a frame comes in dozens of packets.
+// Reading: headers and small payloads come through a staging buffer on the stack (one system call
+// brings many small frames); the rest of a payload is received straight to its place, with whatever
+// follows it going to the staging buffer in the same call. That takes little while payloads are
+// large, as what goes through it is copied, and more the longer small frames fill it. Inside a
+// large payload the kernel is asked to wake the thread when the rest of it is there (SO_RCVLOWAT),
+// not for every packet: half a frame is of no use, and on a slow link a frame comes in dozens of
+// packets.
 //
-// With keys every frame is sealed (sealed_outbox.h). Then all that comes goes through the staging
-// buffer, and a payload reaches its place record by record, opened: no byte that was not
-// authenticated is ever seen outside. The first record that does not open ends the link.
+// With keys every frame is sealed (sealed_outbox.h). Then all that comes goes through a staging
+// buffer of the stream, and a payload reaches its place record by record, opened: no byte that was
+// not authenticated is ever seen outside. The first record that does not open ends the link.
 //
 // A payload that has no channel (link_channel.h) is thrown away as it comes.
 #pragma once
@@ -106,7 +108,8 @@ class Stream final : public Reactor::FdHandler {
  private:
   static constexpr std::size_t kMaxTaken = 16;          // frames per system call
   static constexpr std::size_t kBatchBytes = 64 << 10;  // no further frame once this much is taken
-  static constexpr std::size_t kStagingBytes = 4 << 10;
+  static constexpr std::size_t kLeastStagingBytes = 4 << 10;
+  static constexpr std::size_t kMostStagingBytes = 32 << 10;
   static constexpr std::size_t kSealedStagingBytes = 64 << 10;  // once a record needs more
   using Pieces = std::array<iovec, 2 * kMaxTaken>;
 
@@ -120,8 +123,9 @@ class Stream final : public Reactor::FdHandler {
   Status on_broken(const char* doing, int error);
   Status discard();
   void close_unconfirmed();
-  void used(std::size_t staged_bytes);
-  Status digest_staging();
+  void keep_rest(std::span<const std::byte> rest);
+  Status digest_what_came(std::span<std::byte> staging);
+  Status digest(std::span<const std::byte> staged);
   std::size_t next_record_bytes() const;
   std::size_t bytes_to_wake_at() const;
   Status open_records();
@@ -154,8 +158,11 @@ class Stream final : public Reactor::FdHandler {
   const StreamKeysPtr keys_;
   SealedOutbox outbox_;  // with keys
 
+  // Received and not a whole header, or with keys not a whole record, yet.
   std::vector<std::byte> staging_;
   std::size_t staged_ = 0;
+  std::size_t staging_bytes_ = kLeastStagingBytes;  // that the next call may bring; without keys
+  bool is_reading_ = false;                         // what came is being digested
   FrameHeader header_;
   FramePlace place_;  // of the payload
   std::size_t payload_have_ = 0;

@@ -16,6 +16,8 @@ namespace {
 constexpr std::size_t kLeastWakeBytes = 16 << 10;
 constexpr std::size_t kMostWakeBytes = 256 << 10;
 constexpr std::size_t kWasteBytes = 16 << 10;  // thrown away by one system call
+// Copying up to so much costs less than a system call of its own.
+constexpr std::size_t kSmallPayloadBytes = 4 << 10;
 
 }  // namespace
 
@@ -47,14 +49,21 @@ void Stream::wake_at(std::size_t bytes) {
   (void)::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVLOWAT, &value, sizeof value);
 }
 
+// What ends the link within a callback may come back here: then what is staged has its turn.
 Status Stream::read_available(std::size_t read_budget) {
+  if (is_reading_) return Status::ok();
+  std::array<std::byte, kMostStagingBytes> on_stack;
   while (readable_ && read_budget > 0 && is_open()) {
     if (discarding_) return discard();
     std::size_t payload_left = in_payload_ ? header_.length - payload_have_ : 0;
     if (keys_ != nullptr) {
       payload_left = 0;
       if (next_record_bytes() > staging_.size()) staging_.resize(kSealedStagingBytes);
+    } else {
+      std::copy_n(staging_.begin(), staged_, on_stack.begin());
     }
+    const auto staging = keys_ != nullptr ? std::span(staging_)
+                                          : std::span<std::byte>(on_stack).first(staging_bytes_);
     std::array<std::byte, kWasteBytes> waste;
     std::array<iovec, 2> pieces;
     std::size_t count = 0;
@@ -64,8 +73,8 @@ Status Stream::read_available(std::size_t read_budget) {
       pieces[count++] = {place_.channel != nullptr ? place_.at + payload_have_ : waste.data(),
                          direct};
     }
-    const std::size_t behind = direct == payload_left ? staging_.size() - staged_ : 0;
-    if (behind > 0) pieces[count++] = {staging_.data() + staged_, behind};
+    const std::size_t behind = direct == payload_left ? staging.size() - staged_ : 0;
+    if (behind > 0) pieces[count++] = {staging.data() + staged_, behind};
     const std::size_t wanted = direct + behind;
     msghdr message{};
     message.msg_iov = pieces.data();
@@ -96,54 +105,65 @@ Status Stream::read_available(std::size_t read_budget) {
     payload_have_ += to_payload;
     link_.moved(place_.channel, 0, to_payload);
     staged_ += got - to_payload;
-    if (keys_ != nullptr) {
-      if (Status s = open_records(); !s) return s;
-    } else {
-      if (in_payload_ && payload_have_ == header_.length) {
-        if (Status s = end_frame(); !s) return s;
-      }
-      if (Status s = digest_staging(); !s) return s;
-    }
+    // More where it was full, until a large payload is among what it holds.
+    if (got == wanted) staging_bytes_ = std::min(2 * staging_bytes_, kMostStagingBytes);
+    const Status read = digest_what_came(staging);
+    if (!read) return read;
     if (!link_.is_up()) return Status::ok();
   }
   return Status::ok();
 }
 
-// Takes frames out of the staging buffer until it holds less than a header. Afterwards it is empty
+Status Stream::digest_what_came(std::span<std::byte> staging) {
+  struct Guard {
+    bool& is_reading;
+    ~Guard() { is_reading = false; }
+  } const guard{is_reading_};
+  is_reading_ = true;
+  return keys_ != nullptr ? open_records() : digest(staging.first(std::exchange(staged_, 0)));
+}
+
+// Takes frames out of what is staged until less than a header is left. Afterwards nothing is
 // whenever the stream stands inside a payload.
-Status Stream::digest_staging() {
-  std::size_t at = 0;
+Status Stream::digest(std::span<const std::byte> staged) {
+  if (in_payload_ && payload_have_ == header_.length) {
+    if (Status s = end_frame(); !s) return s;
+  }
   while (link_.is_up() && !discarding_) {
     if (in_payload_) {
-      const std::size_t size = std::min<std::size_t>(staged_ - at, header_.length - payload_have_);
-      take_payload(staging_.data() + at, size);
-      at += size;
+      const std::size_t size = std::min<std::size_t>(staged.size(), header_.length - payload_have_);
+      take_payload(staged.data(), size);
+      staged = staged.subspan(size);
       if (payload_have_ < header_.length) break;
       if (Status s = end_frame(); !s) return s;
       continue;
     }
-    if (staged_ - at < kFrameHeaderBytes) break;
+    if (staged.size() < kFrameHeaderBytes) break;
     FrameBytes bytes;
-    std::memcpy(bytes.data(), staging_.data() + at, bytes.size());
-    at += bytes.size();
+    std::memcpy(bytes.data(), staged.data(), bytes.size());
+    staged = staged.subspan(bytes.size());
     const Result<FrameHeader> header = decode(bytes);
     if (!header) return header.status();
     if (Status s = begin_frame(*header); !s) return s;
   }
-  used(at);
+  keep_rest(staged);
   return Status::ok();
 }
 
-void Stream::take_payload(const std::byte* from, std::size_t size) {
-  if (place_.channel != nullptr) copy_forward(place_.at + payload_have_, from, size);
-  payload_have_ += size;
-  link_.moved(place_.channel, 0, size);
+// Of a link that is over, or throws away what comes, more than there is room for may be left.
+void Stream::keep_rest(std::span<const std::byte> rest) {
+  staged_ = rest.size() <= staging_.size() ? rest.size() : 0;
+  if (staged_ > 0) std::memmove(staging_.data(), rest.data(), staged_);
 }
 
-void Stream::used(std::size_t staged_bytes) {
-  if (staged_bytes == 0) return;
-  std::memmove(staging_.data(), staging_.data() + staged_bytes, staged_ - staged_bytes);
-  staged_ -= staged_bytes;
+void Stream::take_payload(const std::byte* from, std::size_t size) {
+  if (place_.channel != nullptr && header_.type == FrameType::kMessage) {
+    copy_forward(place_.at + payload_have_, from, size);
+  } else if (place_.channel != nullptr) {
+    std::memcpy(place_.at + payload_have_, from, size);
+  }
+  payload_have_ += size;
+  link_.moved(place_.channel, 0, size);
 }
 
 Status Stream::begin_frame(const FrameHeader& header) {
@@ -160,6 +180,7 @@ Status Stream::begin_frame(const FrameHeader& header) {
   const Result<FramePlace> place = link_.place_for(header);
   if (!place) return place.status();
   if (!link_.is_up()) return Status::ok();
+  if (header.length > kSmallPayloadBytes) staging_bytes_ = kLeastStagingBytes;
   header_ = header;
   place_ = *place;
   payload_have_ = 0;

@@ -21,7 +21,7 @@ std::size_t Stream::next_record_bytes() const {
   return std::min<std::size_t>(header_.length - payload_have_, kRecordBytes) + kTagBytes;
 }
 
-// As digest_staging(), by whole records.
+// As digest(), by whole records.
 Status Stream::open_records() {
   std::size_t at = 0;
   while (link_.is_up() && !discarding_) {
@@ -32,7 +32,7 @@ Status Stream::open_records() {
     if (Status s = in_payload_ ? open_payload(record) : open_header(record); !s) return s;
     is_proven_ = true;
   }
-  used(at);
+  keep_rest(std::span(staging_).subspan(at, staged_ - at));
   return Status::ok();
 }
 
