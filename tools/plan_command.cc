@@ -21,6 +21,7 @@ struct PlanArguments {
   FabricSource source;
   std::uint64_t bytes = 16 << 20;
   int lanes = 0, crowding = 1;
+  std::int64_t message_ns = kMessageNs;
   std::string only, svg;
   bool json = false;
   std::string policy, rule;
@@ -72,7 +73,8 @@ int run(const PlanArguments& options) {
   PlanOptions plan_options;
   plan_options.max_lanes = options.lanes ? options.lanes : static_cast<int>(config().lanes);
   plan_options.only = options.only.empty() ? config().plan : options.only;
-  plan_options.small_message_ns = kMessageNs * options.crowding;
+  plan_options.message_ns = options.message_ns;
+  plan_options.small_message_ns = kSmallMessageNs * options.crowding;
   const auto choice =
       patiently("planning", [&] { return plan(fabric.value(), options.bytes, plan_options); });
   if (!choice) return report(choice.status());
@@ -99,6 +101,10 @@ void add_plan(CLI::App& app, int& exit_code) {
   sub->add_option("--crowding", o->crowding,
                   "Busy threads per processor where nodes share a machine: for small sums")
       ->check(CLI::Range(1, 10'000));
+  sub->add_option("--message-ns", o->message_ns,
+                  "Processor time per message, over the threads that share it: jobs measure it")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
   sub->add_option("--only", o->only, "Force one kind, as RIFFLE_PLAN");
   sub->add_flag("--json", o->json, "Everything as JSON");
   auto* svg = sub->add_option("--svg", o->svg, "Also draw network and groups to this file");

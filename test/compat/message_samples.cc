@@ -32,7 +32,7 @@ std::vector<NodeReport> reports() {
   full.problem = "no memory";
   full.rate_kbps = 10'000'000;
   full.knows_rate = true;
-  full.speed = {.reduce_mbps = 5000, .stack_mbps = 2000};
+  full.speed = {.reduce_mbps = 5000, .stack_mbps = 2000, .message_ns = 1100};
   full.share = {.machine = "boot", .processors = 16};
   full.rack = "r1";
   full.network = "10.1.2.0/24";

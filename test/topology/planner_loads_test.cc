@@ -1,9 +1,15 @@
-// topology/plan/loads.h against plain enumeration of every message that a pattern sends.
+// topology/plan/loads.h against plain enumeration of every message that a pattern sends; and what
+// plans for fast networks take by the model, as messages cost less (the table in
+// docs/algorithms.md).
 #include <gtest/gtest.h>
 
 #include <random>
+#include <string>
+#include <vector>
 
+#include "test/sanitized.h"
 #include "topology/plan/loads.h"
+#include "topology/plan/planner.h"
 
 namespace riffle::planner_loads_test {
 namespace {
@@ -116,6 +122,72 @@ TEST(Loads, SlowestNamesTheLink) {
   // ... in three frames.
   EXPECT_DOUBLE_EQ(slowest(view, loads_of(view, level, Phase::kReduceScatter), 1e6, 100).time_us,
                    60e6 + 3 * 100 * 8000 / 100.0);
+}
+
+// ---- the price of a message ----
+
+constexpr std::int64_t kGbit = 1'000'000;  // kbit/s
+constexpr std::int64_t kBeforeNs = 5000, kMeasuredNs = 1000, kTwoThreadsNs = 500;
+
+// Uplinks carry a quarter of what the rack's nodes do.
+Fabric in_racks(const std::vector<int>& sizes, const std::vector<std::int64_t>& rates_in_turn) {
+  Fabric f;
+  for (const int size : sizes) {
+    std::int64_t sum_kbps = 0;
+    for (int i = 0; i < size; ++i) {
+      NodeLink node;
+      node.name = "n" + std::to_string(f.nodes.size());
+      node.rack = static_cast<int>(f.racks.size());
+      node.out_kbps = node.in_kbps = rates_in_turn[f.nodes.size() % rates_in_turn.size()];
+      sum_kbps += node.out_kbps;
+      f.nodes.push_back(node);
+    }
+    f.racks.push_back({"r" + std::to_string(f.racks.size()), sum_kbps / 4, sum_kbps / 4});
+  }
+  return f;
+}
+
+struct Priced {
+  double x_bound = 0;
+  std::string limit;
+};
+
+Priced priced(const Fabric& fabric, std::uint64_t bytes, std::int64_t message_ns) {
+  PlanOptions options;
+  options.message_ns = message_ns;
+  const auto choice = plan(fabric, bytes, options);
+  EXPECT_TRUE(choice) << choice.status().message();
+  if (!choice) return {};
+  return {choice->time_us / choice->bound_us, choice->candidates.front().limit};
+}
+
+TEST(MessagePrice, NodesOf25GbitInEvenRacks) {
+  const Fabric f = in_racks({7, 7, 7, 7, 7}, {25 * kGbit});
+  EXPECT_LE(priced(f, 16 << 20, kBeforeNs).x_bound, 1.07);
+  EXPECT_LE(priced(f, 16 << 20, kMessageNs).x_bound, 1.06);
+  EXPECT_LE(priced(f, 16 << 20, kTwoThreadsNs).x_bound, 1.05);
+}
+
+TEST(MessagePrice, NodesOf25And50GbitInUnevenRacks) {
+  const Fabric f = in_racks({16, 16, 3}, {25 * kGbit, 50 * kGbit});
+  const Priced before = priced(f, 16 << 20, kBeforeNs);
+  EXPECT_GT(before.x_bound, 1.3);
+  EXPECT_EQ(before.limit, "processing of messages");
+  for (const std::int64_t ns : {kMessageNs, kMeasuredNs, kTwoThreadsNs}) {
+    EXPECT_NE(priced(f, 16 << 20, ns).limit, "processing of messages") << ns;
+  }
+  EXPECT_LE(priced(f, 16 << 20, kMessageNs).x_bound, 1.14);
+  EXPECT_LE(priced(f, 16 << 20, kMeasuredNs).x_bound, 1.115);
+  EXPECT_LE(priced(f, 16 << 20, kTwoThreadsNs).x_bound, 1.105);
+}
+
+// Plans of three and more levels: their bubbles are 12 % of the links' time.
+TEST(MessagePrice, ManyNodesOf100Gbit) {
+  if (kIsSanitized) GTEST_SKIP() << "would take minutes";
+  Fabric f = even_fabric(16'384, 100 * kGbit);
+  f.latency_us = 5;
+  EXPECT_GT(priced(f, 16 << 20, kBeforeNs).x_bound, 1.4);
+  EXPECT_LE(priced(f, 16 << 20, kMeasuredNs).x_bound, 1.19);
 }
 
 }  // namespace

@@ -257,7 +257,7 @@ TEST(Planner, CrowdedNodesSendFewMessages) {
   const Fabric f = even_fabric(8, 400'000);
   EXPECT_TRUE(best(f, 32 << 20).plans.small.is_empty());
   PlanOptions crowded;
-  crowded.small_message_ns = 8 * kMessageNs;
+  crowded.small_message_ns = 8 * kSmallMessageNs;
   const auto c = plan(f, 32 << 20, crowded);
   ASSERT_TRUE(c);
   EXPECT_EQ(c->plans.name, "direct");

@@ -273,7 +273,8 @@ bool PlanTrials::is_refuted(const Weighed& weighed) const {
   return std::any_of(tried_.begin() + 1, tried_.end(), [&](const Tried& t) {
     if (!t.is_measured() || t.is_disturbed || !is_for_racks(t.weighed)) return false;
     const auto bytes = static_cast<std::uint64_t>(planned_bytes_);
-    const double on_it_us = predict(weighed.fabric, t.weighed.choice.plans, bytes).time_us;
+    const double on_it_us =
+        predict(weighed.fabric, t.weighed.choice.plans, bytes, message_ns_).time_us;
     return t.us_per_byte * planned_bytes_ > kRefuted * on_it_us;
   });
 }
@@ -294,7 +295,7 @@ bool PlanTrials::is_contradicted(std::uint64_t planned_bytes) const {
   return std::any_of(tried_.begin(), tried_.end(), [&](const Tried& t) {
     if (&t == &fastest || !t.is_measured() || t.is_disturbed) return false;
     const double predicted_us =
-        predict(fastest.weighed.fabric, t.weighed.choice.plans, planned_bytes).time_us;
+        predict(fastest.weighed.fabric, t.weighed.choice.plans, planned_bytes, message_ns_).time_us;
     return predicted_us * kContradicted < least_us;
   });
 }

@@ -82,6 +82,7 @@ class PlanTrials {
   bool is_due(const PlanTime& time, double expected_us_per_byte, double first_us_per_byte,
               bool both_ways, bool is_plausible);
 
+  void set_message_ns(std::int64_t message_ns) { message_ns_ = message_ns; }  // PlanOptions
   bool was_right() const { return was_right_; }
   void begin(Weighed current, const PlanTime& time, std::vector<Weighed> candidates,
              std::uint64_t planned_bytes, double gain = kGain);
@@ -153,6 +154,7 @@ class PlanTrials {
   double error_us_ = 0;   // ... taken when leaves_error() was so at the end of a trial
   std::deque<Weighed> left_;
   double planned_bytes_ = 1;  // that predictions are for
+  std::int64_t message_ns_ = kMessageNs;
   double gain_ = kGain;
 };
 

@@ -83,7 +83,9 @@ void Replanner::start(const PlanSet& plans, const PlanBasis& basis) {
   if (!is_root() || !is_on()) return;
   rates_.emplace(basis.fabric, basis.is_nominal);
   hysteresis_.emplace(basis.fabric);
+  options_.plan.message_ns = basis.message_ns;
   options_.plan.small_message_ns = basis.small_message_ns;
+  trials_.set_message_ns(basis.message_ns);
   // Rates that were not measured mean nothing in Mbit/s.
   slow_.emplace(basis.is_nominal ? 0 : options_.least_kbps, mesh_->size());
   plans_ = std::make_shared<const PlanSet>(plans);
@@ -93,8 +95,9 @@ void Replanner::start(const PlanSet& plans, const PlanBasis& basis) {
   if (can_predict_) {
     const auto expected = std::make_shared<double>(0);
     (void)background_->run(
-        [expected, fabric = basis.fabric, plans = plans_, bytes = options_.planned_bytes] {
-          *expected = predict(fabric, *plans, bytes).time_us;
+        [expected, fabric = basis.fabric, plans = plans_, bytes = options_.planned_bytes,
+         message_ns = basis.message_ns] {
+          *expected = predict(fabric, *plans, bytes, message_ns).time_us;
         },
         [this, expected] { expected_us_ = planned_us_ = first_us_ = *expected; });
     find_latency(basis.fabric);
@@ -108,9 +111,10 @@ void Replanner::find_latency(const Fabric& fabric) {
   const auto latency_us = std::make_shared<double>(0);
   latency_us_ = 0;
   (void)background_->run(
-      [latency_us, fabric, plans = plans_, bytes = options_.planned_bytes] {
-        const double whole_us = predict(fabric, *plans, bytes).time_us;
-        *latency_us = 2 * predict(fabric, *plans, bytes / 2).time_us - whole_us;
+      [latency_us, fabric, plans = plans_, bytes = options_.planned_bytes,
+       message_ns = options_.plan.message_ns] {
+        const double whole_us = predict(fabric, *plans, bytes, message_ns).time_us;
+        *latency_us = 2 * predict(fabric, *plans, bytes / 2, message_ns).time_us - whole_us;
       },
       [this, latency_us] { latency_us_ = std::max(0.0, *latency_us); });
 }

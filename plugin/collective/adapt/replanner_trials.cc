@@ -207,6 +207,7 @@ void Replanner::end_trials() {
     PlanBasis basis;
     basis.fabric = kept.fabric;
     basis.is_nominal = false;
+    basis.message_ns = options_.plan.message_ns;
     basis.small_message_ns = options_.plan.small_message_ns;
     rates_.emplace(basis.fabric, basis.is_nominal);
     hysteresis_.emplace(basis.fabric);

@@ -18,6 +18,9 @@ struct MachineSpeed {
   // Megabytes per second that one thread sends and receives over TCP: copies, protocol, system
   // calls. 0: could not be measured (no loopback here).
   std::int64_t stack_mbps = 0;
+  // Nanoseconds of a thread for a message that it sends or receives over TCP, beside its bytes,
+  // each in a system call of its own. 0: as above.
+  std::int64_t message_ns = 0;
 };
 
 MachineSpeed measure_machine();
@@ -25,6 +28,11 @@ MachineSpeed measure_machine();
 // Of this process: the best of its first three measurements, as what disturbs one makes it slower;
 // from then on without measuring.
 MachineSpeed machine_speed();
+
+// What the planner reckons a message to cost (PlanOptions::message_ns), by the node for which it is
+// most: one of a few steps, so that what disturbs a measurement changes no plan. That of the
+// planner where a node does not know.
+std::int64_t message_price_ns(const std::vector<MachineSpeed>& nodes);
 
 // A sum of two operands reads one from memory and writes the result there. Each further operand has
 // just arrived, is in the cache, and costs this factor less. Fitted to what riffle_decision_bench

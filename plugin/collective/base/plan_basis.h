@@ -11,7 +11,7 @@ namespace riffle {
 struct PlanBasis {
   Fabric fabric;
   bool is_nominal = true;  // the rates were neither measured nor given: only their ratios mean much
-  std::int64_t small_message_ns = kMessageNs;  // PlanOptions
+  std::int64_t message_ns = kMessageNs, small_message_ns = kSmallMessageNs;  // PlanOptions
   // For planned_bytes, by the plan that was chosen; 0 where rates are nominal.
   double predicted_us = 0;
   std::uint64_t planned_bytes = 0;

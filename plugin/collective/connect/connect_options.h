@@ -29,6 +29,7 @@ struct ConnectOptions {
   std::string fabric_save;  // file that node 0 writes what probing found to; empty: none
   std::string topology;     // file with the racks; empty: the Slurm job's, "none": none
   PlanOptions plan;
+  int threads = 1;  // progress threads that share the messages of one communicator
   SyncSettings sync;
 };
 

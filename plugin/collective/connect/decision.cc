@@ -161,11 +161,19 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
   }
   advise_order(*fabric);
   std::vector<MachineShare> shares;
-  for (const NodeReport& r : reports) shares.push_back(r.share);
+  std::vector<MachineSpeed> speeds;
+  for (const NodeReport& r : reports) {
+    shares.push_back(r.share);
+    speeds.push_back(r.speed);
+  }
   PlanOptions planning = options.plan;
-  planning.small_message_ns = kMessageNs * crowding(shares);
+  // What is measured may differ from run to run, and the plan with it.
+  const std::int64_t price_ns = options.is_deterministic ? kMessageNs : message_price_ns(speeds);
+  planning.message_ns = price_ns / std::max(1, options.threads);
+  planning.small_message_ns = kSmallMessageNs * crowding(shares);
   if (basis != nullptr) {
-    *basis = {*fabric, options.fabric.empty() && probed == nullptr, planning.small_message_ns};
+    *basis = {*fabric, options.fabric.empty() && probed == nullptr, planning.message_ns,
+              planning.small_message_ns};
   }
   Result<PlanChoice> choice = plan(*fabric, kPlannedBytes, planning);
   if (!choice) {

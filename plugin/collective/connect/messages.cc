@@ -27,6 +27,7 @@ std::vector<std::uint8_t> encode(const std::vector<NodeReport>& reports) {
     w.number(r.knows_rate ? 1 : 0);
     w.number(static_cast<std::uint64_t>(r.speed.reduce_mbps));
     w.number(static_cast<std::uint64_t>(r.speed.stack_mbps));
+    w.number(static_cast<std::uint64_t>(r.speed.message_ns));
     w.blob(r.share.machine);
     w.number(static_cast<std::uint64_t>(r.share.processors));
     w.blob(r.rack);
@@ -51,6 +52,7 @@ Result<std::vector<NodeReport>> decode_reports(const std::vector<std::uint8_t>& 
     r.knows_rate = reader.number() != 0;
     r.speed.reduce_mbps = static_cast<std::int64_t>(reader.number());
     r.speed.stack_mbps = static_cast<std::int64_t>(reader.number());
+    r.speed.message_ns = static_cast<std::int64_t>(reader.number());
     r.share.machine = reader.text();
     r.share.processors = static_cast<std::int64_t>(reader.number());
     r.rack = reader.text();

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <utility>
 
 #include "plugin/entry/options.h"
@@ -136,6 +137,38 @@ TEST(Decide, FallingBackToNcclIsNoProblem) {
   EXPECT_FALSE(on.plans.empty());
 }
 
+// Levels of few nodes send fewer messages, which counts where these cost much.
+TEST(Decide, PlansWithWhatAMessageCostsTheSlowestNode) {
+  bool is_deterministic = false;
+  const auto planned = [&](std::int64_t message_ns, int threads, PlanBasis* basis) {
+    ConnectOptions options =
+        options_from(config_with({{"RIFFLE_COLLNET", "on"}})).collective.connect;
+    options.threads = threads;
+    options.is_deterministic = is_deterministic;
+    std::vector<NodeReport> all = reports(32);
+    for (NodeReport& r : all) r.rate_kbps = 25 * kGbit;
+    for (NodeReport& r : all) r.speed.message_ns = 300;
+    all[7].speed.message_ns = message_ns;
+    const Verdict verdict = decide(options, all, nullptr, nullptr, basis);
+    EXPECT_EQ(verdict.problem, "");
+    const auto plans = decode_plan_set(verdict.plans.data(), verdict.plans.size());
+    EXPECT_TRUE(plans) << plans.status().message();
+    return plans ? plans->name : "";
+  };
+  PlanBasis basis;
+  EXPECT_EQ(planned(300, 1, &basis), "grid 8x4");
+  EXPECT_EQ(basis.message_ns, 500);
+  EXPECT_EQ(planned(19'000, 1, &basis), "grid 4x4x2");
+  EXPECT_EQ(basis.message_ns, 20'000);
+  EXPECT_EQ(planned(1100, 2, &basis), "grid 8x4");
+  EXPECT_EQ(basis.message_ns, 500);
+  (void)planned(0, 1, &basis);  // not known
+  EXPECT_EQ(basis.message_ns, kMessageNs);
+  is_deterministic = true;
+  (void)planned(300, 1, &basis);
+  EXPECT_EQ(basis.message_ns, kMessageNs);
+}
+
 TEST(Decide, SparseSumsThatAreAskedForAreNotLeftToNccl) {
   std::vector<NodeReport> virtual_nics = reports(2);
   for (NodeReport& r : virtual_nics) r.knows_rate = false;
@@ -195,6 +228,26 @@ TEST(MachineSpeed, IsMeasured) {
     EXPECT_GT(mbps, 10);
     EXPECT_LT(mbps, 1'000'000);
   }
+  EXPECT_GT(speed.message_ns, 50);
+  EXPECT_LT(speed.message_ns, 1'000'000);
+}
+
+TEST(MessagePrice, IsAStepNearWhatTheSlowestNodeMeasured) {
+  const auto price = [](std::vector<std::int64_t> measured_ns) {
+    std::vector<MachineSpeed> nodes;
+    for (const std::int64_t ns : measured_ns) nodes.push_back({.message_ns = ns});
+    return message_price_ns(nodes);
+  };
+  EXPECT_EQ(price({800, 1100, 700}), 1000);
+  EXPECT_EQ(price({1300, 1100}), 1000);
+  EXPECT_EQ(price({1500, 1100}), 2000);
+  EXPECT_EQ(price({1, 30}), 500);
+  EXPECT_EQ(price({1000, 1'000'000}), 20'000);
+  EXPECT_EQ(price({std::numeric_limits<std::int64_t>::max()}), 20'000);
+  // Not known of one, or of any.
+  EXPECT_EQ(price({800, 0}), kMessageNs);
+  EXPECT_EQ(price({800, -5}), kMessageNs);
+  EXPECT_EQ(price({}), kMessageNs);
 }
 
 }  // namespace
