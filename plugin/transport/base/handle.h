@@ -32,7 +32,7 @@ struct Endpoint {
 };
 
 struct HandleContent {
-  std::uint64_t communicator = 0;    // nonce drawn by the listener (tcp/process_mark.h)
+  std::uint64_t communicator = 0;    // nonce drawn by the listener (handshake/process_mark.h)
   std::uint64_t comm_id = 0;         // NCCL's communicator hash, 0 = unknown
   std::uint32_t plugin_version = 0;  // kPluginVersion of the listener
   Secret secret{};

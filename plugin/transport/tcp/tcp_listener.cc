@@ -4,7 +4,7 @@
 
 #include "plugin/transport/base/random.h"
 #include "plugin/transport/handshake/handshake.h"
-#include "plugin/transport/tcp/process_mark.h"
+#include "plugin/transport/handshake/process_mark.h"
 #include "plugin/version.h"
 
 namespace riffle {

@@ -6,8 +6,8 @@
 #include "plugin/config/log.h"
 #include "plugin/transport/base/caught.h"
 #include "plugin/transport/base/random.h"
+#include "plugin/transport/handshake/process_mark.h"
 #include "plugin/transport/handshake/routes.h"
-#include "plugin/transport/tcp/process_mark.h"
 
 namespace riffle {
 namespace {

@@ -1,4 +1,4 @@
-#include "plugin/transport/tcp/process_mark.h"
+#include "plugin/transport/handshake/process_mark.h"
 
 #include <atomic>
 

@@ -1,5 +1,5 @@
 // Which nonces are of one process.
-#include "plugin/transport/tcp/process_mark.h"
+#include "plugin/transport/handshake/process_mark.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
