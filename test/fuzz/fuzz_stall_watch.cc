@@ -90,9 +90,10 @@ std::vector<Bytes> seeds() {
 
 void try_input(std::span<const std::uint8_t> input) {
   const Bytes divider(kDividerBytes, 0xff);
-  const auto at = std::ranges::search(input, divider);
-  const std::array<Bytes, 2> messages = {Bytes(input.begin(), at.begin()),
-                                         Bytes(at.end(), input.end())};
+  // (Not std::ranges::search: Clang 14 does not compile it with libstdc++.)
+  const auto at = std::search(input.begin(), input.end(), divider.begin(), divider.end());
+  const auto rest = at == input.end() ? at : at + kDividerBytes;
+  const std::array<Bytes, 2> messages = {Bytes(input.begin(), at), Bytes(rest, input.end())};
   World w;
   std::map<int, Nodes> told = {{kOwn, {0}}};
   for (int second = 0; second < 9; ++second) w.clock.advance(kSecond);
