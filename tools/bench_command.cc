@@ -51,8 +51,10 @@ Result<std::vector<bench::Contender>> shared_objects(const BenchOptions& options
 int run_in_turns(const Session& session, const std::vector<bench::Contender>& plugins,
                  const std::vector<bench::Question>& all, const BenchOptions& options) {
   BenchFindings findings;
-  Status status = run_turns(session, plugins, all, options, findings);
-  if (status && !options.json.empty()) status = write_json(findings, options.json);
+  const Status status = run_turns(session, plugins, all, options, findings);
+  if (!findings.turns.empty() && !options.json.empty()) {
+    if (const Status s = write_json(findings, options.json); !s) return report(s);
+  }
   if (!status) return report(status);
   return findings.failed ? kFailed : 0;
 }

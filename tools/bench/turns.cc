@@ -40,6 +40,34 @@ Status check_turns(const BenchOptions& options, const cluster::Profile& profile)
       " has a fault or a neighbour, and only profiles without are measured in turns");
 }
 
+namespace {
+
+// One round of all questions; the processes of all contenders start anew for it.
+Status run_round(int round, const std::vector<Contender>& contenders,
+                 const std::vector<std::unique_ptr<Session>>& sessions,
+                 const std::vector<Question>& all, const BenchOptions& options,
+                 const Progress& progress, BenchFindings& findings) {
+  const std::string name =
+      "round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds);
+  for (std::size_t turn = 0; turn < contenders.size(); ++turn) {
+    const std::size_t who = (turn + static_cast<std::size_t>(round)) % contenders.size();
+    const Contender& contender = contenders[who];
+    progress.show(name + ": starting " + contender.name);
+    const auto peer = contender.rival ? *contender.rival
+                                      : bench::riffle_peer(contender.name, contender.environment);
+    if (Status s = sessions[who]->begin(peer); !s) return s;
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Question question = all[i];
+    if (!options.has_iters) question.iters = question.bytes < kSmallBytes ? kSmallIters : kIters;
+    progress.show(name + ": " + std::to_string(question.bytes) + " bytes");
+    if (Status s = measure_round(sessions, question, findings.turns[i]); !s) return s;
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
 Status run_turns(const Session& session, const std::vector<Contender>& contenders,
                  const std::vector<Question>& all, const BenchOptions& options,
                  BenchFindings& findings) {
@@ -53,35 +81,28 @@ Status run_turns(const Session& session, const std::vector<Contender>& contender
     unmeasured.push_back({contender, {}});
   }
   findings.turns.assign(all.size(), unmeasured);
-  for (int round = 0; round < options.rounds; ++round) {
-    for (std::size_t turn = 0; turn < contenders.size(); ++turn) {
-      const std::size_t who = (turn + static_cast<std::size_t>(round)) % contenders.size();
-      progress.show("round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds) +
-                    ": starting " + contenders[who].name);
-      const Contender& contender = contenders[who];
-      const auto peer = contender.rival ? *contender.rival
-                                        : bench::riffle_peer(contender.name, contender.environment);
-      if (Status s = sessions[who]->begin(peer); !s) return s;
-    }
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      Question question = all[i];
-      if (!options.has_iters) question.iters = question.bytes < kSmallBytes ? kSmallIters : kIters;
-      progress.show("round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds) +
-                    ": " + std::to_string(question.bytes) + " bytes");
-      if (Status s = measure_round(sessions, question, findings.turns[i]); !s) return s;
-    }
+  Status status;
+  int whole = 0;  // rounds
+  while (status && whole < options.rounds) {
+    status = run_round(whole, contenders, sessions, all, options, progress, findings);
     for (const auto& running : sessions) running->end();
+    if (status) ++whole;
   }
   progress.show("");
+  // What the rounds before one that failed took is worth having: they may be an hour's.
+  for (auto& rows : findings.turns) {
+    for (bench::TurnsRow& row : rows) row.rounds.resize(static_cast<std::size_t>(whole));
+  }
+  if (whole == 0) findings.turns.clear();
   for (const auto& rows : findings.turns) {
     std::fputs(bench::turns_table(rows).c_str(), stdout);
     for (const bench::TurnsRow& row : rows) {
-      const bench::Row whole = over_all(row);
-      findings.failed |= whole.wrong > 0 || whole.off_wire;
+      const bench::Row all_rounds = over_all(row);
+      findings.failed |= all_rounds.wrong > 0 || all_rounds.off_wire;
     }
   }
   std::fflush(stdout);
-  return Status::ok();
+  return status;
 }
 
 }  // namespace riffle::tools
