@@ -3,7 +3,9 @@
 // then, once; NCCL reads nothing but name and init before (every release from 2.12 to 2.30: its
 // translations copy the members after init, and a table of its own version is read in place).
 #include <cstdint>
+#include <cstdlib>
 #include <mutex>
+#include <type_traits>
 
 #include "plugin/abi/net.h"
 #include "plugin/entry/border.h"
@@ -78,9 +80,24 @@ void fill_refusing(Table* table) {
   table->connect = Refusing<decltype(table->connect)>::refuse_call;
 }
 
+// NCCL 2.28.3 to 2.29.7, which take v11, forget the plugin with the last communicator unless they
+// are told to count: the next one would have NCCL's own sockets.
+template <class Table>
+Status stays_loaded() {
+  const char* const counts = std::getenv("NCCL_NET_PLUGIN_REF_COUNT");
+  const bool is_told = counts != nullptr && *counts != 0 && *counts != '0';
+  if (!std::is_same_v<Table, abi::NetV11> || is_told) return Status::ok();
+  return invalid_argument(
+      "RIFFLE_ENCRYPT=1 with NCCL 2.28 or 2.29 needs NCCL_NET_PLUGIN_REF_COUNT=1: without it they "
+      "forget Riffle when the last communicator ends, and what follows is not encrypted");
+}
+
+template <class Table>
 Status can_encrypt() noexcept {
   try {
-    return options().refusal ? find_devices() : options().refusal;
+    if (!options().refusal) return options().refusal;
+    if (Status s = stays_loaded<Table>(); !s) return s;
+    return find_devices();
   } catch (...) {
     return caught();
   }
@@ -90,7 +107,7 @@ Status can_encrypt() noexcept {
 template <class Table>
 Status start_encrypted(const NetStart& start, Table* table) {
   static const bool can = [table] {
-    refusal() = can_encrypt();
+    refusal() = can_encrypt<Table>();
     if (refusal()) return true;
     (void)refuse("NET init", refusal());
     fill_refusing(table);

@@ -87,6 +87,15 @@ TEST_F(Refusal, AnotherLibraryAsNet) {
               ::testing::ExitedWithCode(0), "");
 }
 
+TEST_F(Refusal, AnNcclThatForgetsThePluginBetweenCommunicators) {
+  for (const char* const counts : {"", "0"}) {
+    EXPECT_EXIT(
+        refuses<abi::NetV11>({{"RIFFLE_ENCRYPT", "1"}, {"NCCL_NET_PLUGIN_REF_COUNT", counts}},
+                             "needs NCCL_NET_PLUGIN_REF_COUNT=1"),
+        ::testing::ExitedWithCode(0), "");
+  }
+}
+
 TEST_F(Refusal, ANetworkThatWouldBeLeftToNccl) {
   const auto run = [&] {
     RdmaFolder folder;
@@ -101,19 +110,28 @@ TEST_F(Refusal, ANetworkThatWouldBeLeftToNccl) {
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "");
 }
 
-TEST_F(Refusal, NotWhereItCanBeKept) {
-  const auto run = [&] {
+class NoRefusal : public Refusal {
+ protected:
+  template <class Table>
+  [[noreturn]] void takes(const char* counts) {
     ::setenv("RIFFLE_ENCRYPT", "1", 1);
     ::setenv("RIFFLE_NET", "tcp", 1);
+    ::setenv("NCCL_NET_PLUGIN_REF_COUNT", counts, 1);
     void* context = nullptr;
-    const auto& table = plugin.table<abi::NetV12>();
+    const auto& table = plugin.table<Table>();
     EXPECT_EQ(drive::init(table, &context), 0);
-    drive::PropertiesOf<abi::NetV12> properties{};
+    drive::PropertiesOf<Table> properties{};
     EXPECT_EQ(table.getProperties(0, &properties), 0);
+    EXPECT_STRNE(properties.name, "refused");
     EXPECT_EQ(drive::finalize(table, context), 0);
     std::exit(::testing::Test::HasFailure() ? 1 : 0);
-  };
-  EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "");
+  }
+};
+
+TEST_F(NoRefusal, WhereItCanBeKept) {
+  EXPECT_EXIT(takes<abi::NetV12>("0"), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(takes<abi::NetV11>("1"), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(takes<abi::NetV10>("0"), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -112,6 +112,8 @@ Result<std::shared_ptr<PluginLibrary>> PluginLibrary::load(const std::string& pa
                                                            const TableVersions& versions) {
   // This host has no transport of its own that a plugin could leave the network to.
   ::setenv("RIFFLE_NET", "tcp", 0);
+  // It keeps a plugin to its end, as NCCL 2.28 and 2.29 do with this.
+  ::setenv("NCCL_NET_PLUGIN_REF_COUNT", "1", 0);
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return system_error("cannot load the plugin " + path + ": " + dlerror());
   // From here on the object closes the library whatever happens.
