@@ -135,6 +135,7 @@ class LibraryLink {
   void cut(std::span<const std::byte>* content, std::size_t due);
   Status has_wrong_size(std::size_t bytes, std::size_t wanted) const;
   Status begin_frame(std::span<const std::byte> content);
+  void take_payload(const std::byte* from, std::size_t size);
   Status end_frame();
   // What a message begins with: no other node's or communicator's is taken for it.
   std::uint64_t number_of(int sender, std::uint64_t message) const {
@@ -187,6 +188,7 @@ class LibraryLink {
   std::optional<FrameHeader> header_;  // of the frame that arrives
   std::byte* to_ = nullptr;
   std::size_t have_ = 0;
+  std::uint32_t payload_crc_ = 0;  // of that, as it came
 
   std::optional<std::uint64_t> peer_total_;  // messages, as an end told
   bool told_end_ = false, told_ended_ = false, heard_end_ = false, heard_ended_ = false;

@@ -139,8 +139,7 @@ Status LibraryLink::take(std::span<const std::byte> message) {
   const std::size_t part = std::min<std::size_t>(header_->length - have_, kContentBytes);
   cut(&content, part);
   if (content.size() != part) return has_wrong_size(content.size(), part);
-  std::memcpy(to_ + have_, content.data(), part);
-  have_ += part;
+  take_payload(content.data(), part);
   return have_ == header_->length ? end_frame() : Status::ok();
 }
 
@@ -176,15 +175,22 @@ Status LibraryLink::begin_frame(std::span<const std::byte> content) {
   if (!to) return to.status();
   if (state_ != State::kUp) return Status::ok();
   to_ = *to;
-  have_ = part;
-  if (part > 0) std::memcpy(to_, content.data() + bytes.size(), part);
+  have_ = 0;
+  payload_crc_ = 0;
+  if (part > 0) take_payload(content.data() + bytes.size(), part);
   header_ = *header;
   return have_ == header_->length ? end_frame() : Status::ok();
 }
 
+void LibraryLink::take_payload(const std::byte* from, std::size_t size) {
+  if (options_.payload_crc) payload_crc_ = crc32c(from, size, payload_crc_);
+  std::memcpy(to_ + have_, from, size);
+  have_ += size;
+}
+
 Status LibraryLink::end_frame() {
   const FrameHeader header = *std::exchange(header_, std::nullopt);
-  if (options_.payload_crc && header.payload_crc != crc32c(to_, header.length)) {
+  if (options_.payload_crc && header.payload_crc != payload_crc_) {
     return remote_error("payload damaged (CRC32C does not match)");
   }
   ++account_.counters.frames_received;

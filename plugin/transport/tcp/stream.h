@@ -123,6 +123,7 @@ class Stream final : public Reactor::FdHandler {
   Status on_broken(const char* doing, int error);
   Status discard();
   void close_unconfirmed();
+  void count_payload(const std::byte* from, std::size_t size);
   void keep_rest(std::span<const std::byte> rest);
   Status digest_what_came(std::span<std::byte> staging);
   Status digest(std::span<const std::byte> staged);
@@ -166,6 +167,8 @@ class Stream final : public Reactor::FdHandler {
   FrameHeader header_;
   FramePlace place_;  // of the payload
   std::size_t payload_have_ = 0;
+  // Of what is here, taken as it came: several unwanted payloads may have the same place.
+  std::uint32_t payload_crc_ = 0;
   bool in_payload_ = false;
   std::size_t wakes_at_ = 1;  // bytes
 };

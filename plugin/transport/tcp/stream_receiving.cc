@@ -102,13 +102,12 @@ Status Stream::read_available(std::size_t read_budget) {
     read_budget -= std::min(read_budget, got);
     if (got < wanted && !hung_up_) readable_ = false;
     const std::size_t to_payload = std::min(got, direct);
-    payload_have_ += to_payload;
-    link_.moved(place_.channel, 0, to_payload);
+    if (to_payload > 0)
+      count_payload(static_cast<const std::byte*>(pieces[0].iov_base), to_payload);
     staged_ += got - to_payload;
     // More where it was full, until a large payload is among what it holds.
     if (got == wanted) staging_bytes_ = std::min(2 * staging_bytes_, kMostStagingBytes);
-    const Status read = digest_what_came(staging);
-    if (!read) return read;
+    if (Status s = digest_what_came(staging); !s) return s;
     if (!link_.is_up()) return Status::ok();
   }
   return Status::ok();
@@ -162,6 +161,11 @@ void Stream::take_payload(const std::byte* from, std::size_t size) {
   } else if (place_.channel != nullptr) {
     std::memcpy(place_.at + payload_have_, from, size);
   }
+  count_payload(from, size);
+}
+
+void Stream::count_payload(const std::byte* from, std::size_t size) {
+  if (link_.has_payload_crc()) payload_crc_ = crc32c(from, size, payload_crc_);
   payload_have_ += size;
   link_.moved(place_.channel, 0, size);
 }
@@ -184,6 +188,7 @@ Status Stream::begin_frame(const FrameHeader& header) {
   header_ = header;
   place_ = *place;
   payload_have_ = 0;
+  payload_crc_ = 0;
   in_payload_ = true;
   link_.moved(place_.channel, 0, keys_ == nullptr ? kFrameHeaderBytes : kSealedHeaderBytes);
   return Status::ok();
@@ -192,7 +197,7 @@ Status Stream::begin_frame(const FrameHeader& header) {
 Status Stream::end_frame() {
   in_payload_ = false;
   const FramePlace place = std::exchange(place_, {});
-  return link_.arrived(place, header_);
+  return link_.arrived(place, header_, payload_crc_);
 }
 
 // Goodbye was said here or is on its way: only the end of the stream is of interest.

@@ -231,9 +231,9 @@ Result<FramePlace> TcpLink::place_for(const FrameHeader& header) {
   return channel->place_for(header);
 }
 
-Status TcpLink::arrived(const FramePlace& place, const FrameHeader& header) {
-  if (place.channel != nullptr && options_.payload_crc &&
-      header.payload_crc != crc32c(place.at, header.length)) {
+Status TcpLink::arrived(const FramePlace& place, const FrameHeader& header,
+                        std::uint32_t payload_crc) {
+  if (place.channel != nullptr && options_.payload_crc && header.payload_crc != payload_crc) {
     return remote_error("payload damaged (CRC32C does not match)");
   }
   LinkChannel* const channel =

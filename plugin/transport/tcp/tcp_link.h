@@ -118,7 +118,8 @@ class TcpLink final : public std::enable_shared_from_this<TcpLink>,
   static bool is_own(FrameType type);  // handled by the link
   Status heard(const FrameHeader& own_frame);
   Result<FramePlace> place_for(const FrameHeader& header);
-  Status arrived(const FramePlace& place, const FrameHeader& header);
+  // `payload_crc`: of the payload, as it came; 0 where it is not checked.
+  Status arrived(const FramePlace& place, const FrameHeader& header, std::uint32_t payload_crc);
   void goodbye_received();
   void never_used();  // a stream that the peer had not taken up has ended
 

@@ -76,6 +76,23 @@ TEST_F(LinkTest, ADamagedPayloadIsNoticedIfAskedFor) {
   expect_lost("payload damaged");
 }
 
+// As what an owner does not want has: a second one comes while the first is half here.
+TEST_F(LinkTest, PayloadsThatShareAPlaceAreNotTakenForDamaged) {
+  start(2, {.payload_crc = true});
+  const std::string one(1000, 'a'), other(1000, 'b');
+  const FrameBytes header = encode({.communicator = kCommunicator,
+                                    .length = 1000,
+                                    .payload_crc = crc32c(one.data(), one.size())});
+  write(header.data(), header.size(), 0);
+  write(one.data(), 500, 0);
+  reactor_->run_and_wait([] {});
+  reactor_->run_and_wait([] {});
+  write_frame({.payload_crc = crc32c(other.data(), other.size())}, other, 1);
+  EXPECT_TRUE(eventually([&] { return sink_.count() == 1; }));
+  write(one.data() + 500, 500, 0);
+  EXPECT_TRUE(eventually([&] { return sink_.count() == 2; }));
+}
+
 TEST_F(LinkTest, FramesAfterAGoodbyeAreABreachOfProtocol) {
   start(1);
   write_frame({.type = FrameType::kGoodbye}, "");
