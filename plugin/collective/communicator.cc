@@ -40,9 +40,13 @@ Communicator::Communicator(std::shared_ptr<const Transport> transport, int rank,
       rank_(rank),
       size_(size),
       options_(std::move(options)),
-      reactor_(Reactor::acquire(transport_->options())),
+      reactor_(options_.connect.threads > 1 ? Reactor::acquire(transport_->options(), 0)
+                                            : Reactor::acquire(transport_->options())),
       timers_(reactor_.get(), [this](const Status& why) { on_failure(why); }),
       outcome_(std::make_shared<Outcome>()) {
+  for (std::size_t i = 1; i < static_cast<std::size_t>(options_.connect.threads); ++i) {
+    further_.push_back(Reactor::acquire(transport_->options(), i));
+  }
   for (Request& r : requests_) r.owner = this;
 }
 
@@ -53,6 +57,7 @@ Result<std::unique_ptr<Communicator>> Communicator::connect(
   const int size = static_cast<int>(handles.size());
   NodeReport report =
       own_report(options.connect, rank, listener->device(), agreement::job_key(comm_id));
+  options.connect.threads = common_threads(handles);
   std::unique_ptr<Communicator> c(
       new Communicator(std::move(transport), rank, size, std::move(options)));
   if (c->options_.keep_bytes > 0) {

@@ -100,7 +100,9 @@ class Communicator final : private Reactor::WakeHandler {
   const std::shared_ptr<const Transport> transport_;
   const int rank_, size_;
   const CollectiveOptions options_;
+  // Where several threads share the work, the first one, and the others.
   std::shared_ptr<Reactor> reactor_;
+  std::vector<std::shared_ptr<Reactor>> further_;
 
   // Reactor thread only.
   OwnedTimers timers_;

@@ -74,12 +74,13 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
 
   mesh_ = transport_->make_mesh(*reactor_, std::move(listener), std::move(handles), rank_,
                                 {.peer_timeout_ns = options.peer_timeout_ns,
-                                 .connect_timeout_ns = options.connect_timeout_ns},
+                                 .connect_timeout_ns = options.connect_timeout_ns,
+                                 .further = further_},
                                 session_->sink());
   if (report.problem.empty() && options_.connect.collnet != Wish::kOff) {
     report.problem = lack_of_open_files(mesh_->descriptors_to_open());
   }
-  session_->start(mesh_.get(), std::move(report));
+  session_->start(mesh_.get(), std::move(report), mesh_->parts());
 }
 
 SessionOptions Communicator::session_options(const SyncSettings& sync) {

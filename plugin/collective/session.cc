@@ -33,13 +33,13 @@ Session::Session(int rank, int size, SessionOptions options, TimerService* timer
 
 Session::~Session() { cancel_timers(); }
 
-void Session::start(Mesh* mesh, NodeReport report) {
+void Session::start(Mesh* mesh, NodeReport report, std::vector<MeshPart*> parts) {
   mesh_ = mesh;
   control_ = std::make_unique<ControlChannel>(
       mesh_, [this](int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
         received(peer, kind, message);
       });
-  members_ = make_members();
+  members_ = make_members(std::move(parts));
   stall_watch_.emplace(mesh_, timers_,
                        options_.stall_ns > 0 ? options_.stall_ns : options_.stall_warning_ns,
                        stall_hooks());
@@ -93,7 +93,7 @@ void Session::connect_lost(int peer, const std::string& sentence) {
                                              [this, sentence] { bootstrap_->fail(sentence); }));
 }
 
-std::unique_ptr<Members> Session::make_members() {
+std::unique_ptr<Members> Session::make_members(std::vector<MeshPart*> parts) {
   MemberHooks hooks;
   hooks.send = [this](int peer, std::uint32_t kind, std::vector<std::uint8_t> message) {
     control_->send(peer, FrameType::kControl, kind, std::move(message));
@@ -111,7 +111,8 @@ std::unique_ptr<Members> Session::make_members() {
     if (is_retired()) return no_longer_needed();
     if (!fault_timer_ && !has_failed()) fail_soon(why);
   };
-  const MemberWork::Options work{options_.engine, options_.replan, options_.sparse};
+  const MemberWork::Options work{options_.engine, options_.replan, options_.sparse,
+                                 std::move(parts)};
   if (options_.survivors.is_on) {
     return std::make_unique<Survivors>(
         mesh_, timers_, options_.background,

@@ -33,6 +33,7 @@
 #include "plugin/collective/elastic/stall_watch.h"
 #include "plugin/collective/elastic/survivor_options.h"
 #include "plugin/collective/sparse/sparse_runner.h"
+#include "plugin/transport/base/mesh_part.h"
 #include "plugin/transport/base/timer_service.h"
 
 namespace riffle {
@@ -90,8 +91,8 @@ class Session final : private FrameSink {
 
   // Where the mesh delivers; it must be there from before the mesh until after it.
   FrameSink* sink() { return this; }
-  // Connects. `mesh` must outlive its use here, which ends with end(). Once.
-  void start(Mesh* mesh, NodeReport report);
+  // Connects. `mesh` and its parts must outlive their use here, which ends with end(). Once.
+  void start(Mesh* mesh, NodeReport report, std::vector<MeshPart*> parts = {});
   // Queues an operation (engine.h, or sparse_runner.h where it says so). After a failure it fails
   // at once.
   void submit(Operation* operation);
@@ -128,7 +129,7 @@ class Session final : private FrameSink {
   FrameHandler* handler_of(const FrameHeader& header) const;
   FrameHandler& handler_of(std::uint64_t cookie) const;
   void received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message);
-  std::unique_ptr<Members> make_members();
+  std::unique_ptr<Members> make_members(std::vector<MeshPart*> parts);
   void violated(int peer, const Status& why);
   void connect_at(std::uint64_t when_ns, void (Bootstrap::*step)());
   void connect_lost(int peer, const std::string& sentence);

@@ -3,6 +3,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "plugin/entry/sync_settings.h"
+#include "plugin/transport/device/placement.h"
+#include "plugin/transport/device/thread_count.h"
 #include "topology/base/time.h"
 
 namespace riffle {
@@ -32,12 +35,24 @@ DeviceChoice device_choice(const Config& c) {
   return choice;
 }
 
+// The threads of one communicator: modes and losses that are survived keep to one.
+ThreadOptions thread_options(const Config& c, const DeviceChoice& choice) {
+  const bool is_auto = c.threads == "auto";
+  const Result<std::vector<Device>> all = is_auto ? devices(choice) : std::vector<Device>();
+  ThreadOptions threads = {.count = thread_count(c.threads, all ? *all : std::vector<Device>(),
+                                                 is_auto ? placement::job_mask().size() : 0),
+                           .cpus = c.cpus};
+  const bool is_exact = sync_settings(c).mode == SyncMode::kExact && c.on_loss == "error";
+  if (is_exact) threads.per_mesh = threads.count;
+  return threads;
+}
+
 }  // namespace
 
 TransportOptions transport_options(const Config& c) {
   TransportOptions options;
   options.devices = device_choice(c);
-  options.threads = {static_cast<int>(c.threads), c.cpus};
+  options.threads = thread_options(c, options.devices);
   options.streams = static_cast<int>(c.streams);
   options.congestion = c.congestion;
   options.payload_crc = c.payload_crc;

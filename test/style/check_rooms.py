@@ -46,11 +46,13 @@ ROOMS = {room: set(below.split()) for room, below in {
     "plugin/net": f"{GROUND} plugin/transport {WIRE}",
     "plugin/collective/base": COLLECTIVE,
     "plugin/collective/engine": f"{COLLECTIVE} plugin/collective/base",
+    "plugin/collective/threads": f"{COLLECTIVE} plugin/collective/base plugin/collective/engine",
     "plugin/collective/connect": f"{COLLECTIVE} plugin/collective/base plugin/collective/engine",
-    "plugin/collective/adapt": f"{COLLECTIVE} plugin/collective/base plugin/collective/engine",
+    "plugin/collective/adapt": f"{COLLECTIVE} plugin/collective/base plugin/collective/engine"
+                               " plugin/collective/threads",
     "plugin/collective/sparse": f"{COLLECTIVE} plugin/collective/base plugin/collective/engine",
     "plugin/collective/elastic": f"{COLLECTIVE} plugin/collective/base plugin/collective/engine"
-                                 " plugin/collective/adapt plugin/collective/sparse",
+                                 " plugin/collective/threads plugin/collective/adapt plugin/collective/sparse",
     "plugin/collective/relaxed/rules": "topology/base plugin/kernels",
     "plugin/collective/relaxed": f"{COLLECTIVE} plugin/collective/base plugin/collective/engine"
                                  " plugin/collective/sparse plugin/collective/relaxed/rules",

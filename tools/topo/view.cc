@@ -7,6 +7,7 @@
 #include "plugin/entry/options.h"
 #include "plugin/transport/device/device_choice.h"
 #include "plugin/transport/device/nic_choice.h"
+#include "plugin/transport/device/thread_count.h"
 #include "tools/numbers.h"
 #include "topology/host/machine_read.h"
 
@@ -101,7 +102,9 @@ void complete(View& view, const std::vector<NicAddress>& addresses) {
   }
   std::vector<NicAddress> used;
   CoreRequest request{
-      .allowed = view.job_cpus, .nics = {}, .threads = static_cast<int>(config().threads)};
+      .allowed = view.job_cpus,
+      .nics = {},
+      .threads = thread_count(config().threads, view.devices, view.job_cpus.size())};
   for (const Device& device : view.devices) {
     for (const NicAddress& a : device.addresses) {
       used.push_back(a);

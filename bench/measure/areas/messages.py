@@ -11,8 +11,8 @@ AHEAD = {64: "many at once", 1: "one at a time"}
 def figures(ahead, size):
     words = f"{SIZES[size]}, {AHEAD[ahead]}, to 16 nodes"
     which = {"peers": 16, "ahead": ahead, "bytes": size}
-    found = [Figure(f"{words}: ns per message, both ends", rows("message_ns", **which), digits=0),
-             Figure(f"{words}: ns per message, both ends, bare loop", rows("bare_message_ns", **which), digits=0)]
+    found = [Figure(f"{words}: ns per message", rows("message_ns", **which), digits=0),
+             Figure(f"{words}: ns per message, bare loop", rows("bare_message_ns", **which), digits=0)]
     if size >= 64 << 10:
         found.append(Figure(f"{words}: µs per MiB, both ends", rows("mib_ns", scale=1e-3, **which), digits=0))
     # What the mesh gathers, a loop with a call per message has to lose against.

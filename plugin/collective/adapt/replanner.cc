@@ -40,8 +40,9 @@ void trace(const Mesh& mesh, std::uint64_t interval,
 
 }  // namespace
 
-Replanner::Replanner(Mesh* mesh, ControlChannel* channel, Engine* engine, TimerService* timers,
-                     Background* background, ReplanOptions options, ReplanHooks hooks)
+Replanner::Replanner(Mesh* mesh, ControlChannel* channel, ThreadedEngine* engine,
+                     TimerService* timers, Background* background, ReplanOptions options,
+                     ReplanHooks hooks)
     : mesh_(mesh),
       channel_(channel),
       engine_(engine),

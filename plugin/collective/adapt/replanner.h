@@ -31,7 +31,7 @@
 #include "plugin/collective/base/background.h"
 #include "plugin/collective/base/control_channel.h"
 #include "plugin/collective/base/plan_basis.h"
-#include "plugin/collective/engine/engine.h"
+#include "plugin/collective/threads/threaded_engine.h"
 #include "plugin/transport/base/timer_service.h"
 #include "topology/plan/replan.h"
 #include "topology/probe/live_rates.h"
@@ -95,7 +95,7 @@ class Replanner {
   }
 
   // All of them must outlive this; `background` may be null only if options.collectives is 0.
-  Replanner(Mesh* mesh, ControlChannel* channel, Engine* engine, TimerService* timers,
+  Replanner(Mesh* mesh, ControlChannel* channel, ThreadedEngine* engine, TimerService* timers,
             Background* background, ReplanOptions options, ReplanHooks hooks);
   ~Replanner();
 
@@ -160,7 +160,7 @@ class Replanner {
 
   Mesh* const mesh_;
   ControlChannel* const channel_;
-  Engine* const engine_;
+  ThreadedEngine* const engine_;
   TimerService* const timers_;
   Background* const background_;
   ReplanOptions options_;

@@ -95,7 +95,7 @@ void Replanner::prepare(const PlanSwitch::Order& order,
                         const std::function<void(Status)>& prepared) {
   struct Made {
     Status status = internal_error("cannot take a new plan");  // until it is made
-    std::unique_ptr<Generation> generation;
+    ThreadedEngine::Generations generations;
   };
   auto made = std::make_shared<Made>();
   const auto make = [made, order, number = engine_->next_generation(), rank = mesh_->rank(),
@@ -107,9 +107,9 @@ void Replanner::prepare(const PlanSwitch::Order& order,
       } else if (digest(*plans) != order.digest) {
         made->status = remote_error("the new plan's checksum differs from node 0's");
       } else {
-        auto generation = Generation::make(*plans, number, rank, size, options);
-        made->status = generation.status();
-        if (generation) made->generation = std::move(*generation);
+        auto generations = ThreadedEngine::make(*plans, number, rank, size, options);
+        made->status = generations.status();
+        if (generations) made->generations = std::move(*generations);
       }
     } catch (const std::exception& e) {
       made->status = internal_error(std::string("cannot take a new plan: ") + e.what());
@@ -117,7 +117,7 @@ void Replanner::prepare(const PlanSwitch::Order& order,
   };
   const auto take = [this, made, prepared] {
     try {
-      if (made->status) made->status = engine_->prepare(std::move(made->generation));
+      if (made->status) made->status = engine_->prepare(std::move(made->generations));
     } catch (const std::exception& e) {
       made->status = internal_error(std::string("cannot take a new plan: ") + e.what());
     }
@@ -134,10 +134,7 @@ std::uint64_t Replanner::hold(std::uint64_t horizon_ns) {
   }
   const double expected = chunks_per_ns_ * static_cast<double>(horizon_ns) * caution_;
   const std::uint64_t burst = is_far_ahead_ ? options_.burst_chunks : 0;
-  const std::uint64_t seq =
-      engine_->earliest_switch() + burst + static_cast<std::uint64_t>(std::min(expected, 1e9));
-  engine_->hold_at(seq);
-  return seq;
+  return engine_->hold_after(burst + static_cast<std::uint64_t>(std::min(expected, 1e9)));
 }
 
 }  // namespace riffle

@@ -169,8 +169,11 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
   PlanOptions planning = options.plan;
   // What is measured may differ from run to run, and the plan with it.
   const std::int64_t price_ns = options.is_deterministic ? kMessageNs : message_price_ns(speeds);
-  planning.message_ns = price_ns / std::max(1, options.threads);
-  planning.small_message_ns = kSmallMessageNs * crowding(shares);
+  // Nodes that share processors wait for each other, too; beyond this it is a guess.
+  const std::int64_t crowded = crowding(shares);
+  const std::int64_t shared_ns = std::min(price_ns * crowded, kSmallMessageNs);
+  planning.message_ns = std::max(price_ns, shared_ns) / std::max(1, options.threads);
+  planning.small_message_ns = kSmallMessageNs * crowded;
   if (basis != nullptr) {
     *basis = {*fabric, options.fabric.empty() && probed == nullptr, planning.message_ns,
               planning.small_message_ns};

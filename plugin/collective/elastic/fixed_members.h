@@ -43,7 +43,8 @@ class FixedMembers final : public Members {
   bool is_needed() const override { return !has_failed() && !work_.is_idle(); }
   bool end() override;
   std::optional<std::vector<int>> waits_for() const override {
-    return work_.is_idle() ? std::nullopt : std::optional(work_.waits_for());
+    if (work_.is_idle() || work_.take_moved()) return std::nullopt;
+    return work_.waits_for();
   }
   bool has_failed() const override { return work_.has_failed(); }
   const Membership& membership() const override { return membership_; }

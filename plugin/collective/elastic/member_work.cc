@@ -9,7 +9,7 @@ namespace riffle {
 MemberWork::MemberWork(Mesh* mesh, ControlChannel* control, TimerService* timers,
                        Background* background, const Options& options, ReplanHooks hooks,
                        const Violation& violation)
-    : engine_(mesh, options.engine, violation),
+    : engine_(mesh, options.parts, options.engine, violation),
       sparse_(options.sparse ? std::make_unique<SparseRunner>(mesh, *options.sparse, violation)
                              : nullptr),
       replanner_(mesh, control, &engine_, timers, background, options.replan, std::move(hooks)) {}

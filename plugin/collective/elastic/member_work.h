@@ -15,8 +15,8 @@
 #include "plugin/collective/base/background.h"
 #include "plugin/collective/base/control_channel.h"
 #include "plugin/collective/base/frames.h"
-#include "plugin/collective/engine/engine.h"
 #include "plugin/collective/sparse/sparse_runner.h"
+#include "plugin/collective/threads/threaded_engine.h"
 #include "plugin/transport/base/timer_service.h"
 
 namespace riffle {
@@ -27,6 +27,7 @@ class MemberWork final : public FrameHandler {
     EngineOptions engine;
     ReplanOptions replan;
     std::optional<SparseRunner::Options> sparse;  // where the sparse mode is wanted
+    std::vector<MeshPart*> parts;                 // where several threads share the work
   };
   // A peer's frame turned out not to fit after it had been accepted.
   using Violation = std::function<void(int peer, const Status& why)>;
@@ -62,6 +63,8 @@ class MemberWork final : public FrameHandler {
   std::vector<int> waits_for() const {
     return engine_.is_idle() ? sparse_->waits_for() : engine_.waits_for();
   }
+  // Has anything moved since the last call that the mesh's owner did not see?
+  bool take_moved() const { return engine_.take_moved(); }
   bool has_failed() const { return engine_.has_failed(); }
   // The job makes no more calls; to be called before fail().
   void job_ended() { replanner_.job_ended(); }
@@ -69,7 +72,7 @@ class MemberWork final : public FrameHandler {
   void fail();
 
  private:
-  Engine engine_;
+  ThreadedEngine engine_;
   const std::unique_ptr<SparseRunner> sparse_;  // null: no sparse mode is wanted
   Replanner replanner_;
 };

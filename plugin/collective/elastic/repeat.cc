@@ -40,21 +40,6 @@ std::string objection(const Operation& o, std::size_t lost, bool rescales) {
          " cannot be scaled to stand for all nodes (RIFFLE_RESCALE=0 takes the survivors' result)";
 }
 
-void copy_call(const Operation& from, Operation* to) {
-  to->collective = from.collective;
-  to->type = from.type;
-  to->op = from.op;
-  to->send = from.send;
-  to->recv = from.recv;
-  to->count = from.count;
-  to->valid = from.valid;
-  to->block = from.block;
-  to->window = from.window;
-  to->is_dry = from.is_dry;
-  to->step = from.step;
-  to->lane = from.lane;
-}
-
 void restore_input(const Operation& o) {
   if (const SparseSegment* s = o.sparse) {
     if (s->kept != nullptr) std::memcpy(s->recv, s->kept, s->whole * sparse::size_of(s->element));

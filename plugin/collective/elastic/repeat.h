@@ -14,9 +14,6 @@ bool is_repeatable(const Operation& operation);
 // What keeps an operation from making sense without `lost` nodes; empty: nothing.
 std::string objection(const Operation& operation, std::size_t lost, bool rescales);
 
-// What `from` asks for, for an engine that is to do it in its place.
-void copy_call(const Operation& from, Operation* to);
-
 // Begins again from the input: an input that was overwritten is put back from its copy.
 void restore_input(const Operation& operation);
 

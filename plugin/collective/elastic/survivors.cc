@@ -215,7 +215,7 @@ void Survivors::begin(std::uint64_t number) {
   }
   if (again) restore_input(user);
   Operation& o = e.inner;
-  copy_call(user, &o);
+  o.copy_call(user);
   if (term_->mesh.size() == 1) {  // the last one left: no plan, and nothing to add
     o.length = o.count;
     if (o.recv != o.send && !o.is_dry) std::memcpy(o.recv, o.send, o.count * size_of(o.type));

@@ -13,8 +13,10 @@ namespace riffle {
 
 namespace {
 
+// That this engine runs alone: else all engines' owner accounts for it.
 bool is_exact_sum(const Operation& o) {
-  return o.collective == Collective::kAllReduce && o.step == Operation::kExact;
+  return o.collective == Collective::kAllReduce && o.step == Operation::kExact &&
+         o.shared == nullptr;
 }
 
 }  // namespace
@@ -42,10 +44,7 @@ Engine::~Engine() = default;
 void Engine::submit(Operation* operation) {
   operation->next_element = 0;
   operation->running_chunks = 0;
-  if (failed_) {
-    operation->state.store(Operation::State::kFailed, std::memory_order_release);
-    return;
-  }
+  if (failed_) return operation->end(Operation::State::kFailed);
   RIFFLE_CHECK(queued_ < operations_.size(), "more operations than agreed");
   RIFFLE_CHECK(options_.has_blocks || operation->collective == Collective::kAllReduce,
                "this engine was set up for all-reduces only");
@@ -56,7 +55,7 @@ void Engine::submit(Operation* operation) {
   operations_[(first_operation_ + queued_) % operations_.size()] = operation;
   ++queued_;
   if (is_exact_sum(*operation)) busy_.began(mesh_->now_ns(), mesh_->others_on_nics().sum());
-  if (options_.counters != nullptr) {
+  if (options_.counters != nullptr && operation->shared == nullptr) {
     operation->began_ns = mesh_->now_ns();
     options_.counters->began(operation->began_ns);
   }
@@ -68,25 +67,61 @@ void Engine::start_chunks() {
   if (starting_) return;  // called from a frame that was fed to a starting chunk
   const ScopeFlag starting(starting_);
   while (queued_ > 0 && !failed_) {
+    Operation* operation = operations_[first_operation_];
+    const bool is_own = runs_here(*operation);
     Chunk& chunk = chunks_[next_seq_ % chunks_.size()];
-    if (chunk.active) break;
+    if (is_own && chunk.active) break;
     if (next_seq_ >= hold_) {
       holds_reached_ += !std::exchange(hold_is_counted_, true);
       break;
     }
-    Operation* operation = operations_[first_operation_];
-    if (!lengths_.find(operation, next_seq_)) break;
-    start(chunk, operation);
+    if (is_own) {
+      if (!finds_length(operation)) break;
+      start(chunk, operation);
+    } else {
+      operation->next_element += next_elements(*operation);
+      ++next_seq_;
+    }
     if (!failed_ && operation->next_element == operation->count) {
       first_operation_ = (first_operation_ + 1) % operations_.size();
       --queued_;
     }
-    finish_if_done(chunk);
+    if (is_own) {
+      finish_if_done(chunk);
+    } else {
+      end_if_over(operation);
+    }
   }
   if (!failed_) retire();
 }
 
+// Of the next chunk.
+bool Engine::runs_here(const Operation& operation) const {
+  if (options_.threads == 1) return true;
+  if (!options_.shares(operation)) return options_.thread == 0;
+  return next_seq_ % static_cast<std::uint64_t>(options_.threads) ==
+         static_cast<std::uint64_t>(options_.thread);
+}
+
+// What several engines share runs in full: whether a node knows how long it is would have to be
+// agreed on by each of them.
+bool Engine::finds_length(Operation* operation) {
+  if (!options_.shares(*operation)) return lengths_.find(operation, next_seq_);
+  operation->length = operation->count;
+  return true;
+}
+
+std::uint64_t Engine::next_elements(const Operation& operation) const {
+  const bool is_planned =
+      operation.collective == Collective::kAllReduce && operation.step == Operation::kExact;
+  const std::size_t bytes =
+      is_planned ? generation_of(next_seq_).chunk_bytes() : options_.chunk_bytes;
+  return std::min<std::uint64_t>(operation.count - operation.next_element,
+                                 bytes / size_of(operation.type));
+}
+
 void Engine::start(Chunk& chunk, Operation* operation) {
+  const std::uint64_t posted = next_elements(*operation);
   contributor_ = mesh_->rank();
   chunk.active = true;
   chunk.seq = next_seq_++;
@@ -99,12 +134,7 @@ void Engine::start(Chunk& chunk, Operation* operation) {
   chunk.runs = chunk.generation->runs(chunk.index);
   chunk.element_bytes = size_of(operation->type);
   chunk.fragment_elements = options_.piece_bytes / chunk.element_bytes;
-  const bool is_planned =
-      operation->collective == Collective::kAllReduce && operation->step == Operation::kExact;
-  const std::size_t bytes = is_planned ? chunk.generation->chunk_bytes() : options_.chunk_bytes;
   const std::uint64_t first = operation->next_element;
-  const auto posted =
-      std::min<std::uint64_t>(operation->count - first, bytes / chunk.element_bytes);
   // Chunks without a valid element keep their number, and so all others their lanes.
   chunk.count = std::min(operation->length - std::min(operation->length, first), posted);
   const std::uint64_t at = first * chunk.element_bytes;
@@ -227,16 +257,19 @@ void Engine::finish_if_done(Chunk& chunk) {
   if (chunk.is_traced) trace_->chunk_over(chunk);
   --running_;
   --chunk.generation->running;
-  Operation* operation = chunk.operation;
-  if (--operation->running_chunks == 0 && operation->next_element == operation->count) {
-    if (options_.counters != nullptr) count(*operation);
-    if (chunk.is_traced) trace_->over(*operation);
-    if (is_exact_sum(*operation)) {
-      busy_.ended(mesh_->now_ns(), mesh_->others_on_nics().sum(),
-                  operation->length * size_of(operation->type));
-    }
-    operation->state.store(Operation::State::kDone, std::memory_order_release);
+  --chunk.operation->running_chunks;
+  end_if_over(chunk.operation);
+}
+
+void Engine::end_if_over(Operation* operation) {
+  if (operation->running_chunks > 0 || operation->next_element < operation->count) return;
+  if (options_.counters != nullptr && operation->shared == nullptr) count(*operation);
+  if (trace_ && operation->is_traced) trace_->over(*operation);
+  if (is_exact_sum(*operation)) {
+    busy_.ended(mesh_->now_ns(), mesh_->others_on_nics().sum(),
+                operation->length * size_of(operation->type));
   }
+  operation->end(Operation::State::kDone);
 }
 
 void Engine::count(const Operation& operation) const {
@@ -256,11 +289,10 @@ void Engine::fail() {
   for (Chunk& chunk : chunks_) {
     if (!chunk.active) continue;
     chunk.active = false;
-    chunk.operation->state.store(Operation::State::kFailed, std::memory_order_release);
+    chunk.operation->end(Operation::State::kFailed);
   }
   for (; queued_ > 0; --queued_) {
-    operations_[first_operation_]->state.store(Operation::State::kFailed,
-                                               std::memory_order_release);
+    operations_[first_operation_]->end(Operation::State::kFailed);
     first_operation_ = (first_operation_ + 1) % operations_.size();
   }
   for (const auto& generation : generations_) generation->clear_flows();

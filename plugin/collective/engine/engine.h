@@ -9,6 +9,10 @@
 // Exactness: contributions are reduced in the order of the plan, by one node per element and level,
 // and all others receive that node's result, so all nodes end with the same bits, from run to run.
 //
+// Several engines, each on a thread of its own, may run the same operations
+// (collective/threads/threaded_engine.h): each numbers the chunks of all and runs every so many'th,
+// or none of what is small.
+//
 // Changing the plan: a further generation (generation.h) is prepared while the first one runs, then
 // switched to at a chunk number that no node has begun. Until a node knows that number it holds
 // still before the one it promised (hold_at). Frames name their generation, so that one of the new
@@ -64,6 +68,8 @@ class Engine final : private ExecutorContext {
   // No chunk from `seq` on starts until switch_at() or drop_prepared(). Precondition: seq >=
   // next_seq().
   void hold_at(std::uint64_t seq);
+  // ... but those that a hold nearer than the last one kept back do.
+  void go_on() { start_chunks(); }
   // Chunks from `seq` on run in the prepared generation. Precondition: seq >= earliest_switch(),
   // and no node has begun `seq`.
   void switch_at(std::uint64_t seq);
@@ -135,6 +141,9 @@ class Engine final : private ExecutorContext {
   void make_room_to_wait();
 
   void start_chunks();
+  bool runs_here(const Operation& operation) const;
+  bool finds_length(Operation* operation);
+  std::uint64_t next_elements(const Operation& operation) const;
   void start(Chunk& chunk, Operation* operation);
   void choose_program(Chunk& chunk, const Operation& operation);
   static void cut(Chunk& chunk, std::uint64_t posted);
@@ -143,6 +152,7 @@ class Engine final : private ExecutorContext {
   void feed_early(Chunk& chunk);
   void own_elements_final(Chunk& chunk, int group, int fragment, std::uint64_t elements);
   void finish_if_done(Chunk& chunk);
+  void end_if_over(Operation* operation);
   void count(const Operation& operation) const;
   void pump(Generation& generation, int peer, int level);
   void hand_over(const Chunk& chunk, int peer, const FrameHeader& header, const std::byte* data,

@@ -33,6 +33,14 @@ struct EngineOptions {
   std::size_t send_bytes = 1 << 20;
   int max_chunks = 64;
   int max_operations = 64;
+  // Of so many engines that run the communicator's operations together, one per progress thread,
+  // this is number `thread` (collective/threads/threaded_engine.h).
+  int threads = 1, thread = 0;
+  // ... of larger operations than this; smaller ones the first one runs alone.
+  std::size_t shared_bytes = 64 << 10;
+  bool shares(const Operation& operation) const {
+    return threads > 1 && operation.bytes() > shared_bytes;
+  }
   // False: no reduce-scatter and no all-gather, which need slots for exchanges with every peer.
   bool has_blocks = true;
   // Tests only, to see that they would notice: gives the slot of a partial sum back when it

@@ -14,7 +14,8 @@ namespace riffle {
 
 enum class Collective : std::uint8_t { kAllReduce = 0, kReduceScatter = 1, kAllGather = 2 };
 
-struct SparseSegment;  // sparse_segment.h
+struct SparseSegment;   // sparse_segment.h
+class SharedOperation;  // shared_operation.h
 
 struct Operation {
   enum class State : int { kFree, kRunning, kDone, kFailed };
@@ -61,6 +62,9 @@ struct Operation {
 
   std::atomic<State> state{State::kFree};
 
+  // Not null: one of several engines runs it as its part of that operation.
+  SharedOperation* shared = nullptr;
+
   // Engine thread only.
   std::uint64_t length = 0;        // of `count`, what is reduced: as all nodes agreed
   std::uint64_t next_element = 0;  // first element not yet in a chunk
@@ -69,6 +73,12 @@ struct Operation {
   // Only where calls are traced (call_trace.h): which all-reduce it is, when it was posted.
   bool is_traced = false;
   std::uint64_t call = 0, posted_ns = 0;
+
+  // Takes over what is asked for.
+  void copy_call(const Operation& other);
+  std::size_t bytes() const { return count * size_of(type); }
+  // It is over, if it was not: its poster sees `outcome`.
+  void end(State outcome);
 };
 
 }  // namespace riffle

@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint32_t kHandleMagic = 0x484c4652;  // "RFLH"
 constexpr std::size_t kPortBytes = 2;
 constexpr std::uint8_t kOverLibraryBit = 0x80;  // beside the number of endpoints
+constexpr int kThreadsShift = 4;                // beside the encryption: one less than there are
+constexpr std::uint8_t kEncryptionBits = (1 << kThreadsShift) - 1;
 
 enum : std::size_t {
   kHandleMagicAt = 0,
@@ -77,6 +79,12 @@ bool has_room(const std::vector<Endpoint>& endpoints, const Endpoint& next) {
   return end_of(endpoints) + address_bytes(next) + kPortBytes <= kHandleEncryptionAt;
 }
 
+int common_threads(const std::vector<HandleContent>& handles) {
+  int least = handles.front().threads;
+  for (const HandleContent& handle : handles) least = std::min(least, handle.threads);
+  return least;
+}
+
 std::string version_text(std::uint32_t version) {
   return std::to_string(version >> 16) + "." + std::to_string(version >> 8 & 255) + "." +
          std::to_string(version & 255);
@@ -104,7 +112,8 @@ Handle encode(const HandleContent& content) {
     if (e.is_ipv6) ipv6_mask = static_cast<std::uint16_t>(ipv6_mask | 1u << i);
   }
   put(b + kHandleIpv6MaskAt, ipv6_mask);
-  b[kHandleEncryptionAt] = content.encryption;
+  b[kHandleEncryptionAt] =
+      static_cast<std::uint8_t>(content.encryption | (content.threads - 1) << kThreadsShift);
   put(b + kHandleCrcAt, crc32c(b, kHandleCrcAt));
   return handle;
 }
@@ -128,7 +137,8 @@ Result<HandleContent> decode(const Handle& handle) {
   content.communicator = get<std::uint64_t>(b + kHandleCommunicatorAt);
   content.comm_id = get<std::uint64_t>(b + kHandleCommIdAt);
   std::copy_n(b + kHandleSecretAt, kSecretBytes, content.secret.begin());
-  content.encryption = b[kHandleEncryptionAt];
+  content.encryption = b[kHandleEncryptionAt] & kEncryptionBits;
+  content.threads = 1 + (b[kHandleEncryptionAt] >> kThreadsShift);
   const std::uint8_t* at = b + kHandleEndpointsAt;
   for (std::size_t i = 0; i < count; ++i) {
     Endpoint e;

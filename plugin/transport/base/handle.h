@@ -38,12 +38,16 @@ struct HandleContent {
   Secret secret{};
   bool is_over_library = false;     // the listener's frames go over another library (nccl_net)
   std::uint8_t encryption = 0;      // EncryptionMode of the listener (encryption.h)
+  int threads = 1;                  // that its node has for one mesh: 1 to 16
   std::vector<Endpoint> endpoints;  // at least one, as many as there is room for
 };
 
 // Room for 12 IPv4 endpoints; one of IPv6 takes that of three.
 inline constexpr std::size_t kHandleMaxEndpoints = 12;
 bool has_room(const std::vector<Endpoint>& endpoints, const Endpoint& next);
+
+// The threads that a mesh of these nodes has: as many as each of them has for it.
+int common_threads(const std::vector<HandleContent>& handles);
 
 Handle encode(const HandleContent& content);
 // Refuses a foreign or mangled blob, and one of another plugin version (naming both versions).

@@ -60,7 +60,7 @@ class Mesh {
   // nothing more comes from it, no payload of its frames is touched, and sent() comes no more.
   virtual void dismiss(int peer) = 0;
 
-  // Monotonic time in nanoseconds: the clock of deadlines (virtual in simulation).
+  // Monotonic time in nanoseconds: the clock of deadlines (virtual in simulation). Any thread.
   virtual std::uint64_t now_ns() const = 0;
 
   // Stops reading and writing payloads at once: when abort() returns no address given to the mesh

@@ -20,6 +20,7 @@ struct DeviceChoice {
 // The threads that make progress, shared by all communicators of the process.
 struct ThreadOptions {
   int count = 1;
+  int per_mesh = 1;  // that share the work of one; all nodes take the least of any
   std::string cpus;  // where they run (device/placement.h); empty: near the NIC
 };
 

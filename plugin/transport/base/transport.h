@@ -34,6 +34,7 @@ class TransportListener {
 struct MeshOptions {
   std::uint64_t peer_timeout_ns = 60'000'000'000;
   std::uint64_t connect_timeout_ns = 60'000'000'000;
+  std::vector<std::shared_ptr<Reactor>> further;  // that share its work (mesh_part.h)
 };
 
 // A link on its way up. Destroying it drops what has not become a link. Reactor thread.

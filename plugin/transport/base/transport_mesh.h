@@ -2,9 +2,10 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "plugin/transport/base/link.h"
-#include "plugin/transport/base/mesh.h"
+#include "plugin/transport/base/mesh_part.h"
 
 namespace riffle {
 
@@ -13,6 +14,9 @@ class TransportMesh : public Mesh {
   // Says GOODBYE to all peers, drains behind the scenes for a bounded time, and never calls the
   // sink again. The object may be destroyed right after.
   virtual void close() = 0;
+  // Of each further thread that MeshOptions named, where the transport has any use for it; they end
+  // with the mesh.
+  virtual std::vector<MeshPart*> parts() { return {}; }
   virtual LinkCounters counters(int peer) const = 0;
   // Descriptors that it takes, as far as it knows, to open the links to all peers from now on.
   virtual std::size_t descriptors_to_open() const { return 0; }

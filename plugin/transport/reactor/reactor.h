@@ -62,6 +62,9 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
   // A reactor of the process-wide pool (round robin); keeps the thread alive while held. Throws
   // std::system_error when the system gives no thread or descriptor; the C border catches it.
   static std::shared_ptr<Reactor> acquire(const TransportOptions& options);
+  // Number `index` of them, modulo RIFFLE_THREADS. One that waits for others (run_and_wait) must
+  // have a lower number than they, or two could wait for each other.
+  static std::shared_ptr<Reactor> acquire(const TransportOptions& options, std::size_t index);
 
   // Any thread. Cheap; several wakes before the handler runs count as one. No allocation, but where
   // more than some hundred handlers are woken at once; if that throws, the handler is not woken.

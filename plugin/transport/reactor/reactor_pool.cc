@@ -36,9 +36,18 @@ Pool& pool() {
 
 std::shared_ptr<Reactor> Reactor::acquire(const TransportOptions& options) {
   Pool& p = pool();
+  const std::size_t next = [&p] {
+    const std::lock_guard lock(p.mutex);
+    return p.next++;
+  }();
+  return acquire(options, next);
+}
+
+std::shared_ptr<Reactor> Reactor::acquire(const TransportOptions& options, std::size_t index) {
+  Pool& p = pool();
   const std::lock_guard lock(p.mutex);
   p.slots.resize(static_cast<std::size_t>(options.threads.count));
-  const std::size_t index = p.next++ % p.slots.size();
+  index %= p.slots.size();
   std::weak_ptr<Reactor>& slot = p.slots[index];
   std::shared_ptr<Reactor> reactor = slot.lock();
   // A child does not inherit the thread: what the parent's reactor left in its memory is of no use.

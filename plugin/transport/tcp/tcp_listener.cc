@@ -30,6 +30,7 @@ Result<std::unique_ptr<TcpListener>> TcpListener::bind(const TransportOptions& o
   content.plugin_version = kPluginVersion;
   content.communicator = next_nonce();
   content.is_over_library = options.name == kOverLibrary;
+  content.threads = content.is_over_library ? 1 : options.threads.per_mesh;
   content.encryption = static_cast<std::uint8_t>(mode_of(options.encryption));
   fill_random(content.secret.data(), content.secret.size());
   Status failure;

@@ -28,6 +28,8 @@ MeshParts parts_of(Reactor& reactor, const TransportOptions& transport, const Tc
   parts.secret = listener.content().secret;
   parts.nics = NicTraffic::of(parts.own);
   if (transport.threads.count == 1) parts.shared = SharedLinks::of(reactor);
+  parts.streams =
+      std::min(parts.streams, kMaxStreams / (1 + static_cast<int>(options.further.size())));
   parts.sink = sink;
   return parts;
 }
@@ -41,6 +43,9 @@ class TcpMesh final : public TransportMesh,
   TcpMesh(MeshParts parts, TcpListener& listener)
       : parts_(std::move(parts)),
         timers_(parts_.reactor.get(), [this](const Status& why) { failed(why); }) {
+    for (const auto& reactor : parts_.options.further) {
+      parts_.further.push_back(std::make_unique<TcpPart>(parts_, reactor));
+    }
     TcpPeer::Owner& owner = *this;
     for (int r = 0; r < static_cast<int>(parts_.handles.size()); ++r) {
       peers_.push_back(std::make_unique<TcpPeer>(parts_, owner, timers_, r));
@@ -56,6 +61,10 @@ class TcpMesh final : public TransportMesh,
   ~TcpMesh() override {
     abort();
     parts_.reactor->forget(this);
+    for (auto& part : parts_.further) {
+      part->stop_telling();
+      part->run_and_wait([&part] { part.reset(); });
+    }
   }
 
   int rank() const override { return parts_.rank; }
@@ -69,7 +78,14 @@ class TcpMesh final : public TransportMesh,
   }
   LinkActivity activity(int peer) override {
     LinkChannel* const channel = at(peer).channel();
-    return channel != nullptr ? channel->activity() : LinkActivity{};
+    LinkActivity activity = channel != nullptr ? channel->activity() : LinkActivity{};
+    for (const auto& part : parts_.further) {
+      const LinkActivity more = part->activity_of(peer);
+      activity.out_bytes += more.out_bytes;
+      activity.in_bytes += more.in_bytes;
+      activity.busy_ns = std::max(activity.busy_ns, more.busy_ns);
+    }
+    return activity;
   }
   int hops(int peer) const override {
     const TcpLink* const link = link_to(peer);
@@ -88,15 +104,30 @@ class TcpMesh final : public TransportMesh,
   void dismiss(int peer) override { at(peer).close(); }
   void abort() override {
     retire();
+    for (const auto& part : parts_.further) part->run_and_wait([&part] { part->abort(); });
     for (const auto& peer : peers_) peer->abort();
   }
   void close() override {
     retire();
+    for (const auto& part : parts_.further) part->run_and_wait([&part] { part->close(); });
     for (const auto& peer : peers_) peer->close();
+  }
+  std::vector<MeshPart*> parts() override {
+    std::vector<MeshPart*> all;
+    for (const auto& part : parts_.further) all.push_back(part.get());
+    return all;
   }
   LinkCounters counters(int peer) const override {
     const LinkChannel* const channel = peers_.at(static_cast<std::size_t>(peer))->channel();
-    return channel == nullptr ? LinkCounters{} : channel->counters();
+    LinkCounters sum = channel == nullptr ? LinkCounters{} : channel->counters();
+    for (const auto& part : parts_.further) {
+      const LinkCounters more = part->counters_of(peer);
+      sum.bytes_sent += more.bytes_sent;
+      sum.bytes_received += more.bytes_received;
+      sum.frames_sent += more.frames_sent;
+      sum.frames_received += more.frames_received;
+    }
+    return sum;
   }
   std::size_t descriptors_to_open() const override {
     std::size_t sum = 0;

@@ -62,12 +62,13 @@ Status TcpPeer::check_encryption() const {
 }
 
 int TcpPeer::first_streams() const {
-  return streams_for(handle().endpoints, mesh_.own, mesh_.streams);
+  return std::min(streams_for(handle().endpoints, mesh_.own, mesh_.streams),
+                  kMaxStreams / mesh_.threads());
 }
 
 void TcpPeer::connect() {
   if (mesh_.shared != nullptr) coming_.emplace(mesh_.shared, process_of(handle().communicator));
-  const auto streams = static_cast<std::size_t>(first_streams());
+  const std::size_t streams = all_first_streams();
   const std::uint64_t session = random_u64();
   for (std::size_t i = 0; i < streams; ++i) {
     const Hello own = hello(i, streams, session);
@@ -126,13 +127,15 @@ void TcpPeer::start_if_complete() {
   if (state_ != State::kOpening || !streams_.is_complete()) return;
   const std::uint64_t session = streams_.session();
   const bool has_crc = mesh_.transport.payload_crc && !mesh_.transport.encryption.is_on;
-  auto channel = TcpLink::create(*mesh_.reactor, streams_.take(),
-                                 {.peer = name_,
+  const TcpLinkOptions options = {.peer = name_,
                                   .peer_timeout_ns = mesh_.options.peer_timeout_ns,
                                   .payload_crc = has_crc,
                                   .session = session,
-                                  .is_accepted = !connects()},
-                                 channel_options(), mesh_.sink);
+                                  .is_accepted = !connects()};
+  std::vector<Connection> connections = streams_.take();
+  if (const Status s = share_out(mesh_.further, rank_, connections, options); !s) return lost(s);
+  auto channel = TcpLink::create(*mesh_.reactor, std::move(connections), options, channel_options(),
+                                 mesh_.sink);
   if (mesh_.shared != nullptr) channel->link()->share(mesh_.shared, terms());
   up(std::move(channel));
 }
@@ -183,7 +186,7 @@ std::shared_ptr<TcpLink> TcpPeer::link_to_join() const {
 
 std::size_t TcpPeer::descriptors_to_open() const {
   if (state_ != State::kIdle || link_to_join() != nullptr) return 0;
-  return static_cast<std::size_t>(first_streams());
+  return all_first_streams();
 }
 
 bool TcpPeer::ask_to_join() {

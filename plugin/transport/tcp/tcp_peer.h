@@ -21,6 +21,7 @@
 #include "plugin/transport/handshake/stream_set.h"
 #include "plugin/transport/tcp/shared_links.h"
 #include "plugin/transport/tcp/tcp_link.h"
+#include "plugin/transport/tcp/tcp_part.h"
 
 namespace riffle {
 
@@ -36,8 +37,11 @@ struct MeshParts {
   std::uint64_t communicator = 0;
   Secret secret{};  // of this node's handle
   std::shared_ptr<NicTraffic> nics;
-  std::shared_ptr<SharedLinks> shared;  // null: this mesh shares no links
-  FrameSink* sink = nullptr;            // null once the mesh is closed
+  std::shared_ptr<SharedLinks> shared;            // null: this mesh shares no links
+  std::vector<std::unique_ptr<TcpPart>> further;  // of further threads
+  FrameSink* sink = nullptr;                      // null once the mesh is closed
+
+  int threads() const { return 1 + static_cast<int>(further.size()); }
 };
 
 class TcpPeer {
@@ -76,7 +80,10 @@ class TcpPeer {
 
   const HandleContent& handle() const;
   bool connects() const { return mesh_.rank > rank_; }
-  int first_streams() const;
+  int first_streams() const;  // of each thread
+  std::size_t all_first_streams() const {
+    return static_cast<std::size_t>(first_streams()) * (1 + mesh_.further.size());
+  }
   std::shared_ptr<TcpLink> link_to_join() const;  // null: none
   LinkTerms terms() const;
   ChannelOptions channel_options();

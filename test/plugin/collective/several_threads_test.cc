@@ -1,4 +1,8 @@
-// Communicators on several progress threads (RIFFLE_THREADS): how many there are changes no bit.
+// Communicators on several progress threads (RIFFLE_THREADS): how many there are changes no bit,
+// and what breaks on one of them ends all.
+#include <dirent.h>
+#include <sys/socket.h>
+
 #include <cstring>
 #include <random>
 #include <utility>
@@ -121,6 +125,57 @@ TEST_F(CommunicatorsOnThreads, SumToTheSameBitsAsOnOne) {
         }
       }
     }
+  }
+}
+
+// Connected sockets of this process.
+std::vector<int> connections() {
+  std::vector<int> all;
+  DIR* const folder = ::opendir("/proc/self/fd");
+  while (const dirent* const entry = ::readdir(folder)) {
+    const int fd = std::atoi(entry->d_name);
+    sockaddr_storage peer{};
+    socklen_t size = sizeof peer;
+    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) continue;
+    if (peer.ss_family == AF_INET || peer.ss_family == AF_INET6) all.push_back(fd);
+  }
+  ::closedir(folder);
+  return all;
+}
+
+TEST_F(CommunicatorsOnThreads, HearOfABrokenConnectionOfAnyThread) {
+  constexpr int kNodes = 2;
+  constexpr std::size_t kCount = 3 << 18;  // three chunks: both threads have some
+  ASSERT_TRUE(eventually([] { return reactor_threads() == 0; }, 7000));
+  const SeveralThreads set(2);
+  std::size_t sockets = 1;
+  for (std::size_t broken = 0; broken < sockets; ++broken) {
+    SCOPED_TRACE("socket " + std::to_string(broken));
+    ASSERT_TRUE(eventually([] { return connections().empty(); }, 7000));
+    Vectors data = inputs(kNodes, kCount);
+    const std::vector<coll::Communicator*> nodes = connect(kNodes);
+    ASSERT_FALSE(HasFailure());
+    const std::vector<int> all = connections();
+    sockets = all.size();
+    ASSERT_EQ(sockets, 8U) << "two streams of each thread, both ends";
+    ::shutdown(all[broken], SHUT_RDWR);
+    for (std::size_t r = 0; r < kNodes; ++r) {
+      float* const at = data[r].data();
+      // (It may have heard already.)
+      const auto request =
+          coll::all_reduce(nodes[r], at, at, kCount, DataType::kFloat32, ReduceOp::kSum);
+      std::string error = request ? "" : request.status().message();
+      EXPECT_TRUE(eventually(
+          [&] {
+            if (!error.empty()) return true;
+            const Result<bool> done = coll::test(*request, nullptr);
+            if (!done) error = done.status().message();
+            return !done || *done;
+          },
+          10'000));
+      EXPECT_NE(error.find("lost node"), std::string::npos) << "node " << r << ": " << error;
+    }
+    for (coll::Communicator* const c : nodes) coll::close(c);
   }
 }
 

@@ -38,7 +38,7 @@ class TransportOptionsOfKnobs : public ::testing::Test {
 };
 
 TEST_F(TransportOptionsOfKnobs, CarryEachKnobInItsUnit) {
-  config_.threads = 4;
+  config_.threads = "4";
   config_.cpus = "2-5";
   config_.streams = 7;
   config_.congestion = "reno";

@@ -139,7 +139,7 @@ TEST(Decide, FallingBackToNcclIsNoProblem) {
 
 // Levels of few nodes send fewer messages, which counts where these cost much.
 TEST(Decide, PlansWithWhatAMessageCostsTheSlowestNode) {
-  bool is_deterministic = false;
+  bool is_deterministic = false, is_shared = false;
   const auto planned = [&](std::int64_t message_ns, int threads, PlanBasis* basis) {
     ConnectOptions options =
         options_from(config_with({{"RIFFLE_COLLNET", "on"}})).collective.connect;
@@ -149,6 +149,7 @@ TEST(Decide, PlansWithWhatAMessageCostsTheSlowestNode) {
     for (NodeReport& r : all) r.rate_kbps = 25 * kGbit;
     for (NodeReport& r : all) r.speed.message_ns = 300;
     all[7].speed.message_ns = message_ns;
+    for (NodeReport& r : all) r.share = is_shared ? MachineShare{"one", 2} : MachineShare{};
     const Verdict verdict = decide(options, all, nullptr, nullptr, basis);
     EXPECT_EQ(verdict.problem, "");
     const auto plans = decode_plan_set(verdict.plans.data(), verdict.plans.size());
@@ -162,6 +163,10 @@ TEST(Decide, PlansWithWhatAMessageCostsTheSlowestNode) {
   EXPECT_EQ(basis.message_ns, 20'000);
   EXPECT_EQ(planned(1100, 2, &basis), "grid 8x4");
   EXPECT_EQ(basis.message_ns, 500);
+  is_shared = true;
+  (void)planned(300, 1, &basis);
+  EXPECT_EQ(basis.message_ns, 5000) << "nodes that share two processors";
+  is_shared = false;
   (void)planned(0, 1, &basis);  // not known
   EXPECT_EQ(basis.message_ns, kMessageNs);
   is_deterministic = true;

@@ -29,7 +29,8 @@ class CallTraceTest : public ::testing::Test {
     for (int r = 0; r < kNodes; ++r) {
       logs_.push_back(std::make_unique<SpanLog>(room));
       options.trace = {.log = logs_.back().get(), .every = every};
-      cluster.nodes[r] = std::make_unique<testing::EngineNode>(&cluster.network.mesh(r), options);
+      cluster.nodes[r] = std::make_unique<testing::EngineNode>(
+          &cluster.network.mesh(r), std::vector<std::unique_ptr<testing::EnginePart>>(), options);
       cluster.network.set_sink(r, cluster.nodes[r].get());
       ASSERT_TRUE(cluster.nodes[r]->engine.install(plans));
     }

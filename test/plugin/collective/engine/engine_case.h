@@ -70,9 +70,14 @@ struct PlanChange {
 class EngineCase {
  public:
   // `switches`: how often the plan changes while the calls run. `lengths`: calls are padded, and
-  // none, some or all of the nodes know how much of each is valid (lengths.h).
-  explicit EngineCase(std::uint64_t seed, int switches = 0, bool lengths = false)
-      : random_(seed), nodes_(2 + below(15)), switches_(switches), has_lengths_(lengths) {
+  // none, some or all of the nodes know how much of each is valid (lengths.h). `threads`: of every
+  // node.
+  explicit EngineCase(std::uint64_t seed, int switches = 0, bool lengths = false, int threads = 1)
+      : random_(seed),
+        nodes_(2 + below(15)),
+        switches_(switches),
+        has_lengths_(lengths),
+        threads_(threads) {
     plans_ = RandomPlans(random_(), kPatterns.size()).plans(nodes_);
     options_.piece_bytes = 64u << below(4);
     options_.chunk_bytes = options_.piece_bytes * (1 + below(5));
@@ -80,17 +85,19 @@ class EngineCase {
     options_.max_chunks = 1 + below(12);
     options_.max_operations = 16;
     options_.send_bytes = std::size_t{1} << below(18);
+    if (threads_ > 1) options_.shared_bytes = static_cast<std::size_t>(below(600));
   }
 
   std::string run() {
     if (const Status s = validate(plans_); !s) return "plan: " + s.message();
-    EngineCluster cluster(plans_, options_, random_());
+    EngineCluster cluster(plans_, options_, random_(), threads_);
     const int calls = 1 + below(6) + 2 * switches_;
     for (int i = 0; i < calls; ++i) calls_.push_back(make_call());
     if (has_lengths_) hide_lengths(&cluster);
     roundings_ = roundings(plans_);
     used_ = {{0, plans_}};
     if (std::string e = execute(&cluster); !e.empty()) return e;
+    further_frames_ = cluster.further_frames();
     const CallCheck check(nodes_, roundings_);
     std::uint64_t seq = 0;
     for (std::size_t i = 0; i < calls_.size(); ++i) {
@@ -102,6 +109,9 @@ class EngineCase {
     }
     return "";
   }
+
+  // Of run(): those that no first thread carried.
+  std::uint64_t further_frames() const { return further_frames_; }
 
  private:
   std::uint64_t chunks_of(const Call& c) const {
@@ -225,7 +235,7 @@ class EngineCase {
         o->state = Operation::State::kRunning;
         cluster->nodes[r]->engine.submit(o);
       }
-      const bool moved = cluster->network.step();
+      const bool moved = cluster->step();
       if (std::string e = cluster->error(); !e.empty()) return e;
       bool all_posted = true;
       for (const std::size_t p : posted) all_posted &= p == calls_.size();
@@ -241,7 +251,8 @@ class EngineCase {
       }
     }
     for (const auto& node : cluster->nodes) {
-      const Engine& engine = node->engine;
+      if (threads_ > 1) break;  // a thread that has nothing to do keeps it until it has
+      const ThreadedEngine& engine = node->engine;
       const auto is_ahead = [&](std::uint64_t seq) { return seq > engine.next_seq(); };
       const auto held = 1 + std::count_if(change.seqs.begin(), change.seqs.end(), is_ahead);
       if (engine.generations() > static_cast<std::size_t>(held))
@@ -264,14 +275,13 @@ class EngineCase {
       roundings_ = std::max(roundings_, roundings(change->plans));
     }
     const int r = below(nodes_);
-    Engine& engine = cluster->nodes[r]->engine;
+    ThreadedEngine& engine = cluster->nodes[r]->engine;
     if (change->unprepared > 0 && !change->done[r]) {
-      auto made =
-          Generation::make(change->plans, engine.next_generation(), r, nodes_, engine.options());
+      auto made = ThreadedEngine::make(change->plans, engine.next_generation(), r, nodes_,
+                                       engine.options());
       if (!made) return made.status().message();
       if (const Status s = engine.prepare(std::move(*made)); !s) return s.message();
-      const std::uint64_t hold = engine.earliest_switch() + below(6);
-      engine.hold_at(hold);
+      const std::uint64_t hold = engine.hold_after(static_cast<std::uint64_t>(below(6)));
       change->seq = std::max(change->seq, hold);
       change->done[r] = true;
       if (--change->unprepared == 0) {
@@ -297,7 +307,9 @@ class EngineCase {
   int nodes_;
   int switches_;
   bool has_lengths_;
+  int threads_;
   int roundings_ = 0;
+  std::uint64_t further_frames_ = 0;
   std::vector<std::pair<std::uint64_t, PlanSet>> used_;  // by the chunk from which on
   PlanSet plans_;
   EngineOptions options_;

@@ -59,5 +59,23 @@ TEST_P(EngineLengths, OnlyValidElementsAreMoved) {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, EngineLengths, ::testing::Range(0, 4));
 
+class EngineThreads : public ::testing::TestWithParam<int> {};
+
+TEST_P(EngineThreads, ShareTheChunksWhilePlansChange) {
+  if (const char* one = std::getenv("RIFFLE_TEST_SEED")) {
+    ASSERT_EQ(EngineCase(std::strtoull(one, nullptr, 10), 4, false, GetParam()).run(), "");
+    return;
+  }
+  std::uint64_t further_frames = 0;
+  for (std::uint64_t i = 0; i < kCasesPerPart / 2; ++i) {
+    const std::uint64_t seed = 3'000'000 + GetParam() * kCasesPerPart + i;
+    EngineCase one(seed, i % 2 == 0 ? 4 : 0, false, GetParam());
+    ASSERT_EQ(one.run(), "") << "repeat with RIFFLE_TEST_SEED=" << seed;
+    further_frames += one.further_frames();
+  }
+  EXPECT_GT(further_frames, 10 * kCasesPerPart);
+}
+INSTANTIATE_TEST_SUITE_P(Counts, EngineThreads, ::testing::Values(2, 3, 4));
+
 }  // namespace
 }  // namespace riffle::engine_test
