@@ -2,11 +2,10 @@
 // threads (RIFFLE_THREADS), one per further thread, each over its part of the mesh
 // (mesh_part.h). With one thread it is an Engine, and nothing else.
 //
-// Who does what: all number the chunks of all operations alike, and of large ones chunk s is run by
-// engine s mod their number, so that sockets, checksums and sums of different chunks keep different
-// threads busy. A chunk keeps its number and lane, so no bit depends on how many threads there are.
-// Small operations, which end on the thread that posts them, are the first engine's, and so are the
-// other collectives' and all accounts but those of bytes.
+// Division of the work: all number the chunks of all operations alike, and of large ones chunk s is
+// run by engine s mod their number, so that sockets, checksums and sums of different chunks keep
+// different threads busy. A chunk keeps its number and lane, so no bit depends on how many threads
+// there are. Small operations, which end on the thread that posts them, are the first engine's.
 //
 // A plan is taken, held and switched to by all engines at once: the owner waits for the other
 // threads then, and they never wait for it.
