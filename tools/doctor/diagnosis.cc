@@ -138,6 +138,8 @@ Result<Diagnosis> diagnose(const DoctorQuestion& question) {
   check_kernel(config(), &verdicts);
   const NicsInUse nics = check_interfaces(config(), variables, &verdicts);
   found.mtu = nics.mtu;
+  // Before the plugin is loaded: the host that loads it here sets what it needs itself.
+  check_nccl_variables(code, question.beside, has_collectives, variables, &verdicts);
   if (found.plugin.empty()) {
     verdicts.problem("there is no libnccl-net-riffle.so", "install Riffle, or build riffle_plugin");
   } else {
@@ -147,7 +149,6 @@ Result<Diagnosis> diagnose(const DoctorQuestion& question) {
       check_devices(found.plugin, verdicts);
     }
   }
-  check_nccl_variables(code, question.beside, has_collectives, variables, &verdicts);
   const NodeAliases self = names_of_this_node(nics.addresses);
   check_fabric(self, verdicts);
   check_knobs(config(), self, variables, &verdicts);
