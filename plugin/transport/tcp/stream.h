@@ -59,6 +59,8 @@ class Stream final : public Reactor::FdHandler {
   // Everything that has arrived, whether or not the kernel has reported it yet.
   Status read_all();
   bool is_readable() const { return readable_ && !eof_; }
+  // The kernel is silent about less than the rest of a payload.
+  bool waits_for_more() const { return wakes_at_ > 1; }
 
   // After the goodbye frame: ends this direction; from then on incoming bytes are thrown away.
   void start_discarding() { discarding_ = true; }

@@ -274,16 +274,9 @@ void TcpLink::forgive_own_absence(std::uint64_t now_ns) {
   }
 }
 
-Status TcpLink::check_alive(Stream& stream, std::uint64_t now_ns) {
-  const auto is_silent = [&] {
-    return stream.is_proven() && !stream.heard_goodbye() && state_ == State::kUp &&
-           stream.last_received_ns + options_.peer_timeout_ns < now_ns;
-  };
-  if (!is_silent()) return Status::ok();
-  // On a very slow link, what came may be less than the stream asked to be woken for.
-  if (Status s = stream.read_all(); !s || !is_silent()) return s;
-  return timeout_error("no sign of life for " + seconds_text(options_.peer_timeout_ns) +
-                       " (RIFFLE_PEER_TIMEOUT)");
+bool TcpLink::is_silent(const Stream& stream, std::uint64_t now_ns) const {
+  return stream.is_proven() && !stream.heard_goodbye() && state_ == State::kUp &&
+         stream.last_received_ns + options_.peer_timeout_ns < now_ns;
 }
 
 void TcpLink::tick() {
@@ -292,8 +285,16 @@ void TcpLink::tick() {
   forgive_own_absence(now);
   for (const auto& stream : streams_) {
     if (!stream->is_open()) continue;
-    if (const Status alive = check_alive(*stream, now); !alive) return fail(alive);
-    if (!is_up()) return;
+    // What came may be less than the stream asked to be woken for. Found when the time is up, it
+    // would count as a sign of life of then.
+    if (stream->waits_for_more()) {
+      if (const Status s = stream->read_all(); !s) return broke(*stream, s);
+      if (!is_up()) return;
+    }
+    if (is_silent(*stream, now)) {
+      return fail(timeout_error("no sign of life for " + seconds_text(options_.peer_timeout_ns) +
+                                " (RIFFLE_PEER_TIMEOUT)"));
+    }
     stream->owes_heartbeat = !stream->is_mid_frame() && !stream->said_goodbye() &&
                              now - stream->last_sent_ns > options_.peer_timeout_ns / 4;
   }

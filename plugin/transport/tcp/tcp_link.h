@@ -140,7 +140,7 @@ class TcpLink final : public std::enable_shared_from_this<TcpLink>,
   void leave(LinkChannel& channel, bool drains);
   std::uint64_t bytes_sent() const;
   std::size_t undelivered_bytes() const;
-  Status check_alive(Stream& stream, std::uint64_t now_ns);
+  bool is_silent(const Stream& stream, std::uint64_t now_ns) const;
   std::uint64_t tick_period_ns() const;
   void forgive_own_absence(std::uint64_t now_ns);
   void fail(const Status& why);

@@ -1,6 +1,8 @@
 // One link, with the test itself as the peer at the other end of its sockets.
 #pragma once
 
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -68,10 +70,29 @@ class LinkTest : public ::testing::Test {
   }
   // The link's end of a new stream.
   Fd one_more() {
-    int ends[2];
-    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+    int ends[2] = {-1, -1};
+    if (is_over_tcp_) {
+      connect_over_tcp(ends);
+    } else {
+      EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+    }
     far_.push_back(Fd::make([&] { return ends[1]; }));
     return Fd::make([&] { return ends[0]; });
+  }
+  static void connect_over_tcp(int* ends) {
+    const Fd door = Fd::make([] { return ::socket(AF_INET, SOCK_STREAM, 0); });
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    auto* const address = reinterpret_cast<sockaddr*>(&at);
+    ASSERT_EQ(::bind(door.get(), address, size), 0);
+    ASSERT_EQ(::listen(door.get(), 1), 0);
+    ASSERT_EQ(::getsockname(door.get(), address, &size), 0);
+    ends[0] = ::socket(AF_INET, SOCK_STREAM, 0);
+    ASSERT_EQ(::connect(ends[0], address, size), 0);
+    ends[1] = ::accept(door.get(), nullptr, nullptr);
+    for (int i = 0; i < 2; ++i) ASSERT_EQ(::fcntl(ends[i], F_SETFL, O_NONBLOCK), 0);
   }
   void add(bool is_proven) {
     reactor_->run_and_wait([&] { link_->link()->add(one_more(), is_proven); });
@@ -136,6 +157,7 @@ class LinkTest : public ::testing::Test {
   std::shared_ptr<Reactor> reactor_ = Reactor::acquire(settings());
   const std::vector<std::byte> large_payload_ = std::vector<std::byte>(64 << 10);
   LinkRecorder sink_;
+  bool is_over_tcp_ = false;  // what a test needs that is about the kernel's TCP
   std::vector<Fd> far_;
   std::map<std::size_t, std::string> unread_;  // by stream
   std::shared_ptr<LinkChannel> link_;

@@ -212,6 +212,23 @@ TEST_F(LinkTest, SilenceIsALostPeerAndHeartbeatsAreSent) {
   expect_lost("no sign of life for 0.2 s");
 }
 
+// The kernel does not report it, as the link has asked to be woken for the whole rest.
+TEST_F(LinkTest, APartOfAPayloadIsASignOfLifeOfWhenItCame) {
+  is_over_tcp_ = true;
+  start(1, {.peer_timeout_ns = 2'000'000'000});
+  const FrameBytes header = encode({.communicator = kCommunicator, .length = 100'000});
+  const std::string part(20'000, 'a');
+  write(header.data(), header.size());
+  write(part.data(), part.size());
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  write(part.data(), 1000);
+  const auto start = std::chrono::steady_clock::now();
+  expect_lost("no sign of life for 2 s");
+  const auto took = std::chrono::steady_clock::now() - start;
+  EXPECT_GE(took, std::chrono::milliseconds(1900));
+  EXPECT_LE(took, std::chrono::milliseconds(3400)) << "counted from when it was found";
+}
+
 // Both sides were suspended: nothing came meanwhile, and nothing can have come.
 TEST_F(LinkTest, OwnAbsenceIsNoSilenceOfThePeer) {
   start(1, {.peer_timeout_ns = 400'000'000});
