@@ -82,7 +82,7 @@ struct SessionHooks {
 class Session final : private FrameSink {
  public:
   // Time for the news of a fault to leave before this node fails and the job, perhaps, ends.
-  static constexpr std::uint64_t kTellNs = 5'000'000;
+  static constexpr std::uint64_t kTellNs = 50'000'000;
 
   Session(int rank, int size, SessionOptions options, TimerService* timers, SessionHooks hooks);
   ~Session() override;
