@@ -152,12 +152,19 @@ def build(area):
     subprocess.run(["cmake", "--build", "build", "--target", *area.targets], cwd=table.ROOT, check=True)
 
 
+def runs_of(area, chosen, is_named):
+    """Of those that are chosen by name; else all but the long ones, unless the area has no others and is named."""
+    if chosen:
+        return [run for run in area.runs if run.name in chosen]
+    return [run for run in area.runs if not run.is_long] or (area.runs if is_named else [])
+
+
 def measure_area(area, chosen, options):
-    """chosen: names of runs, or None for all but the long ones. Returns whether all ran well."""
+    """chosen: names of runs, perhaps none. Returns whether all ran well."""
     if chosen and (unknown := set(chosen) - {run.name for run in area.runs}):
         raise LookupError(f"area {area.name} has no run {', '.join(sorted(unknown))}; it has "
                           + ", ".join(run.name for run in area.runs))
-    runs = [run for run in area.runs if (run.name in chosen if chosen else not run.is_long)]
+    runs = runs_of(area, chosen, is_named=bool(options.areas))
     if options.dry_run:
         for run in runs:
             print(f"{area.name}:{run.name}: {run.quick or run.command if options.quick else run.command}")
@@ -182,7 +189,7 @@ def show_list():
         area = table.load(name)
         print(f"{name:12} {area.minutes:4} min  {area.title}")
         for run in area.runs:
-            notes = (["long: only as AREA:RUN"] if run.is_long else []) + [
+            notes = (["long: only when asked for"] if run.is_long else []) + [
                 f"needs {program}" for program in missing(run)]
             print(f"    {run.name:24} {len(run.figures)} figure(s)  {'; '.join(notes)}".rstrip())
 

@@ -73,7 +73,7 @@ class Run:
     prepare: str = ""           # runs before every repetition, untimed
     needs: tuple[str, ...] = ()  # programs without which it is "not measured here"
     repeat: int = 1
-    is_long: bool = False  # only when asked for as AREA:RUN
+    is_long: bool = False  # only when asked for as AREA:RUN, or as AREA where all are
     is_timed: bool = True  # else what others do on the machine changes no figure
     limit_s: int = 3600
 

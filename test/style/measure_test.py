@@ -48,6 +48,13 @@ class Measure(unittest.TestCase):
         self.assertEqual([row["median"] for row in rows], [1.5, 3.5, 4.0])
         self.assertEqual([row["status"] for row in rows], ["holds", "below limit", "measured"])
 
+    def test_long_runs_are_for_those_who_ask(self):
+        short, long = Run("s", "true", []), Run("l", "true", [], is_long=True)
+        self.assertEqual(runner.runs_of(area(short, long), set(), is_named=True), [short])
+        self.assertEqual(runner.runs_of(area(short, long), {"l"}, is_named=True), [long])
+        self.assertEqual(runner.runs_of(area(long), set(), is_named=True), [long])
+        self.assertEqual(runner.runs_of(area(long), set(), is_named=False), [])
+
     def test_figures_of_cells_are_those_of_their_column(self):
         text = ("| mode | seeds | s | times |\n|---|---|---|---|\n| a | 1 | 16.4 (17.0) | |\n| b | 1 | 2 (3) | ≥ 1,007.3 (7.0) |\n\n"
                 "| mode | points |\n|---|---|\n| a | -0.50 |\n| b | twice |\n| b-c | +9 |\n")
