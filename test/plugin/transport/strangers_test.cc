@@ -1,9 +1,10 @@
 // Strangers at the doors of nodes that connect, and of nodes that work: all nodes come together in
 // time, what they tell each other arrives, descriptors are given back, and the log stays short.
-#include "test/plugin/transport/strangers.h"
+#include "lab/cluster/strangers.h"
 
 #include <sstream>
 
+#include "plugin/transport/handshake/handshake.h"
 #include "plugin/transport/handshake/stranger_log.h"
 #include "test/manual_clock.h"
 #include "test/plugin/transport/transport_harness.h"
@@ -14,6 +15,20 @@ namespace {
 constexpr int kNodes = 4;
 constexpr int kPerSecond = 10'000;
 constexpr int kWithinMs = 5000;
+
+using cluster::StrangerKind;
+using cluster::Strangers;
+
+cluster::Door door_of(const HandleContent& listener) {
+  const HelloBytes hello = make_hello({.communicator = listener.communicator, .rank = 2},
+                                      listener.secret, make_challenge());
+  return {.at = {.sin_family = AF_INET,
+                 .sin_port = htons(listener.endpoints.front().port),
+                 .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)},
+                 .sin_zero = {}},
+          .recorded = {hello.begin(), hello.end()}};
+}
+const in_addr kStranger = {.s_addr = htonl(0x7f000009)};  // 127.0.0.9
 
 std::size_t count_of(const std::string& part, const std::string& text) {
   std::size_t count = 0;
@@ -100,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, StrangersTest,
 
 TEST_P(StrangersTest, NodesComeTogetherAllTheSame) {
   Listeners all(kNodes);
-  Strangers strangers({all.handles.front()}, GetParam(), kPerSecond);
+  Strangers strangers({door_of(all.handles.front())}, kStranger, GetParam(), kPerSecond);
   ASSERT_TRUE(eventually([&] { return strangers.knocks() > kPerSecond / 2; }));
   start(std::move(all));
   expect_connected();
@@ -113,7 +128,7 @@ TEST_P(StrangersTest, NodesThatWorkDoNotCareAndTakeMoreStreams) {
   const std::vector<HandleContent> doors = all.handles;
   start(std::move(all));
   expect_connected();
-  Strangers strangers({doors.front()}, GetParam(), kPerSecond);
+  Strangers strangers({door_of(doors.front())}, kStranger, GetParam(), kPerSecond);
   ASSERT_TRUE(eventually([&] { return strangers.knocks() > kPerSecond / 2; }));
   expect_to_talk(5);
   const std::string log = ::testing::internal::GetCapturedStderr();

@@ -1,23 +1,23 @@
-// Strangers at a listener's door: a thread that connects to it from an address of its own,
-// so many times a second, each time as a stranger of one kind does.
+// Strangers at nodes' doors: a thread that connects from one address, so many times a second, each
+// time as a stranger of one kind does. For tests and benchmarks. The object is its owner's
+// thread's.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "plugin/transport/handshake/handshake.h"
-#include "plugin/transport/reactor/socket.h"
-
-namespace riffle {
+namespace riffle::cluster {
 
 enum class StrangerKind {
   kSilent,    // says nothing
@@ -31,17 +31,22 @@ inline std::string name_of(StrangerKind kind) {
   return names[static_cast<int>(kind)];
 }
 
+// A listener, and what a node of its job said there.
+struct Door {
+  sockaddr_in at{};
+  std::vector<std::uint8_t> recorded;
+};
+
 class Strangers {
  public:
-  Strangers(std::vector<HandleContent> doors, StrangerKind kind, int per_second)
-      : doors_(std::move(doors)), kind_(kind), per_second_(per_second), open_(held(), -1) {
-    for (const HandleContent& door : doors_) {
-      const HelloBytes hello = make_hello({.communicator = doors_.front().communicator, .rank = 2},
-                                          door.secret, make_challenge());
-      recorded_.emplace_back(hello.begin(), hello.end());
-    }
-    thread_ = std::thread([this] { run(); });
-  }
+  // One door at least. Raises the process's limit of open files.
+  Strangers(std::vector<Door> doors, in_addr from, StrangerKind kind, int per_second)
+      : doors_(std::move(doors)),
+        from_(from),
+        kind_(kind),
+        per_second_(per_second),
+        open_(held(), -1),
+        thread_([this] { run(); }) {}
   ~Strangers() {
     is_over_ = true;
     thread_.join();
@@ -74,7 +79,7 @@ class Strangers {
   }
 
   void knock() {
-    const std::size_t door = knocks_ % doors_.size();
+    const Door& door = doors_[knocks_ % doors_.size()];
     const std::size_t number = knocks_++, half = open_.size() / 2;
     int& fd = open_[number < half ? number : half + number % half];
     if (fd >= 0) ::close(fd);
@@ -83,31 +88,33 @@ class Strangers {
     ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     const int on = 1;
     ::setsockopt(fd, SOL_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
-    const SocketAddress from = to_socket_address({.address = {127, 0, 0, 9}}, 0);
-    (void)::bind(fd, reinterpret_cast<const sockaddr*>(&from.storage), from.size);
-    const SocketAddress to = to_socket_address(doors_[door].endpoints.front(), 0);
-    (void)::connect(fd, reinterpret_cast<const sockaddr*>(&to.storage), to.size);
-    speak(fd, recorded_[door]);
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    own.sin_addr = from_;
+    (void)::bind(fd, reinterpret_cast<const sockaddr*>(&own), sizeof own);
+    (void)::connect(fd, reinterpret_cast<const sockaddr*>(&door.at), sizeof door.at);
+    speak(fd, door.recorded);
     if (kind_ == StrangerKind::kGone) ::close(std::exchange(fd, -1));
   }
-  void speak(int fd, const std::vector<std::uint8_t>& hello) {
+  void speak(int fd, const std::vector<std::uint8_t>& hello) const {
     const std::string garbage = "GET / HTTP/1.1\r\n\r\n";
     if (kind_ == StrangerKind::kGarbage) say(fd, garbage.data(), garbage.size());
-    if (kind_ == StrangerKind::kHalfOpen) say(fd, hello.data(), 20);
+    if (kind_ == StrangerKind::kHalfOpen)
+      say(fd, hello.data(), std::min<std::size_t>(hello.size(), 20));
     if (kind_ == StrangerKind::kReplay) say(fd, hello.data(), hello.size());
   }
   static void say(int fd, const void* data, std::size_t size) {
     (void)!::send(fd, data, size, MSG_NOSIGNAL);
   }
 
-  const std::vector<HandleContent> doors_;
+  const std::vector<Door> doors_;
+  const in_addr from_;
   const StrangerKind kind_;
   const int per_second_;
-  std::vector<std::vector<std::uint8_t>> recorded_;
   std::vector<int> open_;
   std::atomic<std::uint64_t> knocks_{0};
   std::atomic<bool> is_over_{false};
-  std::thread thread_;
+  std::thread thread_;  // last: it uses the others
 };
 
-}  // namespace riffle
+}  // namespace riffle::cluster
