@@ -12,6 +12,7 @@
 #include "plugin/entry/arguments.h"
 #include "plugin/entry/border.h"
 #include "plugin/entry/collnet_devices.h"
+#include "plugin/entry/collnet_passed.h"
 #include "plugin/entry/context.h"
 #include "plugin/entry/options.h"
 #include "plugin/entry/regions.h"
@@ -61,16 +62,39 @@ Status publish_request(Result<coll::Request*> made, void** request) {
 
 // -- life cycle
 
-abi::NcclResult init(abi::LogFn log) {
-  return start_or_decline("COLLNET init", log, are_collectives_left_to_nccl, Status::ok);
+template <class Table>
+Table& exported();
+
+// The library's own COLLNET, where all-reduces are left to NCCL and it has one.
+template <class Table>
+bool is_passed_on(abi::LogFn log) {
+  return has_wire() && are_collectives_left_to_nccl(log) && passed_collnet<Table>().version > 0;
 }
 
-abi::NcclResult init(void** context, std::uint64_t comm_id, abi::LogFn log) {
-  *context = nullptr;
+template <class Table>
+abi::NcclResult begin(std::uint64_t comm_id, abi::LogFn log, void** context) {
+  if (context != nullptr) *context = nullptr;
+  bool is_passed = false;
+  const abi::NcclResult code = guard("COLLNET init", [&] {
+    is_passed = is_passed_on<Table>(log);
+    return is_passed ? start_passed_collnet(comm_id, log, context, &exported<Table>())
+                     : Status::ok();
+  });
+  if (is_passed || code != abi::kSuccess) return code;
   return start_or_decline("COLLNET init", log, are_collectives_left_to_nccl, [&] {
-    *context = new Context{comm_id};
+    if (context != nullptr) *context = new Context{comm_id};
     return Status::ok();
   });
+}
+
+template <class Table>
+abi::NcclResult init(abi::LogFn log) {
+  return begin<Table>(0, log, nullptr);
+}
+
+template <class Table>
+abi::NcclResult init(void** context, std::uint64_t comm_id, abi::LogFn log) {
+  return begin<Table>(comm_id, log, context);
 }
 
 abi::NcclResult finalize(void* context) {
@@ -271,7 +295,7 @@ template <class Table>
 constexpr Table make_table() {
   Table table{};
   table.name = kPluginName;
-  table.init = init;
+  table.init = init<Table>;
   table.devices = devices;
   table.getProperties = get_properties;
   table.listen = listen;
@@ -295,9 +319,21 @@ constexpr Table make_table() {
 }  // namespace
 }  // namespace riffle::entry::collnet_table
 
-#define RIFFLE_COLLNET(version)                                              \
-  RIFFLE_TABLE riffle::abi::CollNetV##version ncclCollNetPlugin_v##version = \
-      riffle::entry::collnet_table::make_table<riffle::abi::CollNetV##version>();
+// Not const: see start_passed_collnet.
+#define RIFFLE_COLLNET(version)                                                            \
+  extern "C" {                                                                             \
+  __attribute__((visibility(                                                               \
+      "default"))) constinit riffle::abi::CollNetV##version ncclCollNetPlugin_v##version = \
+      riffle::entry::collnet_table::make_table<riffle::abi::CollNetV##version>();          \
+  }                                                                                        \
+  namespace riffle::entry::collnet_table {                                                 \
+  namespace {                                                                              \
+  template <>                                                                              \
+  abi::CollNetV##version& exported() {                                                     \
+    return ncclCollNetPlugin_v##version;                                                   \
+  }                                                                                        \
+  }                                                                                        \
+  }
 RIFFLE_COLLNET(5)
 RIFFLE_COLLNET(6)
 RIFFLE_COLLNET(7)

@@ -238,11 +238,13 @@ def wires():
     fine("... which has NET alone", {"RIFFLE_NET": NET_LIBRARY}, "!does not pass on")
     others = f"{os.path.dirname(NET_LIBRARY)}/libnccl-net-strict-others.so"
     whole, own = f"sets NCCL_NET_PLUGIN={others}, without Riffle", "which Riffle does not pass on: a job that needs it sets NCCL_"
-    fine("what else it has", {"RIFFLE_NET": others}, f"note  {others} has COLLNET, which Riffle does not pass on: a job that needs it {whole}",
+    fine("what else it has", {"RIFFLE_NET": others}, f"note  {others} has COLLNET, which Riffle passes on: ",
          f"{others} has GIN, {own}GIN_PLUGIN={others}\n", f"{others} has RMA, {own}RMA_PLUGIN={others}\n",
          f"{others} has a tuner, which Riffle does not pass on: NCCL_TUNER_PLUGIN={others} takes it", arguments=("--nccl", "2.30.7"))
     fine("... before GIN had a variable of its own", {"RIFFLE_NET": others}, f"has GIN, {own}NET_PLUGIN={others}, without", "!has RMA")
     fine("... and before there was GIN", {"RIFFLE_NET": others}, "has COLLNET, ", "!has GIN", arguments=("--nccl", "2.27.5"))
+    fine("... its COLLNET, where all-reduces are Riffle's", {"RIFFLE_NET": others, "RIFFLE_COLLNET": "tcp"},
+         f"{others} has COLLNET, whose place Riffle's group plans take", "!passes on")
     tuner = {"RIFFLE_NET": others, "NCCL_TUNER_PLUGIN": others}
     fine("another tuner where all-reduces are NCCL's", tuner, f"note  NCCL_TUNER_PLUGIN={others} is {others}, which chooses how",
          "!has a tuner")

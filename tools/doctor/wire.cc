@@ -39,8 +39,8 @@ bool has_table(void* library, std::string_view prefix) {
 }
 
 // Tables beside NET are found by name in the same file; NCCL looks for them in Riffle's alone.
-void say_what_is_not_passed_on(const std::string& path, bool has_collectives, int nccl,
-                               const JobVariables& variables, Verdicts* verdicts) {
+void say_what_else_it_has(const std::string& path, bool has_collectives, int nccl,
+                          const JobVariables& variables, Verdicts* verdicts) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return;
   const auto since = [&](int release) { return nccl == 0 || nccl >= release; };
@@ -51,7 +51,13 @@ void say_what_is_not_passed_on(const std::string& path, bool has_collectives, in
   const auto own = [&](const std::string& variable) {
     return "a job that needs it sets " + variable + "=" + path;
   };
-  if (has_table(library, "ncclCollNetPlugin_v")) say("COLLNET", whole);
+  if (has_table(library, "ncclCollNetPlugin_v")) {
+    verdicts->note(path + " has COLLNET, " +
+                   (has_collectives ? "whose place Riffle's group plans take: RIFFLE_COLLNET=auto "
+                                      "leaves all-reduces to it"
+                                    : "which Riffle passes on: NCCL uses it where "
+                                      "NCCL_COLLNET_ENABLE=1"));
+  }
   if (has_table(library, "ncclGinPlugin_v") && since(kHasGin)) {
     say("GIN", since(kHasGinPlugin) ? own("NCCL_GIN_PLUGIN") : whole);
   }
@@ -105,7 +111,7 @@ bool check_wire(const Config& c, const std::string& plugin, int nccl, const JobV
                  library->versions());
   say_what_becomes_of_collectives(c, verdicts);
   const bool has_collectives = c.collnet == "on" || c.collnet == "tcp";
-  say_what_is_not_passed_on(library->path, has_collectives, nccl, variables, verdicts);
+  say_what_else_it_has(library->path, has_collectives, nccl, variables, verdicts);
   return true;
 }
 

@@ -22,6 +22,14 @@ Result<void*> open_first(const std::string& said, const std::string& name) {
   return system_error(said + ": no such library: " + reasons + kAccepted);
 }
 
+Library::Tables tables_of(void* handle, const std::string& symbol) {
+  Library::Tables tables{};
+  for (int v = kFirstVersion; v <= kLastVersion; ++v) {
+    tables[static_cast<std::size_t>(v)] = ::dlsym(handle, (symbol + std::to_string(v)).c_str());
+  }
+  return tables;
+}
+
 }  // namespace
 
 std::string Library::versions() const {
@@ -42,14 +50,12 @@ Result<Library> open_library(const LibraryChoice& choice, const void* own) {
   auto handle = open_first(said, *name);
   if (!handle) return handle.status();
 
-  Library library{.name = *name, .path = {}, .nets = {}};
-  const void* any = nullptr;
-  for (int v = kFirstVersion; v <= kLastVersion; ++v) {
-    const std::string symbol = "ncclNetPlugin_v" + std::to_string(v);
-    const void* const table = ::dlsym(*handle, symbol.c_str());
-    library.nets[static_cast<std::size_t>(v)] = table;
-    if (table != nullptr) any = table;
-  }
+  Library library{.name = *name,
+                  .path = {},
+                  .nets = tables_of(*handle, "ncclNetPlugin_v"),
+                  .collnets = tables_of(*handle, "ncclCollNetPlugin_v")};
+  const auto found = std::ranges::find_if(library.nets, [](const void* t) { return t != nullptr; });
+  const void* const any = found == library.nets.end() ? nullptr : *found;
   if (any == nullptr) {
     ::dlclose(*handle);
     return invalid_argument(said + ": the library has none of ncclNetPlugin_v5 to v12" + kAccepted);

@@ -1,6 +1,6 @@
 // Another NCCL plugin's shared object, opened as NCCL opens it: dlopen(RTLD_NOW | RTLD_LOCAL), its
-// NET tables looked up by name and version. It stays loaded for the life of the process, as NCCL's
-// own unloading would end threads that a plugin may still have. Any thread.
+// NET and COLLNET tables looked up by name and version. It stays loaded for the life of the
+// process, as NCCL's own unloading would end threads that a plugin may still have. Any thread.
 #pragma once
 
 #include <array>
@@ -14,9 +14,10 @@ namespace riffle::nccl_net {
 inline constexpr int kFirstVersion = 5, kLastVersion = 12;
 
 struct Library {
-  std::string name;                                  // as RIFFLE_NET or the list has it
-  std::string path;                                  // of the file
-  std::array<const void*, kLastVersion + 1> nets{};  // ncclNetPlugin_vN at index N; null: absent
+  std::string name;                                          // as RIFFLE_NET or the list has it
+  std::string path;                                          // of the file
+  using Tables = std::array<const void*, kLastVersion + 1>;  // of version N at N; null: absent
+  Tables nets{}, collnets{};  // ncclNetPlugin_vN, ncclCollNetPlugin_vN
 
   std::string versions() const;  // "v8, v9"
 };
