@@ -13,6 +13,7 @@
 #include <string>
 
 #include "lab/cluster/network.h"
+#include "lab/cluster/strangers.h"
 
 namespace riffle::bench {
 namespace {
@@ -55,7 +56,7 @@ Flood::~Flood() {
 
 Result<std::unique_ptr<Flood>> Flood::start(const cluster::Cluster& cluster, int node,
                                             const std::vector<std::uint16_t>& ports,
-                                            cluster::StrangerKind kind, int per_second) {
+                                            int per_second) {
   std::unique_ptr<Flood> flood(new Flood);
   const pid_t owner = getpid();
   flood->process_ = fork();
@@ -70,10 +71,10 @@ Result<std::unique_ptr<Flood>> Flood::start(const cluster::Cluster& cluster, int
     door.at.sin_family = AF_INET;
     door.at.sin_port = htons(port);
     door.at.sin_addr = address(node);
-    door.recorded.assign(128, 0);
     doors.push_back(door);
   }
-  const cluster::Strangers strangers(std::move(doors), address(outside), kind, per_second);
+  const cluster::Strangers strangers(std::move(doors), address(outside),
+                                     cluster::StrangerKind::kSilent, per_second);
   for (;; usleep(1000)) *flood->knocks_ = strangers.knocks();
 }
 

@@ -1,5 +1,5 @@
-// Strangers who knock at a node of an emulated cluster, in a process of their own on the cluster's
-// neighbour, for as long as the object lives.
+// Silent strangers who knock at a node of an emulated cluster, in a process of their own on the
+// cluster's neighbour, for as long as the object lives.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "lab/cluster/cluster.h"
-#include "lab/cluster/strangers.h"
 
 namespace riffle::bench {
 
@@ -23,7 +22,7 @@ class Flood {
   // thread outlive the flood.
   static Result<std::unique_ptr<Flood>> start(const cluster::Cluster& cluster, int node,
                                               const std::vector<std::uint16_t>& ports,
-                                              cluster::StrangerKind kind, int per_second);
+                                              int per_second);
   ~Flood();
   Flood(const Flood&) = delete;
   Flood& operator=(const Flood&) = delete;

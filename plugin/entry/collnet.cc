@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -68,19 +69,22 @@ Table& exported();
 // The library's own COLLNET, where all-reduces are left to NCCL and it has one.
 template <class Table>
 bool is_passed_on(abi::LogFn log) {
-  return has_wire() && are_collectives_left_to_nccl(log) && passed_collnet<Table>().version > 0;
+  return options().passes_on_collnet && is_wire_in_use() && are_collectives_left_to_nccl(log) &&
+         passed_collnet<Table>().version > 0;
 }
 
 template <class Table>
 abi::NcclResult begin(std::uint64_t comm_id, abi::LogFn log, void** context) {
   if (context != nullptr) *context = nullptr;
-  bool is_passed = false;
+  std::optional<abi::NcclResult> passed;
   const abi::NcclResult code = guard("COLLNET init", [&] {
-    is_passed = is_passed_on<Table>(log);
-    return is_passed ? start_passed_collnet(comm_id, log, context, &exported<Table>())
-                     : Status::ok();
+    if (is_passed_on<Table>(log)) {
+      passed = start_passed_collnet(comm_id, log, context, &exported<Table>());
+    }
+    return Status::ok();
   });
-  if (is_passed || code != abi::kSuccess) return code;
+  if (code != abi::kSuccess) return code;
+  if (passed) return *passed;
   return start_or_decline("COLLNET init", log, are_collectives_left_to_nccl, [&] {
     if (context != nullptr) *context = new Context{comm_id};
     return Status::ok();
@@ -319,7 +323,7 @@ constexpr Table make_table() {
 }  // namespace
 }  // namespace riffle::entry::collnet_table
 
-// Not const: see start_passed_collnet.
+// Not const: they may become a library's (collnet_passed.h).
 #define RIFFLE_COLLNET(version)                                                            \
   extern "C" {                                                                             \
   __attribute__((visibility(                                                               \

@@ -1,5 +1,5 @@
 // COLLNET as the library's own that RIFFLE_NET names (SHARP's, for one), where all-reduces are left
-// to NCCL over that library. Any thread.
+// to NCCL over that library (RIFFLE_COLLNET=auto). Any thread.
 #pragma once
 
 #include <cstdint>
@@ -25,28 +25,44 @@ const nccl_net::CollNetWire<Table>& passed_collnet() {
   return found;
 }
 
-// Its init for one communicator; `context` is null in versions that have none. After the first that
-// succeeds the table is the library's.
+// Its init for one communicator; `context` is null in versions that have none. A library that
+// declines is no failure: NCCL goes on without COLLNET.
+//
+// The first that succeeds makes the exported table the library's, which is not too late: NCCL reads
+// name and init before, and copies or uses the others after it (every release from 2.12 to 2.30).
 template <class Table>
-Status start_passed_collnet(std::uint64_t comm_id, abi::LogFn log, void** context, Table* table) {
+abi::NcclResult start_passed_collnet(std::uint64_t comm_id, abi::LogFn log, void** context,
+                                     Table* table) {
   const nccl_net::CollNetWire<Table>& wire = passed_collnet<Table>();
   const std::string said =
       wire_library()->path + " (COLLNET v" + std::to_string(wire.version) + ")";
-  auto made = std::make_unique<nccl_net::Context>();
-  made->end = wire.end;
-  const abi::NcclResult result = wire.start(comm_id, log, &made->theirs);
-  if (result != abi::kSuccess) {
-    return system_error(said + ": its init returned " + std::to_string(result));
+  void* theirs = nullptr;
+  if (const abi::NcclResult result = wire.start(comm_id, log, &theirs); result != abi::kSuccess) {
+    log_info(said + " declines: its init returned " + std::to_string(result));
+    return result;
   }
-  if (!wire.is_whole()) return system_error(said + ": its table lacks functions");
+  const auto end = [](nccl_net::Context* c) {
+    (void)c->end(c->theirs);
+    delete c;
+  };
+  std::unique_ptr<nccl_net::Context, decltype(end)> made(
+      new nccl_net::Context{.theirs = theirs, .end = wire.end, .ours = {}}, end);
+  if (const std::string missing = wire.missing(); !missing.empty()) {
+    log_warn(said + ": its table lacks " + missing);
+    return abi::kSystemError;
+  }
   static std::once_flag once;
   std::call_once(once, [&] {
     wire.fill(table);
     if constexpr (requires { table->finalize; }) table->finalize = end_wire;
     log_info(said + " is passed on to NCCL, as all-reduces are left to it");
   });
-  if (context != nullptr) *context = nccl_net::contexts().add(std::move(made));
-  return Status::ok();
+  if (context != nullptr) {
+    *context = nccl_net::contexts().add(std::unique_ptr<nccl_net::Context>(made.release()));
+  } else {
+    delete made.release();  // those versions are never finalized
+  }
+  return abi::kSuccess;
 }
 
 }  // namespace riffle::entry

@@ -39,6 +39,7 @@ nccl_net::StartArguments arguments_of(const NetStart& start) {
 }  // namespace
 
 bool has_wire() { return !options().wire.name.empty(); }
+bool is_wire_in_use() { return wire_in_use.load(std::memory_order_acquire) != nullptr; }
 
 const Result<nccl_net::Library>& wire_library() {
   static const auto& library = *new Result<nccl_net::Library>(
@@ -87,7 +88,7 @@ void announce(const nccl_net::Wire& wire, int table_version, abi::LogFn log) {
 abi::NcclResult end_wire(void* context) {
   if (context == nullptr) return abi::kSuccess;
   abi::NcclResult result = abi::kInvalidArgument;
-  const abi::ResultCode code = guard("NET finalize", [&] {
+  const abi::ResultCode code = guard("finalize", [&] {
     const auto ended = nccl_net::contexts().take(context);
     if (ended != nullptr) result = ended->end(ended->theirs);
     return Status::ok();

@@ -1,7 +1,7 @@
 // NET as another library's, where RIFFLE_NET names one (transport/nccl_net): the library is opened
-// at the first init, and NCCL's tables are filled with its functions. COLLNET beside it is off;
-// with RIFFLE_COLLNET=on it goes over connections of that library, with =tcp over Riffle's. Any
-// thread.
+// at the first init, and NCCL's tables are filled with its functions. COLLNET beside it is the
+// library's own, if it has one (collnet_passed.h); with RIFFLE_COLLNET=on it goes over connections
+// of that library, with =tcp over Riffle's. Any thread.
 #pragma once
 
 #include <mutex>
@@ -18,6 +18,7 @@ struct NetStart : nccl_net::StartArguments {
 };
 
 bool has_wire();
+bool is_wire_in_use();  // NET has started over it
 
 // The library that RIFFLE_NET names; the error stays, too: NCCL asks once per process.
 const Result<nccl_net::Library>& wire_library();

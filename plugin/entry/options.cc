@@ -110,6 +110,7 @@ Options options_from(const Config& c) {
   options.wire = wire_choice(c);
   const bool is_wanted = c.collnet == "on" || c.collnet == "tcp";
   options.has_collectives = options.wire.name.empty() || is_wanted;
+  options.passes_on_collnet = !options.has_collectives && c.collnet != "off";
   if (!options.wire.name.empty() && c.collnet == "on") options.transport.name = kOverLibrary;
   return options;
 }
@@ -121,7 +122,8 @@ const Options& options() {
     if (made->wire.name.empty()) made->rdma = find_rdma(rdma_choice(config()));
     made->refusal = refusal_of(*made, config_problems());
     if (made->rdma.is_left_to_nccl || !made->refusal) made->has_collectives = false;
-    if (!made->has_collectives) made->identity = {};  // no events are asked for
+    if (!made->refusal) made->passes_on_collnet = false;  // nothing is to go out in the clear
+    if (!made->has_collectives) made->identity = {};      // no events are asked for
     return made;
   }();
   return all;

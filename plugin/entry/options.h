@@ -23,10 +23,11 @@ struct Options {
   identity::Options identity;
   CollectiveOptions collective;
   TunerSettings tuner;
-  nccl_net::LibraryChoice wire;  // RIFFLE_NET names a library that NET is
-  RdmaFinding rdma;              // left to NCCL: no table does anything
-  Status refusal;                // not ok: NET refuses the job with it (encryption.h)
-  bool has_collectives = true;   // false: COLLNET, tuner and profiler do nothing
+  nccl_net::LibraryChoice wire;    // RIFFLE_NET names a library that NET is
+  RdmaFinding rdma;                // left to NCCL: no table does anything
+  Status refusal;                  // not ok: NET refuses the job with it (encryption.h)
+  bool has_collectives = true;     // false: COLLNET, tuner and profiler do nothing
+  bool passes_on_collnet = false;  // ... but COLLNET is the library's, if it has one
 };
 
 // All but `rdma`, and what follows from it.

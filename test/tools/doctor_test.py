@@ -244,7 +244,8 @@ def wires():
     fine("... before GIN had a variable of its own", {"RIFFLE_NET": others}, f"has GIN, {own}NET_PLUGIN={others}, without", "!has RMA")
     fine("... and before there was GIN", {"RIFFLE_NET": others}, "has COLLNET, ", "!has GIN", arguments=("--nccl", "2.27.5"))
     fine("... its COLLNET, where all-reduces are Riffle's", {"RIFFLE_NET": others, "RIFFLE_COLLNET": "tcp"},
-         f"{others} has COLLNET, whose place Riffle's group plans take", "!passes on")
+         f"{others} has COLLNET, which RIFFLE_COLLNET=tcp keeps out", "!passes it on: ")
+    fine("... or left out", {"RIFFLE_NET": others, "RIFFLE_COLLNET": "off", "NCCL_COLLNET_ENABLE": None}, "which RIFFLE_COLLNET=off keeps out")
     tuner = {"RIFFLE_NET": others, "NCCL_TUNER_PLUGIN": others}
     fine("another tuner where all-reduces are NCCL's", tuner, f"note  NCCL_TUNER_PLUGIN={others} is {others}, which chooses how",
          "!has a tuner")

@@ -22,10 +22,19 @@ Table& plugin_table() {
                               "ncclCollNetPlugin_v" + std::to_string(kCollNetVersion<Table>));
 }
 
+template <class Function>
+struct Second;
+template <class First, class Second_>
+struct Second<abi::NcclResult (*)(First, Second_)> {
+  using Type = Second_;
+};
+template <class Function>
+using SecondOf = typename Second<Function>::Type;
+
 strict::CollNetProbe seen(int version) {
   strict::CollNetProbe p;
   wire::symbol<strict::ReadCollNetProbe>(wire::loaded(library_of(version)),
-                                         "strict_collnet_probe")(&p);
+                                         "strict_collnet_probe_v" + std::to_string(version))(&p);
   return p;
 }
 
@@ -89,14 +98,14 @@ class PassedCollNet : public ::testing::TestWithParam<int> {
   template <class Use>
   void for_tables(Use&& use) {
     nccl_net::use_newest_collnet([&]<class Table>() {
-      if (kCollNetVersion<Table> >= std::max(version, 6)) {
+      if (kCollNetVersion<Table> >= version) {
         in_process(settings, [&] { use.template operator()<Table>(); });
       }
       return false;
     });
   }
 };
-INSTANTIATE_TEST_SUITE_P(Library, PassedCollNet, ::testing::Values(6, 8, 9, 11, 12));
+INSTANTIATE_TEST_SUITE_P(Library, PassedCollNet, ::testing::Range(5, 13));
 
 TEST_P(PassedCollNet, Operations) {
   for_tables([&]<class Table>() {
@@ -107,6 +116,10 @@ TEST_P(PassedCollNet, Operations) {
     typename nccl_net::SecondArgument<decltype(Table::getProperties)>::Type properties{};
     EXPECT_EQ(job.t.getProperties(0, &properties), 0);
     EXPECT_EQ(properties.speed, 54321);
+    if constexpr (requires { properties.maxCollBytes; }) {
+      EXPECT_EQ(properties.maxCollBytes,
+                version >= 9 ? std::size_t{1} << 34 : abi::kDefaultMaxCollBytes);
+    }
     EXPECT_EQ(job.t.reduceSupport(7, 0, &supported), 0);
     EXPECT_EQ(supported, 1);
     void* request = nullptr;
@@ -130,11 +143,26 @@ TEST_P(PassedCollNet, Operations) {
         job.finish(request, 40);
       }
     }
+    if constexpr (requires { job.t.makeVDevice; }) {
+      EXPECT_EQ(job.t.makeVDevice != nullptr, version >= 9);
+      if (version >= 9) {
+        std::remove_pointer_t<SecondOf<decltype(job.t.makeVDevice)>> members{};
+        members.ndevs = 2;
+        members.devs[0] = 1;
+        int made = 0;
+        EXPECT_EQ(job.t.makeVDevice(&made, &members), 0);
+        EXPECT_EQ(made, 41);
+        EXPECT_EQ(seen(version).members, 2);
+      }
+    }
     if constexpr (requires { job.t.regMrDmaBuf; }) {
-      void* region = nullptr;
-      EXPECT_EQ(job.t.regMrDmaBuf(job.coll, job.send, 64, abi::kPtrCuda, 0, 33, &region), 0);
-      EXPECT_EQ(seen(version).dma_buf_fd, 33);
-      EXPECT_EQ(job.t.deregMr(job.coll, region), 0);
+      EXPECT_EQ(job.t.regMrDmaBuf != nullptr, version >= 6);
+      if (version >= 6) {
+        void* region = nullptr;
+        EXPECT_EQ(job.t.regMrDmaBuf(job.coll, job.send, 64, abi::kPtrCuda, 0, 33, &region), 0);
+        EXPECT_EQ(seen(version).dma_buf_fd, 33);
+        EXPECT_EQ(job.t.deregMr(job.coll, region), 0);
+      }
     }
     job.end();
     const strict::CollNetProbe left = seen(version);
@@ -191,34 +219,67 @@ TEST_P(PassedCollNet, SeveralCommunicators) {
   });
 }
 
-TEST(PassedCollNetChoice, NotWhereAllReducesAreRifflesOrTheLibraryHasNone) {
-  const auto init_of_a_process = [](const wire::Settings& settings, int want,
-                                    const std::string& line) {
-    in_process(settings, [&] {
-      void* context = nullptr;
-      auto& t = plugin_table<abi::CollNetV12>();
-      EXPECT_EQ(start(t, &context), want) << wire::all_lines();
-      EXPECT_EQ(wire::count_lines(3, "is passed on to NCCL"), 0);
-      EXPECT_TRUE(line.empty() || wire::all_lines().find(line) != std::string::npos)
-          << wire::all_lines();
-    });
-  };
-  const std::string library = library_of(12);
-  init_of_a_process({{"RIFFLE_NET", library}, {"RIFFLE_COLLNET", "on"}}, abi::kSuccess, "");
-  init_of_a_process({{"RIFFLE_NET", library}, {"RIFFLE_COLLNET", "tcp"}}, abi::kSuccess, "");
-  init_of_a_process({{"RIFFLE_NET", strict_library(12)}}, abi::kInternalError, "stay with NCCL");
-  init_of_a_process({{"RIFFLE_NET", library}, {"STRICT_NET_LACKS", "iallreduce"}},
-                    abi::kSystemError, "its table lacks functions");
+// What init returns in a process with these settings, and what the log says; and the library was
+// not started.
+void expect_not_passed_on(const wire::Settings& more, int want, const std::string& line) {
+  wire::Settings settings = {{"RIFFLE_NET", library_of(12)}};
+  settings.insert(more.begin(), more.end());
+  in_process(settings, [&] {
+    void* context = nullptr;
+    EXPECT_EQ(start(plugin_table<abi::CollNetV12>(), &context), want) << wire::all_lines();
+    EXPECT_EQ(seen(12).inits, 0);
+    EXPECT_NE(wire::all_lines().find(line), std::string::npos) << wire::all_lines();
+  });
 }
 
-TEST(PassedCollNetChoice, NotATableThatIsNewer) {
+TEST(PassedCollNetChoice, NotWhereAllReducesAreRiffles) {
+  expect_not_passed_on({{"RIFFLE_COLLNET", "on"}}, abi::kSuccess, "");
+  expect_not_passed_on({{"RIFFLE_COLLNET", "tcp"}}, abi::kSuccess, "");
+}
+
+TEST(PassedCollNetChoice, NotWhereItIsOff) {
+  expect_not_passed_on({{"RIFFLE_COLLNET", "off"}}, abi::kInternalError, "stay with NCCL");
+}
+
+// NCCL may connect COLLNET alone, so that NET's refusal would come too late.
+TEST(PassedCollNetChoice, NotWhereTheJobIsRefused) {
+  expect_not_passed_on({{"RIFFLE_ENCRYPT", "1"}}, abi::kInternalError, "RIFFLE_ENCRYPT=1");
+  expect_not_passed_on({{"RIFFLE_ENCRYPT", "1"}, {"RIFFLE_COLLNET", "on"}}, abi::kInternalError,
+                       "RIFFLE_ENCRYPT=1");
+}
+
+TEST(PassedCollNetChoice, NotWithoutATableOrWithHalfOfOne) {
+  in_process({{"RIFFLE_NET", strict_library(12)}}, [] {
+    void* context = nullptr;
+    EXPECT_EQ(start(plugin_table<abi::CollNetV12>(), &context), abi::kInternalError);
+  });
+  in_process({{"RIFFLE_NET", library_of(12)}, {"STRICT_NET_LACKS", "iallreduce"}}, [] {
+    void* context = nullptr;
+    EXPECT_EQ(start(plugin_table<abi::CollNetV12>(), &context), abi::kSystemError);
+    EXPECT_EQ(wire::count_lines(2, "its table lacks iallreduce"), 1) << wire::all_lines();
+    EXPECT_EQ(seen(12).finalizes, 1);
+    EXPECT_EQ(context, nullptr);
+  });
+}
+
+TEST(PassedCollNetChoice, TheNewestThatIsNotNewer) {
+  const auto said = [](int version) {
+    return "strict-coll-some.so (COLLNET v" + std::to_string(version) + ") is passed on to NCCL";
+  };
+  const wire::Settings settings = {{"RIFFLE_NET", strict_library("strict-coll-some")}};
+  in_process(settings, [&] {
+    void* context = nullptr;
+    EXPECT_EQ(start(plugin_table<abi::CollNetV12>(), &context), 0);
+    EXPECT_EQ(wire::count_lines(3, said(10)), 1) << wire::all_lines();
+  });
+  in_process(settings, [&] {
+    EXPECT_EQ(start(plugin_table<abi::CollNetV9>(), nullptr), 0);
+    EXPECT_EQ(wire::count_lines(3, said(8)), 1) << wire::all_lines();
+  });
   in_process({{"RIFFLE_NET", library_of(12)}}, [] {
     void* context = nullptr;
-    auto& t = plugin_table<abi::CollNetV12>();
-    EXPECT_EQ(start(t, &context), 0);
-    EXPECT_EQ(wire::count_lines(3, "COLLNET v12) is passed on to NCCL"), 1) << wire::all_lines();
-    auto& older = plugin_table<abi::CollNetV10>();
-    EXPECT_EQ(older.init(wire::logger), abi::kInternalError);
+    EXPECT_EQ(start(plugin_table<abi::CollNetV12>(), &context), 0);
+    EXPECT_EQ(plugin_table<abi::CollNetV10>().init(wire::logger), abi::kInternalError);
   });
 }
 

@@ -20,8 +20,8 @@ constexpr int kHasGin = 22803, kHasGinPlugin = 22907;
 constexpr int kHasRma = 23003, kHasRmaPlugin = 23007;
 constexpr int kNewestTable = 20;  // more than there are
 
-bool has_table_for(const nccl_net::Library& library, int newest) {
-  return std::any_of(library.nets.begin(), library.nets.begin() + newest + 1,
+bool has_table_for(const nccl_net::Library::Tables& tables, int newest) {
+  return std::any_of(tables.begin(), tables.begin() + newest + 1,
                      [](const void* table) { return table != nullptr; });
 }
 
@@ -39,8 +39,8 @@ bool has_table(void* library, std::string_view prefix) {
 }
 
 // Tables beside NET are found by name in the same file; NCCL looks for them in Riffle's alone.
-void say_what_else_it_has(const std::string& path, bool has_collectives, int nccl,
-                          const JobVariables& variables, Verdicts* verdicts) {
+void say_what_is_not_passed_on(const std::string& path, bool has_collectives, int nccl,
+                               const JobVariables& variables, Verdicts* verdicts) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return;
   const auto since = [&](int release) { return nccl == 0 || nccl >= release; };
@@ -51,13 +51,6 @@ void say_what_else_it_has(const std::string& path, bool has_collectives, int ncc
   const auto own = [&](const std::string& variable) {
     return "a job that needs it sets " + variable + "=" + path;
   };
-  if (has_table(library, "ncclCollNetPlugin_v")) {
-    verdicts->note(path + " has COLLNET, " +
-                   (has_collectives ? "whose place Riffle's group plans take: RIFFLE_COLLNET=auto "
-                                      "leaves all-reduces to it"
-                                    : "which Riffle passes on: NCCL uses it where "
-                                      "NCCL_COLLNET_ENABLE=1"));
-  }
   if (has_table(library, "ncclGinPlugin_v") && since(kHasGin)) {
     say("GIN", since(kHasGinPlugin) ? own("NCCL_GIN_PLUGIN") : whole);
   }
@@ -69,6 +62,17 @@ void say_what_else_it_has(const std::string& path, bool has_collectives, int ncc
     say("a tuner", "NCCL_TUNER_PLUGIN=" + path + " takes it while all-reduces stay with NCCL");
   }
   dlclose(library);
+}
+
+void say_what_becomes_of_collnet(const std::string& path, const Config& c, Verdicts* verdicts) {
+  if (c.collnet == "auto") {
+    verdicts->note(path +
+                   " has COLLNET, which Riffle passes on: NCCL may use it where "
+                   "NCCL_COLLNET_ENABLE=1; RIFFLE_COLLNET=off keeps it out");
+  } else {
+    verdicts->note(path + " has COLLNET, which RIFFLE_COLLNET=" + c.collnet +
+                   " keeps out; auto passes it on");
+  }
 }
 
 void say_what_becomes_of_collectives(const Config& c, Verdicts* verdicts) {
@@ -102,7 +106,7 @@ bool check_wire(const Config& c, const std::string& plugin, int nccl, const JobV
   const auto library = nccl_net::open_library(choice, address_in(plugin));
   if (!library) return fail(library.status().message());
   const int newest = tables_read(nccl).net;
-  if (!has_table_for(*library, newest)) {
+  if (!has_table_for(library->nets, newest)) {
     return fail("RIFFLE_NET=" + choice.name + ": " + library->path + " has NET " +
                 library->versions() + ", this NCCL reads v" + std::to_string(newest) +
                 " and older");
@@ -111,7 +115,10 @@ bool check_wire(const Config& c, const std::string& plugin, int nccl, const JobV
                  library->versions());
   say_what_becomes_of_collectives(c, verdicts);
   const bool has_collectives = c.collnet == "on" || c.collnet == "tcp";
-  say_what_else_it_has(library->path, has_collectives, nccl, variables, verdicts);
+  if (has_table_for(library->collnets, newest)) {
+    say_what_becomes_of_collnet(library->path, c, verdicts);
+  }
+  say_what_is_not_passed_on(library->path, has_collectives, nccl, variables, verdicts);
   return true;
 }
 

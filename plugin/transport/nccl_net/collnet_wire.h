@@ -1,8 +1,7 @@
 // A library's own COLLNET (SHARP's, for one), where all-reduces are left to NCCL: a table of NCCL's
 // stands on the library's newest one that is not newer. A member is the library's function itself
-// where the types agree, else a translation as NCCL makes it (2.30, src/plugin/net/coll_net_v6.cc
-// to coll_net_v11.cc). What the library leaves null stays null, and so does makeVDevice of another
-// version, which NCCL does without.
+// where the types agree, else a translation as NCCL makes it (2.30, src/plugin/net/net_v6.cc to
+// net_v11.cc). What the library leaves null stays null.
 //
 // Errors, threads: as translate.h. Order: find, start, then fill.
 #pragma once
@@ -12,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <type_traits>
 
 #include "plugin/transport/nccl_net/collnet_versions.h"
@@ -53,17 +53,31 @@ struct CollNetOver {
   static abi::NcclResult end([[maybe_unused]] void* theirs) {
     if constexpr (kTheirs >= 11) {
       const std::lock_guard lock(life_mutex());
-      return lib().finalize(theirs);
+      if (lib().finalize != nullptr) return lib().finalize(theirs);
     }
     return abi::kSuccess;
   }
-  // After start, as some libraries fill their tables then.
-  static bool is_whole() {
+  // Names of the functions without which NCCL cannot drive it; empty: all are there. After start,
+  // as some libraries fill their tables then.
+  static std::string missing() {
     const Theirs& t = lib();
-    bool has_finalize = true;
-    if constexpr (requires { t.finalize; }) has_finalize = t.finalize != nullptr;
-    return t.devices && t.getProperties && t.listen && t.connect && t.reduceSupport && t.regMr &&
-           t.deregMr && t.iallreduce && t.test && t.closeColl && t.closeListen && has_finalize;
+    std::string missing;
+    const auto need = [&](bool is_there, const char* name) {
+      if (!is_there) missing.append(missing.empty() ? "" : ", ").append(name);
+    };
+    need(t.devices != nullptr, "devices");
+    need(t.getProperties != nullptr, "getProperties");
+    need(t.listen != nullptr, "listen");
+    need(t.connect != nullptr, "connect");
+    need(t.reduceSupport != nullptr, "reduceSupport");
+    need(t.regMr != nullptr, "regMr");
+    need(t.deregMr != nullptr, "deregMr");
+    need(t.iallreduce != nullptr, "iallreduce");
+    need(t.test != nullptr, "test");
+    need(t.closeColl != nullptr, "closeColl");
+    need(t.closeListen != nullptr, "closeListen");
+    if constexpr (requires { t.finalize; }) need(t.finalize != nullptr, "finalize");
+    return missing;
   }
 
   // -- what a newer table says, for an older one
@@ -74,6 +88,12 @@ struct CollNetOver {
     const abi::NcclResult result = lib().getProperties(device, &older);
     if (result != abi::kSuccess) return result;
     return translate_properties(older, device, properties) ? abi::kSuccess : abi::kInternalError;
+  }
+
+  static abi::NcclResult make_v_device(int* device, abi::NetVPropsV12* members) {
+    abi::NetVPropsV9 older{};
+    if (!copy_members(*members, &older)) return abi::kInvalidArgument;
+    return lib().makeVDevice(device, &older);
   }
 
   static abi::NcclResult listen(void* context, int device, void* handle, void** listener) {
@@ -151,7 +171,8 @@ struct CollNetOver {
     if constexpr (requires { o->makeVDevice; }) {
       o->makeVDevice = nullptr;
       if constexpr (requires { t.makeVDevice; }) {
-        RIFFLE_PASS(makeVDevice, nullptr)
+        RIFFLE_PASS(makeVDevice, make_v_device)
+        if (t.makeVDevice == nullptr) o->makeVDevice = nullptr;
       }
     }
 #undef RIFFLE_PASS
@@ -185,7 +206,7 @@ struct CollNetWire {
   int version = 0;  // of the library's table; 0: it has none that is old enough
   abi::NcclResult (*start)(std::uint64_t comm_id, abi::LogFn log, void** theirs) = nullptr;
   abi::NcclResult (*end)(void* theirs) = nullptr;
-  bool (*is_whole)() = nullptr;
+  std::string (*missing)() = nullptr;
   void (*fill)(Ours*) = nullptr;
 };
 
@@ -200,7 +221,7 @@ CollNetWire<Ours> find_collnet(const Library& library) {
       const auto* const found = static_cast<const Theirs*>(library.collnets[Over::kTheirs]);
       if (found == nullptr || found->init == nullptr) return false;
       collnet_of_library<Theirs> = found;
-      wire = {Over::kTheirs, Over::start, Over::end, Over::is_whole, Over::template fill<Ours>};
+      wire = {Over::kTheirs, Over::start, Over::end, Over::missing, Over::template fill<Ours>};
       return true;
     }
   });

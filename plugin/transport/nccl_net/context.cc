@@ -8,7 +8,7 @@ namespace riffle::nccl_net {
 namespace {
 
 void warn_of_unknown() {
-  log_warn("NET is called with a context that init did not give, or that was finalized");
+  log_warn("NET or COLLNET is called with a context that init did not give, or that was finalized");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What NCCL holds as the network context of a communicator (NET v11 and later) while NET is another
-// library's: the library's own context, or what NCCL's translation keeps in its place. Any thread.
+// What NCCL holds as the context of a communicator (NET and COLLNET v11 and later) while the table
+// is another library's: the library's own context, or what NCCL's translation keeps in its place. Any thread.
 #pragma once
 
 #include <memory>

@@ -56,8 +56,9 @@ class Stream final : public Reactor::FdHandler {
   // is of no further use.
   Status write();
   Status read(std::size_t read_budget);
-  // Everything that has arrived, whether or not the kernel has reported it yet.
-  Status read_all();
+  // What has arrived, whether or not the kernel has reported it yet.
+  Status read_unreported(std::size_t read_budget);
+  Status read_all() { return read_unreported(~std::size_t{0}); }
   bool is_readable() const { return readable_ && !eof_; }
   // The kernel is silent about less than the rest of a payload.
   bool waits_for_more() const { return wakes_at_ > 1; }

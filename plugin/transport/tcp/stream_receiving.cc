@@ -21,9 +21,9 @@ constexpr std::size_t kSmallPayloadBytes = 4 << 10;
 
 }  // namespace
 
-Status Stream::read_all() {
+Status Stream::read_unreported(std::size_t read_budget) {
   readable_ = true;
-  return read(~std::size_t{0});
+  return read(read_budget);
 }
 
 Status Stream::read(std::size_t read_budget) {

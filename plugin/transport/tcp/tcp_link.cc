@@ -288,8 +288,9 @@ void TcpLink::tick() {
     // What came may be less than the stream asked to be woken for. Found when the time is up, it
     // would count as a sign of life of then.
     if (stream->waits_for_more()) {
-      if (const Status s = stream->read_all(); !s) return broke(*stream, s);
+      if (const Status s = stream->read_unreported(kReadBudgetBytes); !s) return broke(*stream, s);
       if (!is_up()) return;
+      if (stream->is_readable()) reactor_->wake(this);  // budget spent
     }
     if (is_silent(*stream, now)) {
       return fail(timeout_error("no sign of life for " + seconds_text(options_.peer_timeout_ns) +

@@ -1,5 +1,5 @@
 // What a test may ask the strict plugin's COLLNET. Exported with C linkage as
-// `strict_collnet_probe`.
+// `strict_collnet_probe_vN`.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,7 @@ struct CollNetProbe {
   std::uint64_t comm_id;           // of the last init; v11 on
   std::size_t count;               // of the last iallreduce
   std::size_t part_bytes;          // of the last iallgather or ireducescatter
+  int members;                     // of the last makeVDevice
   int dma_buf_fd;                  // of the last regMrDmaBuf
 };
 

@@ -77,7 +77,17 @@ struct Calls {
     p.name = name;
     p.ptrSupport = abi::kPtrHost | abi::kPtrCuda;
     p.speed = 54321;
+    if constexpr (requires { p.vProps; }) {
+      p.vProps.ndevs = 1;
+      p.maxCollBytes = std::size_t{1} << 34;
+    }
     *out = p;
+    return abi::kSuccess;
+  }
+  template <class Members>
+  static Result table_make_device(int* device, Members* members) {
+    probe.members = members->ndevs;
+    *device = members->devs[0] + 40;
     return abi::kSuccess;
   }
   static Result table_listen(int, void* handle, void** listener) {
@@ -195,6 +205,9 @@ Table make_table() {
   t.iallgather = Calls::table_all_gather;
   t.ireducescatter = Calls::table_reduce_scatter;
 #endif
+#if STRICT_COLLNET_VERSION >= 9
+  t.makeVDevice = Calls::table_make_device;
+#endif
 #if STRICT_COLLNET_VERSION >= 11
   t.finalize = Calls::table_finalize;
 #endif
@@ -207,7 +220,8 @@ Table make_table() {
 extern "C" {
 __attribute__((visibility("default")))
 strict::Table STRICT_NAME(ncclCollNetPlugin_v, STRICT_COLLNET_VERSION) = strict::make_table();
-__attribute__((visibility("default"))) void strict_collnet_probe(strict::CollNetProbe* out) {
+__attribute__((visibility("default"))) void STRICT_NAME(
+    strict_collnet_probe_v, STRICT_COLLNET_VERSION)(strict::CollNetProbe* out) {
   *out = strict::probe;
 }
 }
