@@ -1,5 +1,6 @@
 // What NCCL holds as the context of a communicator (NET and COLLNET v11 and later) while the table
-// is another library's: the library's own context, or what NCCL's translation keeps in its place. Any thread.
+// is another library's: the library's own context, or what NCCL's translation keeps in its place.
+// Any thread.
 #pragma once
 
 #include <memory>
