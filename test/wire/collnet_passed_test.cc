@@ -1,14 +1,12 @@
 // A library's own COLLNET where all-reduces are left to NCCL: every version of NCCL's table over
 // every version of the library's; and where Riffle's own takes its place, or none is there.
 #include "test/wire/rig.h"
-
-#include "plugin/transport/nccl_net/collnet_versions.h"
 #include "test/wire/strict/collnet_probe.h"
 
 namespace riffle::collnet_passed_test {
 namespace {
 
-using nccl_net::kCollNetVersion;
+using nccl_net::kVersion;
 using wire::in_process;
 using wire::strict_library;
 
@@ -19,7 +17,7 @@ std::string library_of(int version) {
 template <class Table>
 Table& plugin_table() {
   return *wire::symbol<Table>(wire::loaded(RIFFLE_PLUGIN_PATH),
-                              "ncclCollNetPlugin_v" + std::to_string(kCollNetVersion<Table>));
+                              "ncclCollNetPlugin_v" + std::to_string(kVersion<Table>));
 }
 
 template <class Function>
@@ -42,15 +40,15 @@ strict::CollNetProbe seen(int version) {
 template <class Table>
 abi::NcclResult start(Table& t, void** context, std::uint64_t comm_id = 9) {
   nccl_net::use_newest([&]<class Net>() {
-    if constexpr (nccl_net::kVersion<Net> == kCollNetVersion<Table>) {
+    if constexpr (nccl_net::kVersion<Net> == kVersion<Table>) {
       void* net_context = nullptr;
       EXPECT_EQ(wire::init(wire::plugin_table<Net>(), &net_context, comm_id), 0)
           << wire::all_lines();
     }
     return false;
   });
-  if constexpr (kCollNetVersion<Table> >= 11) return t.init(context, comm_id, wire::logger);
-  if constexpr (kCollNetVersion<Table> < 11) return t.init(wire::logger);
+  if constexpr (kVersion<Table> >= 11) return t.init(context, comm_id, wire::logger);
+  if constexpr (kVersion<Table> < 11) return t.init(wire::logger);
 }
 
 template <class Table>
@@ -62,9 +60,8 @@ struct Job {
 
   explicit Job(Table& table) : t(table) {
     EXPECT_EQ(start(t, &context), 0) << wire::all_lines();
-    if constexpr (kCollNetVersion<Table> >= 11)
-      EXPECT_EQ(t.listen(context, 0, handle, &listener), 0);
-    if constexpr (kCollNetVersion<Table> < 11) EXPECT_EQ(t.listen(0, handle, &listener), 0);
+    if constexpr (kVersion<Table> >= 11) EXPECT_EQ(t.listen(context, 0, handle, &listener), 0);
+    if constexpr (kVersion<Table> < 11) EXPECT_EQ(t.listen(0, handle, &listener), 0);
     void* handles[] = {handle};
     EXPECT_EQ(t.connect(handles, 1, 0, listener, &coll), 0);
     EXPECT_EQ(t.regMr(coll, send, sizeof send, abi::kPtrHost, &own), 0);
@@ -85,7 +82,7 @@ struct Job {
     EXPECT_EQ(t.deregMr(coll, other), 0);
     EXPECT_EQ(t.closeColl(coll), 0);
     EXPECT_EQ(t.closeListen(listener), 0);
-    if constexpr (kCollNetVersion<Table> >= 11) EXPECT_EQ(t.finalize(context), 0);
+    if constexpr (kVersion<Table> >= 11) EXPECT_EQ(t.finalize(context), 0);
   }
 };
 
@@ -98,7 +95,7 @@ class PassedCollNet : public ::testing::TestWithParam<int> {
   template <class Use>
   void for_tables(Use&& use) {
     nccl_net::use_newest_collnet([&]<class Table>() {
-      if (kCollNetVersion<Table> >= version) {
+      if (kVersion<Table> >= version) {
         in_process(settings, [&] { use.template operator()<Table>(); });
       }
       return false;
@@ -131,7 +128,7 @@ TEST_P(PassedCollNet, Operations) {
       EXPECT_EQ(job.t.iallgather != nullptr, version >= 8);
       EXPECT_EQ(job.t.ireducescatter != nullptr, version >= 8);
       if (version >= 8) {
-        using Part = std::conditional_t<kCollNetVersion<Table> == 8, abi::SgeV8, abi::SgeV9>;
+        using Part = std::conditional_t<kVersion<Table> == 8, abi::SgeV8, abi::SgeV9>;
         Part to{job.other, job.recv, 48}, from{job.own, job.send, 40};
         EXPECT_EQ(job.t.iallgather(job.coll, job.send, 1, &to, 48, 0, 48, job.own, &request), 0);
         EXPECT_EQ(seen(version).part_bytes, 48u);
@@ -176,7 +173,7 @@ TEST_P(PassedCollNet, Operations) {
 TEST_P(PassedCollNet, WhatAnOlderTableCannotSayIsAnError) {
   for_tables([&]<class Table>() {
     Job<Table> job(plugin_table<Table>());
-    if constexpr (kCollNetVersion<Table> >= 9) {
+    if constexpr (kVersion<Table> >= 9) {
       void* request = nullptr;
       const std::size_t large = std::size_t{1} << 31;
       if (version < 9) {
@@ -198,7 +195,7 @@ TEST_P(PassedCollNet, WhatAnOlderTableCannotSayIsAnError) {
             abi::kInternalError);
       }
     }
-    if constexpr (kCollNetVersion<Table> >= 11) {
+    if constexpr (kVersion<Table> >= 11) {
       EXPECT_NE(job.t.listen(&job, 0, job.handle, &job.listener), 0) << "a context that is none";
     }
   });

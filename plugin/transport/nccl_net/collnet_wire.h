@@ -14,7 +14,6 @@
 #include <string>
 #include <type_traits>
 
-#include "plugin/transport/nccl_net/collnet_versions.h"
 #include "plugin/transport/nccl_net/context.h"
 #include "plugin/transport/nccl_net/library.h"
 #include "plugin/transport/nccl_net/properties.h"
@@ -29,7 +28,7 @@ inline const Theirs* collnet_of_library = nullptr;
 
 template <class Theirs>
 struct CollNetOver {
-  static constexpr int kTheirs = kCollNetVersion<Theirs>;
+  static constexpr int kTheirs = kVersion<Theirs>;
   static constexpr int kMostParts = 64;  // NCCL never passes more than one
 
   static const Theirs& lib() { return *collnet_of_library<Theirs>; }
@@ -84,10 +83,7 @@ struct CollNetOver {
 
   template <class Properties>
   static abi::NcclResult get_properties(int device, Properties* properties) {
-    PropertiesOf<Theirs> older{};
-    const abi::NcclResult result = lib().getProperties(device, &older);
-    if (result != abi::kSuccess) return result;
-    return translate_properties(older, device, properties) ? abi::kSuccess : abi::kInternalError;
+    return translated_properties(lib(), device, properties);
   }
 
   static abi::NcclResult make_v_device(int* device, abi::NetVPropsV12* members) {
@@ -214,7 +210,7 @@ template <class Ours>
 CollNetWire<Ours> find_collnet(const Library& library) {
   CollNetWire<Ours> wire;
   use_newest_collnet([&]<class Theirs>() {
-    if constexpr (kCollNetVersion < Theirs >> kCollNetVersion<Ours>) {
+    if constexpr (kVersion < Theirs >> kVersion<Ours>) {
       return false;
     } else {
       using Over = CollNetOver<Theirs>;

@@ -20,6 +20,15 @@
 
 namespace riffle::nccl_net {
 
+// getProperties of a library's table, NET or COLLNET, as a record of another version.
+template <class Theirs, class Properties>
+abi::NcclResult translated_properties(const Theirs& lib, int device, Properties* properties) {
+  PropertiesOf<Theirs> older{};
+  const abi::NcclResult result = lib.getProperties(device, &older);
+  if (result != abi::kSuccess) return result;
+  return translate_properties(older, device, properties) ? abi::kSuccess : abi::kInternalError;
+}
+
 // The library's table of one version. Set once, before the first table that stands on it is shown.
 template <class Theirs>
 inline const Theirs* table_of_library = nullptr;
@@ -36,10 +45,7 @@ struct Translate {
 
   template <class Properties>
   static abi::NcclResult get_properties(int device, Properties* properties) {
-    PropertiesOf<Theirs> older{};
-    const abi::NcclResult result = lib().getProperties(device, &older);
-    if (result != abi::kSuccess) return result;
-    return translate_properties(older, device, properties) ? abi::kSuccess : abi::kInternalError;
+    return translated_properties(lib(), device, properties);
   }
 
   static abi::NcclResult make_v_device(int* device, abi::NetVPropsV12* members) {
