@@ -60,8 +60,12 @@ struct Job {
 
   explicit Job(Table& table) : t(table) {
     EXPECT_EQ(start(t, &context), 0) << wire::all_lines();
-    if constexpr (kVersion<Table> >= 11) EXPECT_EQ(t.listen(context, 0, handle, &listener), 0);
-    if constexpr (kVersion<Table> < 11) EXPECT_EQ(t.listen(0, handle, &listener), 0);
+    if constexpr (kVersion<Table> >= 11) {
+      EXPECT_EQ(t.listen(context, 0, handle, &listener), 0);
+    }
+    if constexpr (kVersion<Table> < 11) {
+      EXPECT_EQ(t.listen(0, handle, &listener), 0);
+    }
     void* handles[] = {handle};
     EXPECT_EQ(t.connect(handles, 1, 0, listener, &coll), 0);
     EXPECT_EQ(t.regMr(coll, send, sizeof send, abi::kPtrHost, &own), 0);
@@ -82,7 +86,9 @@ struct Job {
     EXPECT_EQ(t.deregMr(coll, other), 0);
     EXPECT_EQ(t.closeColl(coll), 0);
     EXPECT_EQ(t.closeListen(listener), 0);
-    if constexpr (kVersion<Table> >= 11) EXPECT_EQ(t.finalize(context), 0);
+    if constexpr (kVersion<Table> >= 11) {
+      EXPECT_EQ(t.finalize(context), 0);
+    }
   }
 };
 
