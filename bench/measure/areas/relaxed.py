@@ -38,7 +38,7 @@ def loss(task, mode, mean, upper):
     """`mean`, `upper`: as they were before."""
     unit = "%" if task == "text" else "points"
     command = (f"/usr/bin/python3 test/training/simulate.py --task {task} --seeds 0-9 --modes exact,{mode} "
-               "--output {tmp} && python3 test/training/report.py {tmp}/*.json")
+               "--output {tmp} && /usr/bin/python3 test/training/report.py {tmp}/*.json")
     name = mode.removesuffix("-gap1")
     return Run(f"loss-{task.split('-')[0]}-{name}", command, [
         Figure(f"{task}, {name}: simulated loss, {unit}", cell(f"worse than exact, {unit}", mode), at_most(1),
