@@ -48,6 +48,16 @@ class Measure(unittest.TestCase):
         self.assertEqual([row["median"] for row in rows], [1.5, 3.5, 4.0])
         self.assertEqual([row["status"] for row in rows], ["holds", "below limit", "measured"])
 
+    def test_what_areas_build_is_there(self):
+        lists = [*ROOT.glob("**/CMakeLists.txt"), *ROOT.glob("test/*.cmake")]
+        made = set(re.findall(r"(?:add_executable|add_library|gtest_program|strict_library)\(\s*([\w$.{}-]+)",
+                              "\n".join(file.read_text() for file in lists if not file.parent.name.startswith("build"))))
+        patterns = [re.compile(re.sub(r"\\\$\\\{\w+\\\}", ".+", re.escape(name)) + "$") for name in made
+                    if not re.fullmatch(r"\$\{\w+\}", name)]
+        for name in table.names():
+            for target in set(table.load(name).targets) - {"all"}:
+                self.assertTrue(any(p.match(target) for p in patterns), f"area {name} builds {target}, which no CMakeLists.txt makes")
+
     def test_long_runs_are_for_those_who_ask(self):
         short, long = Run("s", "true", []), Run("l", "true", [], is_long=True)
         self.assertEqual(runner.runs_of(area(short, long), set(), is_named=True), [short])

@@ -26,8 +26,8 @@ def price():
 AREA = Area(
     title="Lost nodes", minutes=20,
     about="`RIFFLE_ON_LOSS=error` (default) and `continue`; one of 8 nodes is killed, one stopped.",
-    targets=("riffle", "riffle_plugin", "riffle_unit_tests", "riffle_sim_tests",
-             "mode_losses_plugin_test", "connect_losses_plugin_test"),
+    targets=("riffle", "riffle_plugin", "riffle_unit_tests", "riffle_threads_tests", "riffle_sim_tests",
+             "riffle_host_tests"),
     runs=[
         Run("error", BENCH + "--sizes 32M --iters 5 --peer-timeout 3", [
             Figure("killed, timeout 3 s: last survivor's error after, s",

@@ -12,7 +12,7 @@ def check(profile):
 
 
 AREA = Area(
-    title="Probing", minutes=12, targets=("riffle", "riffle_plugin", "survey_test"),
+    title="Probing", minutes=12, targets=("riffle", "riffle_plugin", "riffle_unit_tests"),
     runs=[check(profile) for profile in ("racks8", "straggler8", "mixed16")] + [
         Run("model", "RIFFLE_TEST_RUNS=200 build/test/riffle_unit_tests --gtest_filter=Survey.*", [
             Figure("200 random racks with noise: all right in", printed(r"actual: (\d+) vs 190", min),
