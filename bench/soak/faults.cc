@@ -30,7 +30,8 @@ class Injector {
 
   void run() {
     const auto nodes = static_cast<int>(pids_.size());
-    for (int ms = 0; board_.connected < nodes; ms += 20) {
+    // A job that ends with its loss is to have had a sum before.
+    for (int ms = 0; board_.connected < nodes || board_.sums == 0; ms += 20) {
       if (board_.is_over || ms > kConnectMs) return;
       sleep_ms(20);
     }

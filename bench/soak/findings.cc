@@ -18,7 +18,7 @@ class Search {
   std::vector<std::string> run(const std::vector<host::RankExit>& exits) {
     if (board_.connected < nodes_) {
       all_.push_back("only " + std::to_string(board_.connected) + " nodes connected");
-    } else if (board_.sums == 0 && !may_end_before_the_first_sum()) {
+    } else if (board_.sums == 0) {
       all_.push_back("there was no sum");
     }
     for (int n = 0; n < nodes_; ++n) {
@@ -43,7 +43,6 @@ class Search {
   }
 
  private:
-  bool may_end_before_the_first_sum() const { return loss_ != nullptr && !job_.goes_on; }
   void add(int node, const std::string& what) {
     all_.push_back("node " + std::to_string(node) + ": " + what);
   }
