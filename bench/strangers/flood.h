@@ -1,4 +1,4 @@
-// Silent strangers who knock at a node of an emulated cluster, in a process of their own on the
+// Silent strangers that knock at a node of an emulated cluster, in a process of their own on the
 // cluster's neighbour, for as long as the object lives.
 #pragma once
 

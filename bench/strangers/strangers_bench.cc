@@ -43,7 +43,7 @@ Result<cluster::Profile> network(const Options& o) {
   auto profile = cluster::load_profile("uniform8", RIFFLE_PROFILES);
   if (profile) profile = cluster::resized(*profile, o.nodes);
   if (!profile) return profile;
-  // What they send passes beside the job, whoever else wants the link.
+  // What they send has a part of the link to itself, or the job would push it aside.
   profile->neighbour = {.node = 0, .guaranteed_kbps = 2 * o.rate * kBytesOfOne * 8 / 1000};
   return profile;
 }
@@ -143,7 +143,7 @@ Status run(const Options& o) {
 
 int main(int argc, char** argv) {
   using namespace riffle::bench;
-  CLI::App app("All-reduces beside strangers who connect to a node, and without them");
+  CLI::App app("All-reduces beside strangers that connect to a node, and without them");
   Options o;
   app.add_option("--plugin", o.plugin, "The shared object")->required()->check(CLI::ExistingFile);
   app.add_option("--rate", o.rate, "Connections a second")

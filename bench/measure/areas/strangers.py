@@ -1,4 +1,4 @@
-"""What strangers who connect to a node's listeners cost a job that works."""
+"""What strangers that connect to a node's listeners cost a job that works."""
 from table import Area, Figure, Run, at_least, at_most, printed
 
 COMMAND = "build/bench/riffle_strangers_bench --plugin build/plugin/libnccl-net-riffle.so --json {json} "
