@@ -33,14 +33,16 @@ def describe():
 
 
 def processor_times():
-    """(idle, all) since the machine has started, in ticks."""
+    """(idle, all) of those that this process may use, since the machine has started, in ticks."""
+    usable = {f"cpu{number}" for number in os.sched_getaffinity(0)}
     with open("/proc/stat") as file:
-        ticks = [int(word) for word in file.readline().split()[1:9]]
+        lines = [line.split() for line in file if line.split(" ", 1)[0] in usable]
+    ticks = [sum(column) for column in zip(*([int(word) for word in line[1:9]] for line in lines))]
     return ticks[3] + ticks[4], sum(ticks)
 
 
 def busy(seconds=1.0):
-    """What all others use of the processors while this process waits, 0 to 1. A load average would count
+    """What all others use of these processors while this process waits, 0 to 1. A load average would count
     what has ended a minute ago, such as the run or the build before."""
     idle, whole = processor_times()
     time.sleep(seconds)
