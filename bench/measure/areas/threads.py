@@ -7,7 +7,8 @@ RIFFLE = "build/tools/riffle bench --json {json} "
 
 def beside_one(profile, counts):
     plugins = " ".join(f"--plugin on{n}={PLUGIN}" for n in (1, *counts))
-    return RIFFLE + f"--profile {profile} {plugins} --settings " + " ".join(f"on{n}:RIFFLE_THREADS={n}" for n in counts)
+    settings = " ".join(f"--settings on{n}:RIFFLE_THREADS={n}" for n in counts)
+    return RIFFLE + f"--profile {profile} {plugins} {settings}"
 
 
 def over_one(threads):
