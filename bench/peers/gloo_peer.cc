@@ -53,8 +53,15 @@ Peer gloo_peer(const std::string& algorithm, const std::string& programs, int ra
     peer.missing = "Gloo's AllreduceBcube takes an even number of nodes";
   }
   peer.supervise = [algorithm](const Site& site) {
+    // Gloo refuses keys that are there, as those of workers before these.
     const std::string store = site.folder + "/gloo-" + algorithm;
-    std::filesystem::create_directory(store);
+    std::error_code error;
+    std::filesystem::remove_all(store, error);
+    std::filesystem::create_directory(store, error);
+    if (error) {
+      dprintf(2, "cannot make folder %s: %s\n", store.c_str(), error.message().c_str());
+      return 1;
+    }
     const pid_t supervisor = getpid();
     std::vector<pid_t> workers;
     for (int rank = 0; rank < site.ranks; ++rank) {
