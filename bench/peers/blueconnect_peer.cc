@@ -24,7 +24,7 @@ Status work(const Site& site, host::Bootstrap& bootstrap, std::size_t chunk_byte
   if (!library) return library.status();
   BlueConnectOptions options;
   options.chunk_bytes = chunk_bytes;
-  options.spin_us = kProxySpinUs;
+  options.progress = kProgress;
   auto connected = BlueConnect::connect(*library.value(), bootstrap, racks_of(site), options);
   if (!connected) return connected.status();
   BlueConnectReducer reducer(*connected.value());

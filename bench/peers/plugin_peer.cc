@@ -51,7 +51,7 @@ Peer riffle_peer(const std::string& name, const Environment& environment) {
   peer.supervise = [environment](const Site& site) {
     for (const auto& [key, value] : environment) setenv(key.c_str(), value.c_str(), 1);
     host::Options options;
-    options.spin_us = kProxySpinUs;
+    options.progress = kProgress;
     return run_plugin_processes(
         site, nodes_as_they_lie(site.ranks),
         [&](host::Bootstrap& bootstrap, int node) { return work(site, bootstrap, node, options); });
@@ -65,7 +65,7 @@ Peer nccl_peer(const std::string& name, const NcclSettings& settings) {
   if (settings.in_rack_order) peer.network = "racks";
   peer.supervise = [settings](const Site& site) {
     host::Options options;
-    options.spin_us = kProxySpinUs;
+    options.progress = kProgress;
     options.collnet = false;
     options.algorithm = settings.algorithm;
     options.buffer_bytes = settings.buffer_bytes;

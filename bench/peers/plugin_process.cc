@@ -1,5 +1,7 @@
 #include "bench/peers/plugin_process.h"
 
+#include <sys/prctl.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -46,6 +48,8 @@ int run_plugin_processes(const Site& site, const std::vector<int>& node_of_rank,
   options.deadline_ms = kDayMs;
   options.before = [&](int rank) { return site.enter(node_of(rank)); };
   const auto exits = host::launch(options, [&](host::Bootstrap& bootstrap) {
+    prctl(PR_SET_NAME,
+          "node");  // else its threads would be called as the plugin's, after the command
     return work(bootstrap, node_of(bootstrap.rank()));
   });
   return host::all_succeeded(exits) ? 0 : 1;

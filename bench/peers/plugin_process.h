@@ -7,12 +7,14 @@
 #include "bench/harness/worker.h"
 #include "bench/peers/peer.h"
 #include "lab/nccl_host/bootstrap.h"
+#include "lab/nccl_host/progress_options.h"
 
 namespace riffle::bench {
 
 // NCCL's proxy spins, which small sums are the faster for. All nodes share this machine, so it does
-// so for as long as those take; large ones leave the processors to other work.
-inline constexpr int kProxySpinUs = 5000;
+// so for as long as those take; large ones leave the processors to other work. Other libraries do
+// everything on the thread that asks.
+inline constexpr host::ProgressOptions kProgress{.spin_us = 5000, .in_wait = true};
 
 // A reducer's CPU time is that of the plugin's own threads. The others play NCCL and its GPU, which
 // copy and reduce elsewhere.

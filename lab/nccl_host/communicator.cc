@@ -42,8 +42,7 @@ class Communicator::Impl {
       if (r != kSuccess) return plugin_status(r, "TUNER init");
       tuner_up_ = true;
     }
-    progress_ = std::make_unique<ProgressThread>(collnet_.get(), *profiler_, options_.spin_us,
-                                                 options_.idle_sleep_us);
+    progress_ = std::make_unique<ProgressThread>(collnet_.get(), *profiler_, options_.progress);
     return bootstrap_.barrier();
   }
 

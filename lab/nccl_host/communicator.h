@@ -5,10 +5,6 @@
 // own, as in NCCL (service and progress thread). Calls below come from one thread. Collectives are
 // queued and run in order, as on one stream; those of a group form one launch. User buffers must
 // stay alive until wait() has returned. Nothing waits beyond Options::deadline_ms.
-//
-// NCCL's proxy spins (with yields). Ranks of a test share a few cores, so this one does so for
-// spin_us after a launch only; later it sleeps when nothing moves, first for idle_sleep_us, then
-// longer. idle_sleep_us = 0: it never sleeps.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +12,7 @@
 #include <optional>
 
 #include "lab/nccl_host/bootstrap.h"
+#include "lab/nccl_host/progress_options.h"
 #include "lab/nccl_host/tables/plugin_library.h"
 #include "lab/nccl_host/work/schedule.h"
 #include "topology/base/status.h"
@@ -30,8 +27,7 @@ struct Options {
   bool point_to_point = false;  // connect every pair for send and receive (NCCL does it on demand)
   std::optional<Algorithm> algorithm;  // NCCL_ALGO for all-reduce; none: cost model and tuner
   bool poison_tail = false;            // collnet_link.h
-  int spin_us = 0;                     // but always a few times
-  int idle_sleep_us = 30;
+  ProgressOptions progress;
   int deadline_ms = 60000;
   std::uint64_t comm_id = 0;  // the same on all ranks; 0: rank 0 draws one for all
 };

@@ -16,13 +16,15 @@ constexpr int kLongestSleep = 16;
 
 }  // namespace
 
-ProgressThread::ProgressThread(CollNetLink* collnet, ProfilerFeed& profiler, int spin_us,
-                               int idle_sleep_us)
+ProgressThread::ProgressThread(CollNetLink* collnet, ProfilerFeed& profiler,
+                               const ProgressOptions& options)
     : collnet_(collnet),
       profiler_(profiler),
-      spin_(spin_us),
-      idle_sleep_us_(idle_sleep_us),
-      thread_([this] { run(); }) {}
+      spin_(options.spin_us),
+      idle_sleep_us_(options.idle_sleep_us),
+      in_wait_(options.in_wait) {
+  if (!in_wait_) thread_ = std::thread([this] { run(); });
+}
 
 void ProgressThread::submit(Launch launch) {
   {
@@ -36,6 +38,7 @@ void ProgressThread::submit(Launch launch) {
 }
 
 bool ProgressThread::wait(int deadline_ms, bool drained) {
+  if (in_wait_) return work_until(Clock::now() + std::chrono::milliseconds(deadline_ms));
   std::unique_lock lock(mutex_);
   done_.wait_for(lock, std::chrono::milliseconds(deadline_ms),
                  [&] { return error_ != 0 || (finished_ == launches_ && (!drained || idle_)); });
@@ -77,11 +80,27 @@ bool ProgressThread::step() {
   return moved;
 }
 
+void ProgressThread::take_submitted(std::unique_lock<std::mutex>& lock) {
+  std::vector<Launch> fresh = std::exchange(submitted_, {});
+  if (!fresh.empty()) launched_ = Clock::now();
+  attention_ = false;
+  lock.unlock();
+  for (Launch& launch : fresh) accept(std::move(launch));
+}
+
+void ProgressThread::advance() {
+  if (step()) {
+    still_ = 0;
+    sleeps_ = 1;
+  } else if (++still_ < kYields || idle_sleep_us_ == 0 || Clock::now() < launched_ + spin_) {
+    std::this_thread::yield();
+  } else {
+    std::this_thread::sleep_for(std::chrono::microseconds(idle_sleep_us_ * sleeps_));
+    sleeps_ = std::min(2 * sleeps_, kLongestSleep);
+  }
+}
+
 void ProgressThread::run() {
-  using Clock = std::chrono::steady_clock;
-  int still = 0;
-  Clock::time_point launched{};
-  int sleeps = 1;  // in units of idle_sleep_us_
   for (;;) {
     const bool work = has_work();
     if (!work || attention_.load(std::memory_order_acquire) || kernel_.finished() != finished_) {
@@ -94,21 +113,9 @@ void ProgressThread::run() {
         wake_.wait(lock, [&] { return stop_requested_ || !submitted_.empty(); });
       }
       if (stop_requested_) return;
-      std::vector<Launch> fresh = std::exchange(submitted_, {});
-      if (!fresh.empty()) launched = Clock::now();
-      attention_ = false;
-      lock.unlock();
-      for (Launch& launch : fresh) accept(std::move(launch));
+      take_submitted(lock);
     }
-    if (step()) {
-      still = 0;
-      sleeps = 1;
-    } else if (++still < kYields || idle_sleep_us_ == 0 || Clock::now() < launched + spin_) {
-      std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(idle_sleep_us_ * sleeps));
-      sleeps = std::min(2 * sleeps, kLongestSleep);
-    }
+    advance();
     if (error_ != 0) {
       // As NCCL's: no further call, until the communicator is torn down.
       std::unique_lock lock(mutex_);
@@ -117,6 +124,14 @@ void ProgressThread::run() {
       return;
     }
   }
+}
+
+bool ProgressThread::work_until(Clock::time_point deadline) {
+  if (std::unique_lock lock(mutex_); !submitted_.empty()) take_submitted(lock);
+  while (error_ == 0 && has_work() && Clock::now() < deadline) advance();
+  if (error_ != 0 || has_work()) return false;
+  profiler_.sleeps();
+  return true;
 }
 
 }  // namespace riffle::host

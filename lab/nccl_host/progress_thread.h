@@ -1,4 +1,5 @@
-// The progress thread of a communicator: runs the kernel and the proxies until told to stop.
+// The progress thread of a communicator: runs the kernel and the proxies until told to stop. Where
+// wait() does the work there is no such thread.
 #pragma once
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include "lab/nccl_host/collnet_link.h"
 #include "lab/nccl_host/net_link.h"
 #include "lab/nccl_host/profiler_feed.h"
+#include "lab/nccl_host/progress_options.h"
 #include "lab/nccl_host/work/kernel.h"
 
 namespace riffle::host {
@@ -27,19 +29,25 @@ struct Launch {
 class ProgressThread {
  public:
   // collnet may be null. The links and the feed must outlive stop().
-  ProgressThread(CollNetLink* collnet, ProfilerFeed& profiler, int spin_us, int idle_sleep_us);
+  ProgressThread(CollNetLink* collnet, ProfilerFeed& profiler, const ProgressOptions& options);
   ~ProgressThread() { stop(); }
 
   void submit(Launch launch);
-  // Until all launches are done (drained: and the proxies too), the plugin failed, or the time is
-  // up; returns whether they are done.
+  // Until all launches are done (drained: and the proxies too; always so where it does the work, as
+  // nobody else would send what is left), the plugin failed, or the time is up; returns whether
+  // they are done.
   bool wait(int deadline_ms, bool drained);
   int error() const { return error_.load(); }  // the plugin's first error, 0 = none
   void stop();                                 // between two calls of the plugin; idempotent
   int collnet_outstanding() const { return outstanding_.load(); }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   void run();
+  bool work_until(Clock::time_point deadline);
+  void take_submitted(std::unique_lock<std::mutex>& lock);
+  void advance();  // a step, and a pause if nothing moved
   bool step();
   bool has_work() const { return !kernel_.idle() || !active_.empty() || collnet_busy(); }
   bool collnet_busy() const { return collnet_ != nullptr && !collnet_->idle(); }
@@ -49,6 +57,7 @@ class ProgressThread {
   ProfilerFeed& profiler_;
   const std::chrono::microseconds spin_;
   const int idle_sleep_us_;
+  const bool in_wait_;
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   std::vector<Launch> submitted_;  // guarded by mutex_, as the counters
@@ -60,6 +69,9 @@ class ProgressThread {
   // The progress thread's own:
   Kernel kernel_;
   std::vector<NetLink*> active_;
+  Clock::time_point launched_{};
+  int still_ = 0;   // steps without movement
+  int sleeps_ = 1;  // in units of idle_sleep_us_
   std::thread thread_;
 };
 

@@ -16,6 +16,7 @@ struct Case {
   DataType type;
   Op op;
   bool in_place;
+  bool in_wait = false;  // ProgressOptions
 };
 
 std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
@@ -24,7 +25,8 @@ std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
   return std::string(kAlgorithmNames[static_cast<int>(c.algorithm)]) + "_n" +
          std::to_string(c.ranks) + "_ch" + std::to_string(c.channels) + "_count" +
          std::to_string(c.count) + "_type" + std::to_string(static_cast<int>(c.type)) + "_op" +
-         std::to_string(static_cast<int>(c.op)) + (c.in_place ? "_inplace" : "");
+         std::to_string(static_cast<int>(c.op)) + (c.in_place ? "_inplace" : "") +
+         (c.in_wait ? "_inwait" : "");
 }
 
 class AllReduce : public ::testing::TestWithParam<Case> {};
@@ -36,6 +38,7 @@ TEST_P(AllReduce, IsRightOnEveryRank) {
   options.channels = c.channels;
   options.algorithm = c.algorithm;
   options.poison_tail = true;
+  options.progress.in_wait = c.in_wait;
   const Status status = run_ranks(c.ranks, {}, options, [&](Communicator& comm, Bootstrap& b) {
     if (c.algorithm == Algorithm::kCollNetChain && !comm.has_collnet()) {
       return internal_error("CollNet was not set up");
@@ -72,7 +75,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{4, Algorithm::kCollNetChain, 2, 8388608 + 5, kF32, Op::kSum, false},
                       Case{4, Algorithm::kCollNetChain, 1, 81921, kF32, Op::kSum, false},
                       Case{3, Algorithm::kCollNetChain, 12, 5000003, kF32, Op::kSum, false},
-                      Case{4, Algorithm::kCollNetChain, 16, 4000001, kF32, Op::kSum, true}),
+                      Case{4, Algorithm::kCollNetChain, 16, 4000001, kF32, Op::kSum, true},
+                      Case{4, Algorithm::kRing, 2, 1000003, kF32, Op::kSum, false, true},
+                      Case{5, Algorithm::kTree, 2, 100000, kF32, Op::kSum, true, true},
+                      Case{3, Algorithm::kCollNetChain, 2, 833333, kF32, Op::kSum, false, true}),
     name_of_case);
 
 TEST(Collectives, OthersOverTheRing) {

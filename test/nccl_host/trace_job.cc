@@ -118,7 +118,7 @@ class Job {
     if (algorithm == "allreduce:collnetchain") o.algorithm = Algorithm::kCollNetChain;
     o.release = release();
     o.point_to_point = true;
-    o.idle_sleep_us = 0;
+    o.progress.idle_sleep_us = 0;
     return o;
   }
 

@@ -20,8 +20,7 @@ namespace riffle::bench {
 struct BlueConnectOptions {
   std::size_t chunk_bytes = std::size_t{1} << 20;   // cut further where racks are small
   std::size_t buffer_bytes = std::size_t{4} << 20;  // of a connection, eight steps
-  int spin_us = 0;                                  // host::Options
-  int idle_sleep_us = 30;
+  host::ProgressOptions progress;
   int deadline_ms = 60000;
 };
 

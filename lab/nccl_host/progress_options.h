@@ -1,0 +1,20 @@
+// How the proxies of a communicator are driven.
+//
+// NCCL's proxy spins (with yields). Ranks of a test share a few cores, so this one does so for
+// spin_us after a launch only; later it sleeps when nothing moves, first for idle_sleep_us, then
+// longer. idle_sleep_us = 0: it never sleeps.
+//
+// in_wait: there is no thread for it, and who waits for a collective does its work. Where ranks
+// share cores, handing a small all-reduce over to another thread and back takes longer than the
+// all-reduce, while in NCCL a GPU waits.
+#pragma once
+
+namespace riffle::host {
+
+struct ProgressOptions {
+  int spin_us = 0;  // but always a few times
+  int idle_sleep_us = 30;
+  bool in_wait = false;
+};
+
+}  // namespace riffle::host
