@@ -1,4 +1,4 @@
-// How busy this machine's processors are, from /proc/stat.
+// How busy the processors are that this process may use, from /proc/stat.
 #pragma once
 
 namespace riffle::bench {
@@ -7,7 +7,7 @@ class CpuLoad {
  public:
   void start();
   void stop();
-  // Busy share of all processors over the started intervals, 0..1; -1: they were too short for the
+  // Busy share of them over the started intervals, 0..1; -1: they were too short for the
   // kernel's clock ticks.
   double load() const { return total_ >= kMinTicks ? busy_ / total_ : -1; }
 

@@ -38,8 +38,9 @@ std::string table_head(const cluster::Profile& profile, bool emulated,
       "busiest\n"
       "# node put on the wire per byte of the buffer. cpu/GB: CPU seconds per GB of buffer and "
       "node,\n"
-      "# of the whole process; for riffle, nccl-* and blueconnect of the plugin's own threads, on\n"
-      "# which there is next to nothing for small sums (docs/engine.md).\n#\n";
+      "# of the whole process; for riffle, nccl-* and blueconnect of the plugin's own threads, "
+      "which\n"
+      "# leave calls of up to 64 KiB to the host's (docs/engine.md).\n#\n";
   text += printed(kHead, "peer", "size", "count", "type", "redop", "root", "time", "algbw", "busbw",
                   "#wrong", "bound", "x bound", "cpu", "tx/S", "cpu/GB");
   return text + printed(kHead, "", "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "",

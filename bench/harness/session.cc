@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <deque>
 #include <fstream>
+#include <set>
 
 #include "topology/fabric/fabric_file.h"
 
@@ -198,6 +199,13 @@ Result<double> Session::go_on(const Question& question, Loss& loss) {
 std::string Session::congestion() const {
   const bool chosen = site_.cluster && !site_.cluster->profile().congestion.empty();
   return chosen ? site_.cluster->profile().congestion : "system";
+}
+
+int Session::count_plan_changes() {
+  if (network_ != "live" && network_ != "file") return -1;
+  std::set<std::string> plans;
+  for (const std::string& line : new_plan_changes()) plans.insert(line.substr(line.find("(plan ")));
+  return static_cast<int>(plans.size());
 }
 
 std::vector<std::string> Session::new_plan_changes() {

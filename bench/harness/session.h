@@ -65,6 +65,8 @@ class Session {
   Result<double> go_on(const Question& question, Loss& loss);
   // Changes of the plan that the running peer has logged since the last call.
   std::vector<std::string> new_plan_changes();
+  // Their number; what all nodes say counts once. -1: a peer without plans.
+  int count_plan_changes();
   // The relaxed mode that riffle said it went into last; empty: none.
   std::string mode() const;
   // The last line of the peer's log, also after end(), that holds `text`; from there on.

@@ -67,6 +67,8 @@ Row over_all(const TurnsRow& measured) {
   Row row = measured.rounds[0][0];
   std::vector<double> times;
   row.mean_us = row.cpu_load = row.cpu_s_per_gb = 0;
+  const bool has_plans = row.plan_changes >= 0;
+  row.plan_changes = has_plans ? 0 : -1;
   row.wrong = measured.wrong_in_warmup;
   int loads = 0;
   for (const std::vector<Row>& round : measured.rounds) {
@@ -76,6 +78,7 @@ Row over_all(const TurnsRow& measured) {
       row.cpu_s_per_gb += trial.cpu_s_per_gb;
       row.wrong += trial.wrong;
       row.off_wire |= trial.off_wire;
+      if (has_plans) row.plan_changes += trial.plan_changes;
       row.sent_per_byte = std::max(row.sent_per_byte, trial.sent_per_byte);
       if (trial.cpu_load < 0) continue;
       row.cpu_load += trial.cpu_load;
@@ -109,6 +112,7 @@ Status measure_round(const std::vector<std::unique_ptr<Session>>& sessions,
       if (i < warmup - warmup_of(rows[who])) continue;  // all end their warm-up together
       auto trial = sessions[who]->ask(one, [](int) {});
       if (!trial) return trial.status();
+      trial->plan_changes = sessions[who]->count_plan_changes();  // also since the trial before
       if (i < warmup) {
         rows[who].wrong_in_warmup += trial->wrong;
       } else {

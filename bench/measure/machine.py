@@ -25,6 +25,7 @@ def describe():
     return {
         "cpu": first("/proc/cpuinfo", "model name"),
         "cores": len(os.sched_getaffinity(0)),
+        "machine_cores": os.cpu_count(),
         "memory_gib": round(int(memory_kb) / (1 << 20), 1) if memory_kb.isdigit() else None,
         "kernel": platform.release(),
         "architecture": platform.machine(),
@@ -36,7 +37,8 @@ def processor_times():
     """(idle, all) of those that this process may use, since the machine has started, in ticks."""
     usable = {f"cpu{number}" for number in os.sched_getaffinity(0)}
     with open("/proc/stat") as file:
-        lines = [line.split() for line in file if line.split(" ", 1)[0] in usable]
+        cpus = [line.split() for line in file if line.startswith("cpu")]
+    lines = [cpu for cpu in cpus if cpu[0] in usable] or cpus[:1]  # a container may number its own from 0
     ticks = [sum(column) for column in zip(*([int(word) for word in line[1:9]] for line in lines))]
     return ticks[3] + ticks[4], sum(ticks)
 

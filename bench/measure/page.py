@@ -52,10 +52,15 @@ def table_lines(content):
     return lines
 
 
+def cores(machine):
+    usable, whole = machine["cores"], machine.get("machine_cores", machine["cores"])
+    return f"{usable} of {whole}" if usable < whole else str(usable)
+
+
 def conditions(contents):
     """What measured runs have in common, in lines: machines and commits."""
     runs = [run for content in contents for run in content["runs"].values() if run["repeats"]]
-    machines = {f"{m['cpu']}, {m['cores']} cores, {m['memory_gib']} GiB, Linux {m['kernel']}"
+    machines = {f"{m['cpu']}, {cores(m)} cores, {m['memory_gib']} GiB, Linux {m['kernel']}"
                 for m in (run["machine"] for run in runs)}
     if not machines:
         return []

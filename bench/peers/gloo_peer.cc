@@ -57,7 +57,7 @@ Peer gloo_peer(const std::string& algorithm, const std::string& programs, int ra
     const std::string store = site.folder + "/gloo-" + algorithm;
     std::error_code error;
     std::filesystem::remove_all(store, error);
-    std::filesystem::create_directory(store, error);
+    if (!error) std::filesystem::create_directory(store, error);
     if (error) {
       dprintf(2, "cannot make folder %s: %s\n", store.c_str(), error.message().c_str());
       return 1;

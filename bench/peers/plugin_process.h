@@ -12,8 +12,8 @@
 namespace riffle::bench {
 
 // NCCL's proxy spins, which small sums are the faster for. All nodes share this machine, so it does
-// so for as long as those take; large ones leave the processors to other work. Other libraries do
-// everything on the thread that asks.
+// so for as long as those take; large ones leave the processors to other work. The thread that asks
+// does its work, as Open MPI does; Gloo has a thread for what it receives.
 inline constexpr host::ProgressOptions kProgress{.spin_us = 5000, .in_wait = true};
 
 // A reducer's CPU time is that of the plugin's own threads. The others play NCCL and its GPU, which

@@ -8,7 +8,7 @@
 // count is that of full chunks even where the data end: what lies there is whatever was there
 // before.
 //
-// Set-up and teardown run on any one thread; progress() only on the progress thread.
+// Set-up and teardown run on any one thread; progress() only on the one that drives the proxies.
 #pragma once
 
 #include <array>

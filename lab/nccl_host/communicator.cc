@@ -6,7 +6,7 @@
 
 #include "lab/nccl_host/launch_builder.h"
 #include "lab/nccl_host/profiler_feed.h"
-#include "lab/nccl_host/progress_thread.h"
+#include "lab/nccl_host/progress.h"
 #include "lab/nccl_host/tables/plugin_call.h"
 
 namespace riffle::host {
@@ -42,7 +42,7 @@ class Communicator::Impl {
       if (r != kSuccess) return plugin_status(r, "TUNER init");
       tuner_up_ = true;
     }
-    progress_ = std::make_unique<ProgressThread>(collnet_.get(), *profiler_, options_.progress);
+    progress_ = std::make_unique<Progress>(collnet_.get(), *profiler_, options_.progress);
     return bootstrap_.barrier();
   }
 
@@ -169,7 +169,7 @@ class Communicator::Impl {
   std::unique_ptr<ProfilerFeed> profiler_;
   std::unique_ptr<NetFabric> net_;
   std::unique_ptr<CollNetLink> collnet_;
-  std::unique_ptr<ProgressThread> progress_;
+  std::unique_ptr<Progress> progress_;
   bool grouping_ = false;
   std::vector<Collective> group_;
 

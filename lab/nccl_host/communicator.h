@@ -2,7 +2,8 @@
 // a plugin, without NCCL and without a GPU.
 //
 // Set-up calls run on the creating thread, transfers on a progress thread of the communicator's
-// own, as in NCCL (service and progress thread). Calls below come from one thread. Collectives are
+// own, as in NCCL (service and progress thread), or in wait() (progress_options.h). Calls below
+// come from one thread. Collectives are
 // queued and run in order, as on one stream; those of a group form one launch. User buffers must
 // stay alive until wait() has returned. Nothing waits beyond Options::deadline_ms.
 #pragma once
@@ -50,7 +51,7 @@ class Communicator {
   void group_start();
   Status group_end();
 
-  // Until everything queued is done. An error of the plugin ends the progress thread for good.
+  // Until everything queued is done. After an error of the plugin nothing moves any more.
   Status wait();
   Status async_error() const;  // ncclCommGetAsyncError
 

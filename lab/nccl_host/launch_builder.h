@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lab/nccl_host/net_fabric.h"
-#include "lab/nccl_host/progress_thread.h"
+#include "lab/nccl_host/progress.h"
 #include "lab/nccl_host/work/message_cut.h"
 #include "lab/nccl_host/work/schedule.h"
 #include "lab/nccl_host/work/tree.h"

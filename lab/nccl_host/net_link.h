@@ -2,7 +2,7 @@
 // transport drives it (its transport/net.cc): eight step slots in a registered region, a proxy that
 // posts in step order, retries refused posts and tests only the oldest request.
 //
-// Set-up and teardown run on any one thread; progress() only on the progress thread.
+// Set-up and teardown run on any one thread; progress() only on the one that drives the proxies.
 #pragma once
 
 #include <array>

@@ -76,7 +76,7 @@ TEST(Abort, LeavesTheStagingRegionAlone) {
 
 // One rank vanishes in mid-collective. Every other rank must get an error from the plugin, not a
 // hang.
-void expect_error_after(int signal_number, Algorithm algorithm) {
+void expect_error_after(int signal_number, Algorithm algorithm, bool in_wait = false) {
   constexpr int kRanks = 4;
   constexpr int kVictim = 2;
   LaunchOptions launch_options;
@@ -101,6 +101,7 @@ void expect_error_after(int signal_number, Algorithm algorithm) {
     Options options;
     options.algorithm = algorithm;
     options.deadline_ms = 30000;
+    options.progress.in_wait = in_wait;
     auto comm = Communicator::create(**library, b, options);
     if (!comm) return comm.status();
     std::vector<float> data(4 << 20, 1.0f);
@@ -134,6 +135,30 @@ TEST(LostPeer, KilledInCollNet) {
 TEST(LostPeer, StoppedInCollNet) {
   RIFFLE_NEEDS_PLUGIN();
   expect_error_after(SIGSTOP, Algorithm::kCollNetChain);
+}
+
+TEST(LostPeer, KilledWhileTheOthersDriveTheProxiesInWait) {
+  RIFFLE_NEEDS_PLUGIN();
+  expect_error_after(SIGKILL, Algorithm::kCollNetChain, true);
+}
+
+// One of two does not take part.
+TEST(Abort, AfterTheDeadlineOfTheProxiesInWait) {
+  RIFFLE_NEEDS_PLUGIN();
+  Options options;
+  options.progress.in_wait = true;
+  options.deadline_ms = 3000;
+  const Status status = run_ranks(2, {}, options, [&](Communicator& comm, Bootstrap& b) -> Status {
+    if (b.rank() == 0) {
+      float one = 1;
+      if (Status s = comm.all_reduce(&one, &one, 1, kF32, Op::kSum); !s) return s;
+      const Status s = comm.wait();
+      if (s.code() != Code::kTimeout) return internal_error("no timeout, but: " + s.message());
+    }
+    if (Status s = b.barrier(); !s) return s;
+    return comm.abort();
+  });
+  EXPECT_TRUE(status.is_ok()) << status.message();
 }
 
 TEST(Lifetime, RanksThatCloseApartSeeNoError) {

@@ -39,7 +39,7 @@ failures += [f"bench/results/{name}.json belongs to no area" for name in sorted(
 differs("docs/performance.md", page.PAGE.read_text(), page.render())
 
 readme = (ROOT / "README.md").read_text()
-for run in ("racks8-peers", "racks8-ordered-peers"):
+for run in ("racks8-16M", "racks8-ordered-16M"):
     row = next(row for row in results.content_of(table.load("exact"), results.load_runs("exact"))["rows"]
                if row["run"] == run and "NCCL's ring" in row["claim"])
     times = f"{float(row['result'].split()[0]):.1f}"

@@ -4,7 +4,6 @@
 #include <fstream>
 #include <functional>
 #include <optional>
-#include <set>
 
 #include "bench/harness/report.h"
 #include "plugin/entry/sync_settings.h"
@@ -39,24 +38,14 @@ void show_density(const Session& session, Row& row) {
   std::printf("# %.3g %% of the elements of a result are not zero\n", 100 * row.not_zero);
 }
 
-// Of the plan, since the last call. All nodes may say the same.
-int new_plan_changes(Session& session) {
-  std::set<std::string> plans;
-  for (const std::string& line : session.new_plan_changes()) {
-    plans.insert(line.substr(line.find("(plan ")));
-  }
-  return static_cast<int>(plans.size());
-}
-
 Result<Row> ask_and_count(Session& session, const Question& question,
                           const std::function<void(int)>& progress) {
-  (void)new_plan_changes(session);
+  (void)session.count_plan_changes();
   auto row = session.ask(question, [&](int done) {
-    if (done == question.warmup) (void)new_plan_changes(session);
+    if (done == question.warmup) (void)session.count_plan_changes();
     progress(done);
   });
-  const bool has_plans = row && (row->network == "live" || row->network == "file");
-  if (has_plans) row->plan_changes = new_plan_changes(session);
+  if (row) row->plan_changes = session.count_plan_changes();
   return row;
 }
 

@@ -35,8 +35,7 @@ Result<std::unique_ptr<BlueConnect>> BlueConnect::connect(host::PluginLibrary& l
   std::unique_ptr<BlueConnect> made(
       new BlueConnect(library, bootstrap.rank(), std::move(racks), options));
   if (Status s = made->connect_links(bootstrap); !s) return s;
-  made->progress_ =
-      std::make_unique<host::ProgressThread>(nullptr, made->profiler_, options.progress);
+  made->progress_ = std::make_unique<host::Progress>(nullptr, made->profiler_, options.progress);
   if (Status s = bootstrap.barrier(); !s) return s;
   return made;
 }

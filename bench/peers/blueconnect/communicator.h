@@ -3,7 +3,7 @@
 // The buffer is cut into chunks that go through the stages in a pipeline: every kind of stage has
 // connections of its own and works on the next chunk while the others are still at the ones before,
 // so that rack and uplinks are busy at the same time. More such pipelines side by side were slower.
-// One thread calls; transfers run on a progress thread.
+// One thread calls; what does the transfers the options say.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 #include "lab/nccl_host/bootstrap.h"
 #include "lab/nccl_host/launch_builder.h"
 #include "lab/nccl_host/net_fabric.h"
-#include "lab/nccl_host/progress_thread.h"
+#include "lab/nccl_host/progress.h"
 #include "lab/nccl_host/tables/plugin_library.h"
 
 namespace riffle::bench {
@@ -55,7 +55,7 @@ class BlueConnect {
   bool is_up_ = false;
   host::ProfilerFeed profiler_;
   std::unique_ptr<host::NetFabric> net_;
-  std::unique_ptr<host::ProgressThread> progress_;
+  std::unique_ptr<host::Progress> progress_;
 };
 
 }  // namespace riffle::bench

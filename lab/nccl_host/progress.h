@@ -1,5 +1,5 @@
-// The progress thread of a communicator: runs the kernel and the proxies until told to stop. Where
-// wait() does the work there is no such thread.
+// Runs the kernel and the proxies of a communicator, on a thread of its own or in wait()
+// (progress_options.h).
 #pragma once
 
 #include <atomic>
@@ -26,11 +26,11 @@ struct Launch {
   std::vector<ProfilerEvent> proxy_ops;  // what the profiler is told when the proxy takes them
 };
 
-class ProgressThread {
+class Progress {
  public:
   // collnet may be null. The links and the feed must outlive stop().
-  ProgressThread(CollNetLink* collnet, ProfilerFeed& profiler, const ProgressOptions& options);
-  ~ProgressThread() { stop(); }
+  Progress(CollNetLink* collnet, ProfilerFeed& profiler, const ProgressOptions& options);
+  ~Progress() { stop(); }
 
   void submit(Launch launch);
   // Until all launches are done (drained: and the proxies too; always so where it does the work, as
@@ -66,7 +66,7 @@ class ProgressThread {
   bool stop_requested_ = false;
   std::atomic<bool> attention_{false};  // submitted_ or stop_requested_ changed
   std::atomic<int> error_{0}, outstanding_{0};
-  // The progress thread's own:
+  // Of the thread that does the work:
   Kernel kernel_;
   std::vector<NetLink*> active_;
   Clock::time_point launched_{};

@@ -1,4 +1,4 @@
-#include "lab/nccl_host/progress_thread.h"
+#include "lab/nccl_host/progress.h"
 
 #include <algorithm>
 #include <chrono>
@@ -16,8 +16,7 @@ constexpr int kLongestSleep = 16;
 
 }  // namespace
 
-ProgressThread::ProgressThread(CollNetLink* collnet, ProfilerFeed& profiler,
-                               const ProgressOptions& options)
+Progress::Progress(CollNetLink* collnet, ProfilerFeed& profiler, const ProgressOptions& options)
     : collnet_(collnet),
       profiler_(profiler),
       spin_(options.spin_us),
@@ -26,7 +25,7 @@ ProgressThread::ProgressThread(CollNetLink* collnet, ProfilerFeed& profiler,
   if (!in_wait_) thread_ = std::thread([this] { run(); });
 }
 
-void ProgressThread::submit(Launch launch) {
+void Progress::submit(Launch launch) {
   {
     std::scoped_lock lock(mutex_);
     submitted_.push_back(std::move(launch));
@@ -37,7 +36,7 @@ void ProgressThread::submit(Launch launch) {
   wake_.notify_one();
 }
 
-bool ProgressThread::wait(int deadline_ms, bool drained) {
+bool Progress::wait(int deadline_ms, bool drained) {
   if (in_wait_) return work_until(Clock::now() + std::chrono::milliseconds(deadline_ms));
   std::unique_lock lock(mutex_);
   done_.wait_for(lock, std::chrono::milliseconds(deadline_ms),
@@ -45,7 +44,7 @@ bool ProgressThread::wait(int deadline_ms, bool drained) {
   return finished_ == launches_ && (!drained || idle_);
 }
 
-void ProgressThread::stop() {
+void Progress::stop() {
   {
     std::scoped_lock lock(mutex_);
     stop_requested_ = true;
@@ -55,7 +54,7 @@ void ProgressThread::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void ProgressThread::accept(Launch launch) {
+void Progress::accept(Launch launch) {
   for (const ProfilerEvent& op : launch.proxy_ops) profiler_.proxy_op(op);
   for (auto& [link, op] : launch.link_ops) {
     link->post(op);
@@ -65,7 +64,7 @@ void ProgressThread::accept(Launch launch) {
   kernel_.launch(std::move(launch.lanes));
 }
 
-bool ProgressThread::step() {
+bool Progress::step() {
   bool moved = kernel_.step();
   int result = kSuccess;
   for (NetLink* link : active_) {
@@ -80,7 +79,7 @@ bool ProgressThread::step() {
   return moved;
 }
 
-void ProgressThread::take_submitted(std::unique_lock<std::mutex>& lock) {
+void Progress::take_submitted(std::unique_lock<std::mutex>& lock) {
   std::vector<Launch> fresh = std::exchange(submitted_, {});
   if (!fresh.empty()) launched_ = Clock::now();
   attention_ = false;
@@ -88,7 +87,7 @@ void ProgressThread::take_submitted(std::unique_lock<std::mutex>& lock) {
   for (Launch& launch : fresh) accept(std::move(launch));
 }
 
-void ProgressThread::advance() {
+void Progress::advance() {
   if (step()) {
     still_ = 0;
     sleeps_ = 1;
@@ -100,7 +99,7 @@ void ProgressThread::advance() {
   }
 }
 
-void ProgressThread::run() {
+void Progress::run() {
   for (;;) {
     const bool work = has_work();
     if (!work || attention_.load(std::memory_order_acquire) || kernel_.finished() != finished_) {
@@ -126,7 +125,7 @@ void ProgressThread::run() {
   }
 }
 
-bool ProgressThread::work_until(Clock::time_point deadline) {
+bool Progress::work_until(Clock::time_point deadline) {
   if (std::unique_lock lock(mutex_); !submitted_.empty()) take_submitted(lock);
   while (error_ == 0 && has_work() && Clock::now() < deadline) advance();
   if (error_ != 0 || has_work()) return false;
