@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 
+#include "topology/base/folder.h"
 #include "topology/host/pci.h"
 #include "topology/host/sysfs.h"
 
@@ -26,13 +28,10 @@ fs::path pci_function(fs::path device, const fs::path& root) {
 }
 
 std::string first_entry(const fs::path& folder) {
-  std::error_code error;
   std::string first;
-  for (fs::directory_iterator i(folder, error); !error && i != fs::directory_iterator();
-       i.increment(error)) {
-    const std::string name = i->path().filename().string();
+  (void)for_each_name(folder, [&](std::string_view name) {
     if (first.empty() || name < first) first = name;
-  }
+  });
   return first;
 }
 
@@ -51,12 +50,9 @@ void read_device(const fs::path& interface, const fs::path& root, Nic& nic) {
 // "lower_eth0" links lead from a bond, VLAN or bridge to what it runs over.
 void read_lower(const fs::path& interface, Nic& nic) {
   constexpr std::string_view kPrefix = "lower_";
-  std::error_code error;
-  for (fs::directory_iterator i(interface, error); !error && i != fs::directory_iterator();
-       i.increment(error)) {
-    const std::string name = i->path().filename().string();
-    if (name.starts_with(kPrefix)) nic.lower.push_back(name.substr(kPrefix.size()));
-  }
+  (void)for_each_name(interface, [&](std::string_view name) {
+    if (name.starts_with(kPrefix)) nic.lower.emplace_back(name.substr(kPrefix.size()));
+  });
   std::sort(nic.lower.begin(), nic.lower.end());
 }
 
@@ -155,17 +151,22 @@ std::optional<int> real_speed_mbps(const std::vector<Nic>& nics, const std::stri
 Result<std::vector<Nic>> list_nics(const std::string& sysfs) {
   std::error_code error;
   const fs::path root = fs::canonical(sysfs, error);
-  fs::directory_iterator entries;
-  if (!error) entries = fs::directory_iterator(root / "class" / "net", error);
+  std::vector<fs::path> interfaces;
+  if (!error) {
+    const fs::path folder = root / "class" / "net";
+    const int unread =
+        for_each_name(folder, [&](std::string_view name) { interfaces.push_back(folder / name); });
+    error.assign(unread, std::generic_category());
+  }
   if (error) {
     return system_error("network interfaces: " + sysfs + "/class/net: " + error.message() +
                         "; sysfs has to be mounted there");
   }
   std::vector<Nic> nics;
-  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+  for (const fs::path& interface : interfaces) {
     // Plain files such as bonding_masters lie there too; what has no flags is gone again.
-    if (!fs::exists(entries->path() / "flags", error)) continue;
-    nics.push_back(read_nic(entries->path(), root));
+    if (!fs::exists(interface / "flags", error)) continue;
+    nics.push_back(read_nic(interface, root));
   }
   std::sort(nics.begin(), nics.end(), [](const Nic& a, const Nic& b) { return a.name < b.name; });
   return nics;

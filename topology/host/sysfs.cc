@@ -2,7 +2,9 @@
 
 #include <charconv>
 #include <fstream>
-#include <system_error>
+#include <string_view>
+
+#include "topology/base/folder.h"
 
 namespace riffle::sysfs {
 
@@ -15,11 +17,7 @@ std::string attribute(const std::filesystem::path& file) {
 
 std::vector<std::filesystem::path> entries(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> out;
-  std::error_code error;
-  std::filesystem::directory_iterator i(folder, error);
-  for (; !error && i != std::filesystem::directory_iterator(); i.increment(error)) {
-    out.push_back(i->path());
-  }
+  (void)for_each_name(folder, [&](std::string_view name) { out.push_back(folder / name); });
   return out;
 }
 

@@ -1,6 +1,5 @@
 #include "plugin/collective/base/live_file.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +12,10 @@
 #include <ctime>
 #include <mutex>
 #include <set>
+#include <string_view>
 #include <utility>
+
+#include "topology/base/folder.h"
 
 namespace riffle {
 namespace {
@@ -134,15 +136,11 @@ std::string read_or_remove(const std::string& path) {
 std::vector<std::string> others(const std::string& directory, const std::string& prefix,
                                 const std::set<std::string>& own) {
   std::vector<std::string> paths;
-  DIR* entries = ::opendir(directory.c_str());
-  if (entries == nullptr) return paths;
-  while (const dirent* entry = ::readdir(entries)) {
-    const std::string name = entry->d_name;
-    std::string path = directory + "/" + name;
-    if (name[0] == '.' || !name.starts_with(prefix) || own.contains(path)) continue;
+  (void)for_each_name(directory, [&](std::string_view name) {
+    std::string path = directory + "/" + std::string(name);
+    if (name[0] == '.' || !name.starts_with(prefix) || own.contains(path)) return;
     paths.push_back(std::move(path));
-  }
-  ::closedir(entries);
+  });
   return paths;
 }
 

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <filesystem>
 #include <optional>
+#include <string_view>
+
+#include "topology/base/folder.h"
 
 namespace riffle {
 namespace {
@@ -15,18 +17,14 @@ constexpr rlim_t kEnough = 1 << 20;
 
 // Descriptors in use below `limit`; none: the system does not say.
 std::optional<std::size_t> in_use(rlim_t limit) {
-  std::error_code error;
-  std::filesystem::directory_iterator all("/proc/self/fd", error);
-  if (error == std::errc::too_many_files_open) return limit;
-  if (error) return std::nullopt;
   std::size_t count = 0;
-  for (; all != std::filesystem::directory_iterator(); all.increment(error)) {
-    const std::string name = all->path().filename();
+  const int error = for_each_name("/proc/self/fd", [&](std::string_view name) {
     rlim_t number = 0;
     std::from_chars(name.data(), name.data() + name.size(), number);
     if (number < limit) ++count;
-  }
-  if (error) return std::nullopt;
+  });
+  if (error == EMFILE) return limit;
+  if (error != 0) return std::nullopt;
   return count - 1;  // this one's own
 }
 
