@@ -5,8 +5,8 @@
 // A finding is: a sum that is wrong or differs between nodes, or does not end; an error without a
 // cause; a loss that is noticed later than the peer timeout allows, or not at all; a node that ends
 // by itself, or does not end, or leaves descriptors or threads when it has closed its
-// communicators. One line per job, with its seed, and one per finding. Exit code 1 if there was
-// any.
+// communicators. One line per job, with its seed, and one per finding, beside which the JSON row
+// keeps what the nodes logged: not every job does the same again. Exit code 1 if there was any.
 //
 //   riffle_soak --plugin FILE [--minutes N] [--seed N] [--jobs N] [--log FILE] [--json FILE]
 //               [--sum-limit SECONDS]
@@ -19,12 +19,15 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <new>
 #include <string>
 #include <vector>
 
+#include "bench/harness/temporary_folder.h"
 #include "bench/soak/board.h"
 #include "bench/soak/faults.h"
 #include "bench/soak/findings.h"
@@ -37,7 +40,8 @@
 namespace riffle::bench::soak {
 namespace {
 
-constexpr int kDeadlineMs = 300'000;  // of a job: far more than its longest takes
+constexpr int kDeadlineMs = 300'000;      // of a job: far more than its longest takes
+constexpr std::size_t kKeptLines = 2000;  // of a node's log, the last ones
 
 struct Options {
   std::string plugin, log, json;
@@ -64,14 +68,29 @@ void set_environment(const Job& job, const std::string& log) {
   setenv("RIFFLE_COLLNET", "on", 1);
   setenv("RIFFLE_RESCALE", "0", 1);  // a sum shall tell who is in it
   setenv("RIFFLE_LOG", "info", 1);
-  if (!log.empty()) setenv("RIFFLE_LOG_FILE", log.c_str(), 1);
+  setenv("RIFFLE_LOG_FILE", log.c_str(), 1);
   for (const auto& [name, value] : job.settings) setenv(name.c_str(), value.c_str(), 1);
 }
 
 struct Outcome {
   std::uint64_t sums = 0;
   std::vector<std::string> findings;
+  nlohmann::json logs = nlohmann::json::object();  // lines by file
 };
+
+nlohmann::json logs_in(const std::string& folder) {
+  nlohmann::json logs = nlohmann::json::object();
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::deque<std::string> lines;
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) {
+      lines.push_back(std::move(line));
+      if (lines.size() > kKeptLines) lines.pop_front();
+    }
+    logs[entry.path().filename().string()] = lines;
+  }
+  return logs;
+}
 
 Result<Outcome> run_job(const Job& job, const Options& options) {
   auto profile = cluster::load_profile(job.network, RIFFLE_PROFILES);
@@ -79,6 +98,9 @@ Result<Outcome> run_job(const Job& job, const Options& options) {
   auto made = cluster::Cluster::create(*profile);
   if (!made) return made.status();
   const cluster::Cluster& cluster = **made;
+  auto folder = TemporaryFolder::make();
+  if (!folder) return folder.status();
+  const std::string log = options.log.empty() ? folder->path() + "/%h-%p.log" : options.log;
   const BoardMemory memory;
   Board& board = *memory.board;
   pid_t injector = -1;
@@ -86,7 +108,7 @@ Result<Outcome> run_job(const Job& job, const Options& options) {
   launch.ranks = cluster.size();
   launch.deadline_ms = kDeadlineMs;
   launch.before = [&](int rank) {
-    set_environment(job, options.log);
+    set_environment(job, log);
     return cluster.enter(rank);
   };
   launch.on_started = [&](const std::vector<pid_t>& pids) {
@@ -106,6 +128,7 @@ Result<Outcome> run_job(const Job& job, const Options& options) {
   Outcome outcome;
   outcome.sums = board.sums;
   outcome.findings = findings_of(job, board, cluster.size(), exits);
+  if (!outcome.findings.empty()) outcome.logs = logs_in(folder->path());
   return outcome;
 }
 
@@ -135,7 +158,8 @@ Status run(const Options& options, Total& total) {
                           {"seed", seed},
                           {"job", text},
                           {"sums", outcome->sums},
-                          {"findings", outcome->findings}});
+                          {"findings", outcome->findings},
+                          {"logs", outcome->logs}});
   }
   return Status::ok();
 }

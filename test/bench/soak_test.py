@@ -45,6 +45,7 @@ class Right(unittest.TestCase):
         for seed in (UNDISTURBED, CUT_OFF_AND_KILLED):
             done, rows = soak(seed)
             self.assertEqual(rows[0]["findings"], [], done.stdout + done.stderr)
+            self.assertEqual(rows[0]["logs"], {})
             self.assertGreater(rows[0]["sums"], 50)
             self.assertIn(", 0 findings", done.stdout)
             self.assertEqual(done.returncode, 0)
@@ -68,6 +69,7 @@ class Faults(unittest.TestCase):
                 self.assertRegex("\n".join(rows[0]["findings"]), said)
                 self.assertIn(f"job of seed {self.seed(fault)}: ", done.stdout)
                 self.assertRegex(done.stdout, "\n  " + said)
+                self.assertEqual(len(rows[0]["logs"]), 4)
                 self.assertRegex(done.stdout, r"1 jobs, \d+ sums, [1-9]\d* findings")
 
     def test_it_is_the_fault_that_is_found(self):
