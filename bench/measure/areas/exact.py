@@ -14,7 +14,7 @@ SMALL_RIVALS = {
     "BlueConnect, told the racks": ["blueconnect-128K", "blueconnect-256K"], "Gloo": ["gloo-ring", "gloo-bcube", "gloo-hd"],
     "Open MPI": ["openmpi-default", "openmpi-recursive_doubling"]}
 LARGE_RIVALS = {
-    "NCCL's ring": ["nccl-ring"], "NCCL's trees": ["nccl-tree-4M", "nccl-tree-1M", "nccl-tree-256K"],
+    "NCCL's ring": ["nccl-ring"], "NCCL's trees": ["nccl-tree", "nccl-tree-1M", "nccl-tree-256K"],
     "BlueConnect, told the racks": ["blueconnect-256K", "blueconnect-1M"], "Gloo": ["gloo-ring", "gloo-bcube", "gloo-hd"],
     "Open MPI": ["openmpi-default", "openmpi-ring", "openmpi-rabenseifner"]}
 ORDERED = {"NCCL's ring, told the racks": ["nccl-ring-ordered"]}  # only where ranks do not lie so already
