@@ -120,9 +120,19 @@ def content_of(area, runs):
             "runs": kept}
 
 
+def in_short(text):
+    """What holds nothing but values on one line, where it fits or has numbers alone."""
+    def line(found):
+        one = re.sub(r"\s*\n\s*", " ", found[0])
+        one = one[0] + one[1:-1].strip() + one[-1]
+        return one if len(one) <= 160 or found[0][0] == "[" else found[0]
+    text = re.sub(r"\[\n[^\[\]{}\"]*\]", line, text)
+    return re.sub(r"\{\n[^\[\]{}]*\}", line, text)
+
+
 def as_text(content):
     """Paths are those of any clone: relative to its root."""
-    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    text = in_short(json.dumps(content, indent=1, ensure_ascii=False)) + "\n"
     whole = r"(?<![\w./-])" + re.escape(str(ROOT))  # not the end of another path
     return re.sub(whole + r"(?![\w./-])", ".", re.sub(whole + "/", "", text))
 
