@@ -34,7 +34,7 @@ class Progress {
 
   void submit(Launch launch);
   // Until all launches are done (drained: and the proxies too; always so where it does the work, as
-  // nobody else would send what is left), the plugin failed, or the time is up; returns whether
+  // no other thread would send what is left), the plugin failed, or the time is up; returns whether
   // they are done.
   bool wait(int deadline_ms, bool drained);
   int error() const { return error_.load(); }  // the plugin's first error, 0 = none

@@ -4,9 +4,9 @@
 // spin_us after it has taken a launch only; later it sleeps when nothing moves, first for
 // idle_sleep_us, then longer. idle_sleep_us = 0: it never sleeps.
 //
-// in_wait: there is no thread for it, and who waits for a collective does its work; outside
-// wait() and destroy() nothing moves. Where ranks share cores, handing a small all-reduce over to
-// another thread and back takes longer than the all-reduce.
+// in_wait: there is no thread for it, and the one that waits for a collective does its work;
+// outside wait() and destroy() nothing moves. Where ranks share cores, handing a small all-reduce
+// over to another thread and back takes longer than the all-reduce.
 #pragma once
 
 namespace riffle::host {
