@@ -265,6 +265,12 @@ class Measure(unittest.TestCase):
         wide = {"area": "made-up", "rows": [dict(results.row_of(run, run.figures[0], None), claim="c" * 115)]}
         self.assertIn("| `made-up:r` |", page.table_lines(wide)[0])
 
+    def test_results_are_short_and_say_the_same(self):
+        content = {"samples": [1.5, 2, None], "none": [], "rows": [{"peer": "a [1,\n2]", "text": "{\n \"x\": 1\n}"}, {"n": [[1], [2, 3]]}]}
+        text = results.in_short(json.dumps(content, indent=1))
+        self.assertEqual(json.loads(text), content)
+        self.assertIn('"samples": [1.5, 2, null]', text)
+
     def test_no_machine_is_named(self):
         described = json.dumps(runner.machine.describe())
         self.assertNotIn(os.uname().nodename, described)
