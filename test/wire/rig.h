@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -52,9 +53,26 @@ struct Line {
   std::string text;
 };
 
-inline std::vector<Line>& lines() {
-  static std::vector<Line> all;
-  return all;
+// Threads of the plugin log as well, also while the process exits: never destroyed.
+class Lines {
+ public:
+  void add(int level, const char* text) {
+    const std::lock_guard lock(mutex_);
+    all_.push_back({level, text});
+  }
+  std::vector<Line> all() const {
+    const std::lock_guard lock(mutex_);
+    return all_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Line> all_;
+};
+
+inline Lines& lines() {
+  static Lines& lines = *new Lines;
+  return lines;
 }
 
 inline void logger(int level, unsigned long, const char*, int, const char* format, ...) {
@@ -63,13 +81,13 @@ inline void logger(int level, unsigned long, const char*, int, const char* forma
   va_start(arguments, format);
   std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  lines().push_back({level, text});
+  lines().add(level, text);
 }
 
 // How many lines of the level contain the text.
 inline int count_lines(int level, const std::string& part) {
   int count = 0;
-  for (const Line& line : lines()) {
+  for (const Line& line : lines().all()) {
     count += line.level == level && line.text.find(part) != std::string::npos ? 1 : 0;
   }
   return count;
@@ -77,7 +95,8 @@ inline int count_lines(int level, const std::string& part) {
 
 inline std::string all_lines() {
   std::string all;
-  for (const Line& line : lines()) all += std::to_string(line.level) + ": " + line.text + "\n";
+  for (const Line& line : lines().all())
+    all += std::to_string(line.level) + ": " + line.text + "\n";
   return all;
 }
 
