@@ -133,6 +133,7 @@ class AcceptorTest : public ::testing::Test, public Acceptor::Owner {
   // Exactly one warning, which names the visitor's address and the reason.
   void expect_one_line(const std::string& reason) {
     reactor_->run_and_wait([] {});
+    Reactor::for_strangers()->run_and_wait([] {});  // who writes the line
     const std::string log = ::testing::internal::GetCapturedStderr();
     has_log_ = true;
     EXPECT_EQ(warnings_in(log), 1) << log;
@@ -175,6 +176,15 @@ TEST_F(AcceptorTest, AStrangerWithAnotherProtocol) {
   expect_dropped(fd);
   expect_one_line("wrong magic");
   expect_a_friend_gets_in();
+}
+
+TEST_F(AcceptorTest, AStrangerIsHeardWhileTheOwnersThreadIsBusy) {
+  reactor_->run_and_wait([this] {
+    const int fd = knock();
+    say(fd, "GET / HTTP/1.1\r\n", 16);
+    expect_dropped(fd);
+  });
+  expect_one_line("");
 }
 
 TEST_F(AcceptorTest, AStrangerWhoHangsUp) {
@@ -242,10 +252,10 @@ TEST_F(AcceptorTest, OneWhoTakesForEverIsDroppedAfterFiveSeconds) {
 TEST_F(AcceptorTest, ACrowdOfSilentStrangersIsBoundedAndDoesNotKeepFriendsOut) {
   std::vector<int> crowd;
   const std::size_t before = open_descriptors();
-  for (std::size_t i = 0; i < Acceptor::kMaxPending + 50; ++i) crowd.push_back(knock());
+  for (std::size_t i = 0; i < Doors::kMaxPending + 50; ++i) crowd.push_back(knock());
   // At most so many of one address hold a descriptor of the library.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  EXPECT_LE(open_descriptors(), before + crowd.size() + Acceptor::kMaxPendingOfOne);
+  EXPECT_LE(open_descriptors(), before + crowd.size() + Doors::kMaxPendingOfOne);
   for (const int fd : crowd) ::close(fd);
   expect_a_friend_gets_in();
 }
