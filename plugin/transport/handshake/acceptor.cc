@@ -15,7 +15,6 @@ Acceptor::Acceptor(Reactor& reactor, std::vector<Fd> sockets, const HandleConten
   Reactor::WakeHandler* const self = this;
   doors_ = std::make_unique<Doors>(*strangers_, std::move(sockets), content.communicator,
                                    credentials_, reactor_, self);
-  doors_->expect_peers(true);
 }
 
 Acceptor::~Acceptor() {
@@ -25,7 +24,7 @@ Acceptor::~Acceptor() {
 
 // One guest at a time: the owner may destroy this.
 void Acceptor::on_wake() {
-  if (const Status s = doors_->failure(); !s) return owner_->failed(s);
+  if (const Status s = doors_->take_failure(); !s) return owner_->failed(s);
   bool are_more = false;
   std::optional<Doors::Guest> guest = doors_->next_guest(&are_more);
   if (are_more) reactor_.wake(this);

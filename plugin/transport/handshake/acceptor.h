@@ -2,7 +2,8 @@
 // (handshake.h): those who come are heard on a thread for strangers (doors.h), and only who has
 // proved that it knows the secret reaches the owner's.
 //
-// Reactor thread only. For a moment it may wait for the thread for strangers, which waits for none.
+// Reactor thread only. Its end waits for the thread for strangers, which waits for none, to end its
+// turn.
 #pragma once
 
 #include <memory>
@@ -34,7 +35,7 @@ class Acceptor final : Reactor::WakeHandler {
            const EncryptionOptions& encryption = {});
   ~Acceptor() override;
 
-  // True at the beginning. Handshakes that run go on.
+  // False at the beginning; in force a moment later. Handshakes that run go on.
   void expect_peers(bool are_expected) { doors_->expect_peers(are_expected); }
 
  private:

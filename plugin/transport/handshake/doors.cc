@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "plugin/config/log.h"
+#include "plugin/transport/base/caught.h"
 
 namespace riffle {
 namespace {
@@ -98,7 +99,13 @@ class Doors::Visitor final : public Reactor::FdHandler {
       return refuse(Stranger::kRefused, "it belongs to another communicator");
     }
     doors_.strangers_.remove(socket_.get());
-    doors_.let_in({std::move(socket_), from_, challenge_, hello_, *hello});
+    Status let_in;
+    catching(
+        [&] {
+          doors_.let_in({std::move(socket_), from_, challenge_, hello_, *hello});
+        },
+        [&](const Status& why) { let_in = why; });
+    if (!let_in) return refuse(Stranger::kRefused, let_in.message());
     doors_.finish(this);  // destroys this
   }
 
@@ -128,7 +135,10 @@ Doors::Doors(Reactor& strangers, std::vector<Fd> sockets, std::uint64_t communic
   for (Fd& socket : sockets) doors_.push_back(std::make_unique<Door>(*this, std::move(socket)));
 }
 
-Doors::~Doors() { strangers_.forget(this); }
+Doors::~Doors() {
+  strangers_.forget(this);
+  tell_refusals();
+}
 
 void Doors::expect_peers(bool are_expected) {
   if (are_expected_.exchange(are_expected) != are_expected) strangers_.wake(this);
@@ -143,38 +153,54 @@ std::optional<Doors::Guest> Doors::next_guest(bool* are_more) {
   return first;
 }
 
-Status Doors::failure() const {
+Status Doors::take_failure() {
   const std::lock_guard lock(mutex_);
-  return failure_;
+  return std::exchange(failure_, Status());
 }
 
 void Doors::turned_away(Stranger kind, const SocketAddress& from, const std::string& why) {
-  {
-    const std::lock_guard lock(mutex_);
-    refusals_.push_back({kind, from, why});
-  }
-  strangers_.wake(this);
+  const auto record = [&] {
+    {
+      const std::lock_guard lock(mutex_);
+      refusals_.push_back({kind, from, why});
+    }
+    strangers_.wake(this);
+  };
+  catching(record, [](const Status&) {});
 }
 
 void Doors::on_wake() {
+  set_doors();
+  tell_refusals();
+}
+
+// A line that there is no memory for is no reason to end anything.
+void Doors::tell_refusals() {
   std::vector<Refusal> refusals;
   {
     const std::lock_guard lock(mutex_);
     refusals.swap(refusals_);
   }
-  for (const Refusal& r : refusals) log_.dropped(r.kind, r.from, r.why);
-  set_doors();
+  for (const Refusal& r : refusals) {
+    catching([&] { log_.dropped(r.kind, r.from, r.why); }, [](const Status&) {});
+  }
 }
 
+// (A guest that its host was not woken for would wait unseen.)
 void Doors::let_in(Guest guest) {
-  {
-    const std::lock_guard lock(mutex_);
-    guests_.push_back(std::move(guest));
+  const std::lock_guard lock(mutex_);
+  guests_.push_back(std::move(guest));
+  try {
+    host_.wake(handler_);
+  } catch (...) {
+    guests_.pop_back();
+    throw;
   }
-  host_.wake(handler_);
 }
 
 void Doors::failed(const Status& why) {
+  are_expected_ = false;
+  set_doors();
   {
     const std::lock_guard lock(mutex_);
     failure_ = why;

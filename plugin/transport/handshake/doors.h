@@ -1,6 +1,6 @@
 // Doors: listening sockets and those who come, until they have said who they are (handshake.h). All
 // of it runs on a thread for strangers, which all listeners of the process share, so that a flood
-// of them costs the threads that carry data no time; nor do the log's lines about it.
+// of them, and the log's lines about it, take no time from the threads that carry data.
 //
 // Strangers cost little and keep no peer out. Doors are open only while peers are expected; what
 // comes meanwhile waits in the kernel's queue, which is bounded, too. A turn of the thread takes in
@@ -49,12 +49,12 @@ class Doors final : Reactor::WakeHandler {
         const Credentials& credentials, Reactor& host, Reactor::WakeHandler* handler);
   ~Doors() override;
 
-  // False at the beginning. Who is being heard is heard out.
+  // False at the beginning; in force with the thread's next turn. Who is being heard is heard out.
   void expect_peers(bool are_expected);
   // Who came first, and are there more?
   std::optional<Guest> next_guest(bool* are_more);
-  // Not ok: its own work threw (base/caught.h), and it may take in nothing more.
-  Status failure() const;
+  // Not ok, once: its own work threw (base/caught.h), and it takes in nothing more.
+  Status take_failure();
   // The owner had no place for a guest.
   void turned_away(Stranger kind, const SocketAddress& from, const std::string& why);
 
@@ -73,6 +73,7 @@ class Doors final : Reactor::WakeHandler {
   void accept_waiting(int listener);
   void take_in(Fd socket, const SocketAddress& from);
   void let_in(Guest guest);
+  void tell_refusals();
   void finish(Visitor* visitor);
   void failed(const Status& why);
 
@@ -88,7 +89,7 @@ class Doors final : Reactor::WakeHandler {
   OwnedTimers timers_;
   StrangerLog log_;
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::vector<Guest> guests_;      // guarded by mutex_
   std::vector<Refusal> refusals_;  // guarded by mutex_
   Status failure_;                 // guarded by mutex_

@@ -66,7 +66,8 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
   // have a lower number than they, or two could wait for each other.
   static std::shared_ptr<Reactor> acquire(const TransportOptions& options, std::size_t index);
 
-  // A further one, for what comes from strangers (handshake/doors.h); throws likewise.
+  // A further one, for what comes from strangers (handshake/doors.h), on any of the job's
+  // processors; throws likewise.
   static std::shared_ptr<Reactor> for_strangers();
 
   // Any thread. Cheap; several wakes before the handler runs count as one. No allocation, but where

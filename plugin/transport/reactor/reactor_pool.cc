@@ -75,7 +75,7 @@ std::shared_ptr<Reactor> Reactor::acquire(const TransportOptions& options, std::
 std::shared_ptr<Reactor> Reactor::for_strangers() {
   Pool& p = pool();
   const std::lock_guard lock(p.mutex);
-  return alive(p.strangers, "riffle-doors", [] { return CpuList(); });
+  return alive(p.strangers, "riffle-doors", [] { return std::optional(placement::job_mask()); });
 }
 
 }  // namespace riffle
