@@ -211,10 +211,10 @@ void set_up_job() {
   setenv("RIFFLE_PEER_TIMEOUT", std::to_string(kTimeoutS).c_str(), 1);
   reload_config();
   set_logger(say_nothing);
-  // One progress thread for all nodes, and that for strangers, which live as long as the program.
-  static const std::shared_ptr<Reactor> reactors[] = {
-      Reactor::acquire(options_from(config()).transport), Reactor::for_strangers()};
-  for (const auto& reactor : reactors) reactor->run_and_wait([] { count_on_this_thread(); });
+  // One progress thread for all nodes, which lives as long as the program.
+  static const std::shared_ptr<Reactor> reactor =
+      Reactor::acquire(options_from(config()).transport);
+  reactor->run_and_wait([] { count_on_this_thread(); });
 }
 
 Outcome run_job(const Fault& fault) { return Job(fault).run(); }

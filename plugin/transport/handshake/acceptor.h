@@ -1,25 +1,36 @@
 // Accepts connections on listening sockets and lets in only peers that know the secret
-// (handshake.h): those who come are heard on a thread for strangers (doors.h), and only who has
-// proved that it knows the secret reaches the owner's.
+// (handshake.h).
 //
-// Reactor thread only. Its end waits for the thread for strangers, which waits for none, to end its
-// turn.
+// Strangers cost little and keep no peer out. Doors are open only while the owner expects peers;
+// what comes meanwhile waits in the kernel's queue, which is bounded, too. A turn of the reactor
+// takes in at most kMostPerTurn. At most kMaxPending handshakes run at once, kMaxPendingOfOne with
+// one address; what else comes from there is dropped at once, unheard (a peer tries again after a
+// moment, connector.h). What fails, or takes longer than 5 s, is dropped, too. The log names
+// address and reason, once a minute for each kind (stranger_log.h). The job goes on. Without a free
+// descriptor it tries again until there is one; one line a minute says so for the whole process.
+//
+// Reactor thread only.
 #pragma once
 
 #include <memory>
 #include <vector>
 
+#include "plugin/transport/base/owned_timers.h"
 #include "plugin/transport/handshake/connection.h"
-#include "plugin/transport/handshake/doors.h"
 #include "plugin/transport/handshake/handshake.h"
-#include "plugin/transport/handshake/link_keys.h"
+#include "plugin/transport/handshake/stranger_log.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/reactor/socket.h"
 
 namespace riffle {
 
-class Acceptor final : Reactor::WakeHandler {
+class Acceptor {
  public:
+  static constexpr std::size_t kMaxPending = 256;
+  static constexpr std::size_t kMaxPendingOfOne = 128;  // eight ranks of a node, 16 streams each
+  static constexpr int kMostPerTurn = 64;
+  static constexpr std::uint64_t kHandshakeTimeoutNs = 5'000'000'000;
+
   class Owner {
    public:
     virtual ~Owner() = default;
@@ -33,22 +44,30 @@ class Acceptor final : Reactor::WakeHandler {
 
   Acceptor(Reactor& reactor, std::vector<Fd> sockets, const HandleContent& content, Owner* owner,
            const EncryptionOptions& encryption = {});
-  ~Acceptor() override;
+  ~Acceptor();
 
-  // False at the beginning; in force a moment later. Handshakes that run go on.
-  void expect_peers(bool are_expected) { doors_->expect_peers(are_expected); }
+  // True at the beginning. Handshakes that run go on.
+  void expect_peers(bool are_expected);
 
  private:
-  void on_wake() override;
-  void on_failure(const Status& why) override { owner_->failed(why); }
-  Result<Answer> judge(const Doors::Guest& guest) const;
-  void welcome(Doors::Guest guest);
+  class Door;     // one listening socket
+  class Visitor;  // one connection that has not proved anything yet
+
+  void set_doors();
+  void accept_waiting(int listener);
+  void take_in(Fd socket, const SocketAddress& from);
+  void finish(Visitor* visitor);
 
   Reactor& reactor_;
+  const HandleContent content_;
   const Credentials credentials_;
   Owner* const owner_;
-  const std::shared_ptr<Reactor> strangers_;
-  std::unique_ptr<Doors> doors_;
+  bool are_expected_ = true;
+  bool is_out_of_descriptors_ = false;
+  std::vector<std::unique_ptr<Door>> doors_;
+  std::vector<std::unique_ptr<Visitor>> visitors_;
+  OwnedTimers timers_;
+  StrangerLog log_;
 };
 
 }  // namespace riffle

@@ -8,7 +8,7 @@
 //
 // MAC: BLAKE2b-256 keyed with the secret (libsodium's crypto_generichash). Both nonces are fresh,
 // so nothing recorded can be replayed. Magic and plugin version stay the first 8 bytes of every
-// version. Pure functions; the sockets are in doors.h, acceptor.h and connector.h.
+// version. Pure functions; the sockets are in acceptor.h and connector.h.
 //
 // Encryption (RIFFLE_ENCRYPT): offers name what each side was told to do and the ciphers that it
 // has; the MACs cover both. The key of HELLO's MAC is then made of the secret and RIFFLE_KEY_FILE,

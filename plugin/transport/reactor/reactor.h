@@ -4,11 +4,11 @@
 // has to be woken then, which costs as much as sending a small message. "Reactor thread" means,
 // here and everywhere, the thread that does that work at the moment; there is never more than one.
 //
-// One per RIFFLE_THREADS, shared by all communicators of the process, and one for strangers; an
-// object is bound to one reactor for life. The thread starts with the first object and ends when
-// the last is gone and nothing is draining; a caller on another thread holds a reference during the
-// call. No signals are handled on it. After fork() the child owns no thread: its descriptors are
-// closed (not shut down) by a pthread_atfork handler and every call fails cleanly.
+// One per RIFFLE_THREADS, shared by all communicators of the process; an object is bound to one
+// reactor for life. The thread starts with the first object and ends when the last is gone and
+// nothing is draining; a caller on another thread holds a reference during the call. No
+// signals are handled on it. After fork() the child owns no thread: its descriptors are closed (not
+// shut down) by a pthread_atfork handler and every call fails cleanly.
 //
 // An exception on the thread is caught around each handler, logged, and given to that handler's
 // on_failure(), never further: as a Status of code kInternal (base/caught.h). Timers have owners,
@@ -65,10 +65,6 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
   // Number `index` of them, modulo RIFFLE_THREADS. One that waits for others (run_and_wait) must
   // have a lower number than they, or two could wait for each other.
   static std::shared_ptr<Reactor> acquire(const TransportOptions& options, std::size_t index);
-
-  // A further one, for what comes from strangers (handshake/doors.h), on any of the job's
-  // processors; throws likewise.
-  static std::shared_ptr<Reactor> for_strangers();
 
   // Any thread. Cheap; several wakes before the handler runs count as one. No allocation, but where
   // more than some hundred handlers are woken at once; if that throws, the handler is not woken.

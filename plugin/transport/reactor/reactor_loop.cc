@@ -28,7 +28,7 @@ constexpr unsigned long kTimerSlackNs = 1'000;   // short pauses stay short (pol
 template <class F, class Failed>
 void guarded(F&& f, Failed&& failed) noexcept {
   catching(f, [&](const Status& why) {
-    log_caught("on a thread of the reactors", why);
+    log_caught("on the progress thread", why);
     catching([&] { failed(why); },
              [](const Status& again) { log_caught("while handling an error", again); });
   });

@@ -1,5 +1,4 @@
-// The process-wide pool: RIFFLE_THREADS reactors and that for strangers, each alive while it is
-// held.
+// The process-wide pool: RIFFLE_THREADS reactors, each alive while it is held.
 #include <pthread.h>
 
 #include <mutex>
@@ -16,7 +15,6 @@ namespace {
 struct Pool {
   std::mutex mutex;
   std::vector<std::weak_ptr<Reactor>> slots;
-  std::weak_ptr<Reactor> strangers;
   std::size_t next = 0;
 };
 
@@ -32,22 +30,6 @@ Pool& pool() {
     return made;
   }();
   return *instance;
-}
-
-// That of the slot, or a fresh one. A child does not inherit the thread: what the parent's reactor
-// left in its memory is of no use.
-std::shared_ptr<Reactor> alive(std::weak_ptr<Reactor>& slot, const char* name,
-                               ReactorThread::Seat seat) {
-  std::shared_ptr<Reactor> reactor = slot.lock();
-  if (reactor == nullptr ||
-      !static_cast<const ReactorThread*>(reactor.get())->is_of_this_process()) {
-    raise_open_files();
-    reactor = std::shared_ptr<Reactor>(new ReactorThread(std::move(seat), name), [](Reactor* r) {
-      ReactorThread::retire(static_cast<ReactorThread*>(r));
-    });
-    slot = reactor;
-  }
-  return reactor;
 }
 
 }  // namespace
@@ -66,16 +48,20 @@ std::shared_ptr<Reactor> Reactor::acquire(const TransportOptions& options, std::
   const std::lock_guard lock(p.mutex);
   p.slots.resize(static_cast<std::size_t>(options.threads.count));
   index %= p.slots.size();
-  return alive(p.slots[index], "riffle",
-               [index = static_cast<int>(index), threads = options.threads] {
-                 return placement::cpus_of_thread(index, threads);
-               });
-}
-
-std::shared_ptr<Reactor> Reactor::for_strangers() {
-  Pool& p = pool();
-  const std::lock_guard lock(p.mutex);
-  return alive(p.strangers, "riffle-doors", [] { return std::optional(placement::job_mask()); });
+  std::weak_ptr<Reactor>& slot = p.slots[index];
+  std::shared_ptr<Reactor> reactor = slot.lock();
+  // A child does not inherit the thread: what the parent's reactor left in its memory is of no use.
+  if (reactor == nullptr ||
+      !static_cast<const ReactorThread*>(reactor.get())->is_of_this_process()) {
+    raise_open_files();
+    reactor = std::shared_ptr<Reactor>(
+        new ReactorThread([index = static_cast<int>(index), threads = options.threads] {
+          return placement::cpus_of_thread(index, threads);
+        }),
+        [](Reactor* r) { ReactorThread::retire(static_cast<ReactorThread*>(r)); });
+    slot = reactor;
+  }
+  return reactor;
 }
 
 }  // namespace riffle

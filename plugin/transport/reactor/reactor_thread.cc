@@ -33,7 +33,7 @@ std::uint64_t Reactor::now_ns() {
   return static_cast<std::uint64_t>(t.tv_sec) * kSecond + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-ReactorThread::ReactorThread(Seat seat, const char* name)
+ReactorThread::ReactorThread(Seat seat)
     : seat_(std::move(seat)),
       generation_(fork_registry::generation()),
       epoll_(require(Fd::make([] { return ::epoll_create1(EPOLL_CLOEXEC); }), "epoll_create1")),
@@ -57,7 +57,7 @@ ReactorThread::ReactorThread(Seat seat, const char* name)
     throw;
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  ::pthread_setname_np(thread_.native_handle(), name);
+  ::pthread_setname_np(thread_.native_handle(), "riffle");
 }
 
 bool ReactorThread::is_of_this_process() const {

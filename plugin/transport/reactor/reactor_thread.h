@@ -23,10 +23,9 @@ namespace riffle {
 
 class ReactorThread final : public Reactor {
  public:
-  // Where it runs; empty: where the thread does that makes it. Asked by the thread itself until it
-  // is told.
+  // Where it runs; empty: wherever. Asked by the thread itself until it is told.
   using Seat = std::function<std::optional<CpuList>()>;
-  explicit ReactorThread(Seat seat, const char* name = "riffle");
+  explicit ReactorThread(Seat seat);
 
   void wake(WakeHandler* handler) override;
   void poll() override;

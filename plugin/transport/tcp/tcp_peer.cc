@@ -336,7 +336,7 @@ void TcpPeer::end() {
   streams_.clear();
   state_ = State::kOver;
   if (joining_ != nullptr) std::exchange(joining_, nullptr)->abort();
-  // What follows tells of a loss, and doors that cannot be set must not keep it.
+  // What follows tells of a loss, and a door that cannot be opened must not keep it.
   catching([this] { owner_.set_doors(); },
            [](const Status& why) { log_caught("at the doors of a mesh", why); });
 }

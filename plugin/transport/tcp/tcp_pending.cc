@@ -81,7 +81,6 @@ TcpAccepting::TcpAccepting(Reactor& reactor, const TransportOptions& transport,
   Acceptor::Owner* const self = this;
   acceptor_ = std::make_unique<Acceptor>(reactor, listener.take_sockets(), listener.content(), self,
                                          transport.encryption);
-  acceptor_->expect_peers(true);
 }
 
 void TcpAccepting::joined(Connection connection, const Hello& hello) {

@@ -87,7 +87,6 @@ class AcceptorTest : public ::testing::Test, public Acceptor::Owner {
     content_ = listener_->content();
     reactor_->run_and_wait([&] {
       acceptor_ = std::make_unique<Acceptor>(*reactor_, listener_->take_sockets(), content_, this);
-      acceptor_->expect_peers(true);
     });
     ::testing::internal::CaptureStderr();
   }
@@ -134,8 +133,6 @@ class AcceptorTest : public ::testing::Test, public Acceptor::Owner {
   // Exactly one warning, which names the visitor's address and the reason.
   void expect_one_line(const std::string& reason) {
     reactor_->run_and_wait([] {});
-    // Who writes the line may do so later in the turn that serves the first of these.
-    for (int turn = 0; turn < 2; ++turn) Reactor::for_strangers()->run_and_wait([] {});
     const std::string log = ::testing::internal::GetCapturedStderr();
     has_log_ = true;
     EXPECT_EQ(warnings_in(log), 1) << log;
@@ -178,15 +175,6 @@ TEST_F(AcceptorTest, AStrangerWithAnotherProtocol) {
   expect_dropped(fd);
   expect_one_line("wrong magic");
   expect_a_friend_gets_in();
-}
-
-TEST_F(AcceptorTest, AStrangerIsHeardWhileTheOwnersThreadIsBusy) {
-  reactor_->run_and_wait([this] {
-    const int fd = knock();
-    say(fd, "GET / HTTP/1.1\r\n", 16);
-    expect_dropped(fd);
-  });
-  expect_one_line("");
 }
 
 TEST_F(AcceptorTest, AStrangerWhoHangsUp) {
@@ -254,10 +242,10 @@ TEST_F(AcceptorTest, OneWhoTakesForEverIsDroppedAfterFiveSeconds) {
 TEST_F(AcceptorTest, ACrowdOfSilentStrangersIsBoundedAndDoesNotKeepFriendsOut) {
   std::vector<int> crowd;
   const std::size_t before = open_descriptors();
-  for (std::size_t i = 0; i < Doors::kMaxPending + 50; ++i) crowd.push_back(knock());
+  for (std::size_t i = 0; i < Acceptor::kMaxPending + 50; ++i) crowd.push_back(knock());
   // At most so many of one address hold a descriptor of the library.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  EXPECT_LE(open_descriptors(), before + crowd.size() + Doors::kMaxPendingOfOne);
+  EXPECT_LE(open_descriptors(), before + crowd.size() + Acceptor::kMaxPendingOfOne);
   for (const int fd : crowd) ::close(fd);
   expect_a_friend_gets_in();
 }
@@ -278,7 +266,6 @@ TEST(Connector, ARefusalEndsTheAttemptsSoon) {
   reactor->run_and_wait([&] {
     acceptor = std::make_unique<Acceptor>(*reactor, (*bound)->take_sockets(), (*bound)->content(),
                                           &nobody);
-    acceptor->expect_peers(true);
     connector = std::make_unique<Connector>(
         *reactor,
         ConnectorOptions{
@@ -314,7 +301,6 @@ TEST(Connector, ADeadEndpointIsSteppedOver) {
   std::promise<bool> outcome;
   reactor->run_and_wait([&] {
     acceptor = std::make_unique<Acceptor>(*reactor, (*bound)->take_sockets(), to, &owner);
-    acceptor->expect_peers(true);
     connector = std::make_unique<Connector>(
         *reactor,
         ConnectorOptions{.to = to,

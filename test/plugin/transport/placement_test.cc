@@ -127,16 +127,6 @@ TEST(Placement, TheReactorRunsWhereRiffleCpusSays) {
   EXPECT_TRUE(CPU_ISSET(first_cpu(), &mask));
 }
 
-// ... made by that reactor's thread, as acceptors do.
-TEST(Placement, TheThreadForStrangersRunsWhereTheJobMay) {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  Reactor::acquire(options_from(config()).transport)->run_and_wait([&] {
-    Reactor::for_strangers()->run_and_wait([&] { sched_getaffinity(0, sizeof mask, &mask); });
-  });
-  EXPECT_EQ(static_cast<std::size_t>(CPU_COUNT(&mask)), placement::job_mask().size());
-}
-
 TEST(Placement, AThreadMovesWhenItsSeatIsKnown) {
   std::atomic<bool> is_known{false};
   auto* const reactor = new ReactorThread([&]() -> std::optional<CpuList> {
