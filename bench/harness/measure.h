@@ -75,6 +75,11 @@ struct Row {
     return question.density > 0 &&
            (not_zero < question.density / 2 || not_zero > 3 * question.density);
   }
+  bool is_wrong() const { return wrong > 0 || off_wire || is_density_wrong(); }
+  // Faster, and no worse for that.
+  bool beats(const Row& other) const {
+    return is_wrong() == other.is_wrong() ? time_us < other.time_us : other.is_wrong();
+  }
 };
 
 // Asks the workers behind the hub. `progress` is told after every iteration.

@@ -26,5 +26,18 @@ TEST(Report, ASparseSumOfNothingIsWrong) {
   }
 }
 
+TEST(Report, AWrongResultBeatsNone) {
+  Row right, wrong;
+  right.time_us = 2;
+  wrong.time_us = 1;
+  EXPECT_TRUE(wrong.beats(right));
+  wrong.wrong = 504;
+  EXPECT_FALSE(wrong.beats(right));
+  EXPECT_TRUE(right.beats(wrong));
+  Row slower_wrong = wrong;
+  slower_wrong.time_us = 3;
+  EXPECT_TRUE(wrong.beats(slower_wrong));
+}
+
 }  // namespace
 }  // namespace riffle::bench::report_test

@@ -93,7 +93,6 @@ MeasuredPeer measure_peer(Session& session, const Peer& peer, const std::vector<
       findings.failed |= !show_mode(session, options);
       show_density(session, *row);
     }
-    findings.failed |= row->wrong > 0 || row->off_wire || row->is_density_wrong();
     measured.rows.push_back(*row);
   }
   session.end();
@@ -123,9 +122,12 @@ MeasuredPeer measure_once(Session& session, const Peer& peer, const std::vector<
   return measured;
 }
 
+constexpr const char* kWrong = "wrong result";
+
 bench::Rival rival_of(const Peer& peer, const MeasuredPeer& measured, std::size_t size) {
   if (size >= measured.rows.size()) return {peer.name, 0, measured.failure, {}};
   const Row& row = measured.rows[size];
+  if (row.is_wrong()) return {peer.name, 0, kWrong, {}};
   return {peer.name, row.time_us, "", row.samples_us};
 }
 
@@ -145,12 +147,18 @@ void run_title(Session& session, const std::vector<Peer>& peers, const std::vect
     for (std::size_t i = 0; i < all.size(); ++i) {
       rivals[i].push_back(rival_of(peer, measured, i));
       if (i >= measured.rows.size()) continue;
-      if (!best[i] || measured.rows[i].time_us < best[i]->time_us) best[i] = measured.rows[i];
+      if (!best[i] || measured.rows[i].beats(*best[i])) best[i] = measured.rows[i];
     }
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
     findings.failed |= is_there && !best[i];
     if (!best[i]) continue;
+    findings.failed |= best[i]->is_wrong();
+    for (const bench::Rival& rival : rivals[i]) {
+      if (rival.failure != kWrong || rival.variant == best[i]->variant) continue;
+      std::printf("# %s has a wrong result of %llu bytes and is left out\n", rival.variant.c_str(),
+                  static_cast<unsigned long long>(best[i]->question.bytes));
+    }
     best[i]->peer = peers.front().title;
     best[i]->rivals = std::move(rivals[i]);
     std::erase_if(best[i]->rivals, [&](const auto& r) { return r.variant == best[i]->variant; });
