@@ -55,6 +55,7 @@ class Drawing {
     draw_faults();
     if (s_.seed / kGroup % kWithIntervals == 2) draw_intervals();
     if (s_.seed / kGroup % kWithProbes == 3) draw_probes();
+    draw_window();
     return std::move(s_);
   }
 
@@ -297,6 +298,16 @@ class Drawing {
     for (Fault& f : s_.faults) f.when_ns = below(2 * kSecond);
     std::sort(s_.faults.begin(), s_.faults.end(),
               [](const Fault& a, const Fault& b) { return a.when_ns < b.when_ns; });
+  }
+
+  // A chunk window for sums of all sizes, for some of them; with a generator of its own, as the
+  // others' seeds were recorded without it.
+  void draw_window() {
+    std::mt19937_64 random(~s_.seed);
+    if (random() % 2 == 0) return;
+    s_.session.engine.large_bytes = 0;
+    s_.session.engine.most_windowed_bytes = random() % (1 << 20);
+    s_.plans.window_bytes = static_cast<std::uint32_t>(1 + random() % (1 << 15));
   }
 
   Fault::Kind survivable_kind() {

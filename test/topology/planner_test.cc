@@ -252,6 +252,18 @@ TEST(Planner, SmallSumsGetAPlanOfTheirOwn) {
   EXPECT_TRUE(plan(f, 32 << 20, forced)->plans.small.is_empty());
 }
 
+// Two calls of 128 KiB at 400 Mbit/s, all that NCCL posts on fast links or long ways.
+TEST(Planner, OnlyWhatKeepsTheNetworkBusyIsInTheWorks) {
+  const auto window = [](const Fabric& f) { return best(f, 32 << 20).plans.window_bytes; };
+  EXPECT_GE(window(even_fabric(8, 400'000)), 128U << 10);
+  EXPECT_LT(window(even_fabric(8, 400'000)), 384U << 10);  // two are always in the works
+  EXPECT_GE(window(even_fabric(8, 4'000'000)), 512U << 10);
+  EXPECT_GE(window(even_fabric(8, 100'000'000)), 8U << 20);
+  Fabric far = even_fabric(8, 400'000);
+  far.latency_us = 20'000;
+  EXPECT_GE(window(far), 1U << 20);
+}
+
 // On a machine that nodes share, messages cost more than steps.
 TEST(Planner, CrowdedNodesSendFewMessages) {
   const Fabric f = even_fabric(8, 400'000);

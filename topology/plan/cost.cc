@@ -1,6 +1,7 @@
 #include "topology/plan/cost.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "topology/plan/planner.h"
@@ -37,6 +38,8 @@ constexpr double kBetter = 0.995;       // a smaller chunk must gain more than n
 // alike; some flat plans gained, others lost. It tells sizes of chunks apart, not plans.
 constexpr double kWindowBytes = 2 << 20;
 constexpr double kRefilled = 0.2;
+// Nodes lag behind each other by that much: a thread waits for its processor, a frame in a queue.
+constexpr double kLagUs = 3000;
 
 // The most hops one way of a group in the level that `counts`.
 template <class Counts>
@@ -179,6 +182,17 @@ Prediction predict(const FabricView& view, const PlanCost& cost, std::uint64_t b
     }
   }
   return best;
+}
+
+std::uint32_t busy_bytes(const FabricView& view, const PlanCost& cost, std::uint32_t chunk_bytes,
+                         std::int64_t message_ns) {
+  constexpr std::uint64_t kLargeBytes = 64 << 20;
+  const auto us = [&](std::uint64_t bytes) {
+    return predict(view, cost, bytes, chunk_bytes, message_ns).time_us;
+  };
+  const double bytes = kLargeBytes / us(kLargeBytes) * (us(PlanSet::kWindowCall) + kLagUs);
+  return static_cast<std::uint32_t>(
+      std::min<double>(bytes, std::numeric_limits<std::uint32_t>::max()));
 }
 
 Candidate predict(const Fabric& fabric, const PlanSet& plans, std::uint64_t bytes,

@@ -84,6 +84,10 @@ struct PlanSet {
   std::uint32_t chunk_bytes = 0;
   RelaxedPlans relaxed;
   SmallPlans small;
+  // Of sums that come in calls of kWindowCall, or not much less, so much is in the works at a node
+  // at once: what keeps the network busy; 0: all.
+  static constexpr std::size_t kWindowCall = 128 << 10;
+  std::uint32_t window_bytes = 0;
   bool operator==(const PlanSet&) const = default;
 };
 

@@ -3,6 +3,7 @@
 // nothing.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -65,9 +66,10 @@ struct Chunk {
   std::uint64_t count = 0;              // elements, of which there may be none
   std::uint64_t fragment_elements = 1;  // of a whole fragment
   std::size_t element_bytes = 1;
-  std::uint64_t not_final = 0;  // elements
-  int sends = 0;                // frames not yet handed to the network
-  std::span<GroupRun> runs;     // the generation's; parallel to program->groups
+  std::uint64_t not_final = 0;   // elements
+  int sends = 0;                 // frames not yet handed to the network
+  std::size_t window_bytes = 0;  // what it takes of the engine's window (chunk_window.h)
+  std::span<GroupRun> runs;      // the generation's; parallel to program->groups
 
   Shard shard(int group, int member) const {
     const GroupRun& run = runs[group];
@@ -88,6 +90,9 @@ struct Chunk {
 };
 
 // The member whose shard holds the element; members with empty shards are never the answer.
-int member_at(const GroupRun& run, std::uint64_t element);
+inline int member_at(const GroupRun& run, std::uint64_t element) {
+  const auto after = std::upper_bound(run.cuts.begin(), run.cuts.end(), element);
+  return static_cast<int>(after - run.cuts.begin()) - 1;
+}
 
 }  // namespace riffle

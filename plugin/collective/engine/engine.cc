@@ -21,11 +21,6 @@ bool is_exact_sum(const Operation& o) {
 
 }  // namespace
 
-int member_at(const GroupRun& run, std::uint64_t element) {
-  const auto after = std::upper_bound(run.cuts.begin(), run.cuts.end(), element);
-  return static_cast<int>(after - run.cuts.begin()) - 1;
-}
-
 Engine::Engine(Mesh* mesh, const EngineOptions& options, Violation violation)
     : mesh_(mesh),
       options_(options),
@@ -70,7 +65,7 @@ void Engine::start_chunks() {
     Operation* operation = operations_[first_operation_];
     const bool is_own = runs_here(*operation);
     Chunk& chunk = chunks_[next_seq_ % chunks_.size()];
-    if (is_own && chunk.active) break;
+    if (is_own && (chunk.active || !has_room_for(*operation))) break;
     if (next_seq_ >= hold_) {
       holds_reached_ += !std::exchange(hold_is_counted_, true);
       break;
@@ -111,15 +106,6 @@ bool Engine::finds_length(Operation* operation) {
   return true;
 }
 
-std::uint64_t Engine::next_elements(const Operation& operation) const {
-  const bool is_planned =
-      operation.collective == Collective::kAllReduce && operation.step == Operation::kExact;
-  const std::size_t bytes =
-      is_planned ? generation_of(next_seq_).chunk_bytes() : options_.chunk_bytes;
-  return std::min<std::uint64_t>(operation.count - operation.next_element,
-                                 bytes / size_of(operation.type));
-}
-
 void Engine::start(Chunk& chunk, Operation* operation) {
   const std::uint64_t posted = next_elements(*operation);
   contributor_ = mesh_->rank();
@@ -143,6 +129,8 @@ void Engine::start(Chunk& chunk, Operation* operation) {
   chunk.sends = 0;
   ++running_;
   ++operation->running_chunks;
+  chunk.window_bytes = options_.has_window(*operation) ? posted * chunk.element_bytes : 0;
+  window_.began(chunk.window_bytes);
 
   cut(chunk, posted);
   operation->next_element += posted;
@@ -258,6 +246,7 @@ void Engine::finish_if_done(Chunk& chunk) {
   --running_;
   --chunk.generation->running;
   --chunk.operation->running_chunks;
+  window_.ended(chunk.window_bytes);
   end_if_over(chunk.operation);
 }
 
@@ -300,6 +289,7 @@ void Engine::fail() {
   send_window_.clear();
   lengths_.clear();
   running_ = 0;
+  window_.all_failed();
   busy_.all_failed();
 }
 

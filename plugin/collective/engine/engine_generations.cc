@@ -1,4 +1,4 @@
-// Engine: from one plan to the next.
+// Engine: from one plan to the next, and what they say of the next chunk.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -107,6 +107,22 @@ Generation& Engine::generation_of(std::uint64_t seq) const {
   while (generations_[--i]->first_seq > seq) {
   }
   return *generations_[i];
+}
+
+std::uint64_t Engine::next_elements(const Operation& operation) const {
+  const bool is_planned =
+      operation.collective == Collective::kAllReduce && operation.step == Operation::kExact;
+  const std::size_t bytes =
+      is_planned ? generation_of(next_seq_).chunk_bytes() : options_.chunk_bytes;
+  return std::min<std::uint64_t>(operation.count - operation.next_element,
+                                 bytes / size_of(operation.type));
+}
+
+// Its next chunk. Asked before what may be done but once.
+bool Engine::has_room_for(const Operation& operation) const {
+  if (!options_.has_window(operation)) return true;
+  const Generation& g = generation_of(next_seq_);
+  return window_.has_room(next_elements(operation) * size_of(operation.type), g.window_bytes());
 }
 
 // Frees what no chunk will run in again.

@@ -94,6 +94,7 @@ Result<std::unique_ptr<Generation>> Generation::make(const PlanSet& plans, std::
                             " levels, accepted are at most " + std::to_string(kBlocksLevel - 1));
   }
   g->send_bytes_ = send_window_bytes(plans, rank, options.send_bytes);
+  g->window_bytes_ = plans.window_bytes / static_cast<std::size_t>(options.threads);
   g->weights_ = peer_weights(plans, rank);
   const auto make_room = [&](const Lanes& lanes, std::size_t chunk_bytes) {
     for (const Program& lane : lanes.programs) {

@@ -78,14 +78,14 @@ class EngineCase {
         switches_(switches),
         has_lengths_(lengths),
         threads_(threads) {
-    plans_ = RandomPlans(random_(), kPatterns.size()).plans(nodes_);
+    plans_ = draw_plans();
     options_.piece_bytes = 64u << below(4);
     options_.chunk_bytes = options_.piece_bytes * (1 + below(5));
     options_.window_bytes = 1u << (6 + below(8));
     options_.max_chunks = 1 + below(12);
     options_.max_operations = 16;
     options_.send_bytes = std::size_t{1} << below(18);
-    if (threads_ > 1) options_.shared_bytes = static_cast<std::size_t>(below(600));
+    options_.large_bytes = static_cast<std::size_t>(below(600));
   }
 
   std::string run() {
@@ -132,6 +132,12 @@ class EngineCase {
     std::vector<int> all(nodes_);
     for (int i = 0; i < nodes_; ++i) all[i] = i;
     return all;
+  }
+
+  PlanSet draw_plans() {
+    PlanSet plans = RandomPlans(random_(), kPatterns.size()).plans(nodes_);
+    if (below(2) == 0) plans.window_bytes = static_cast<std::uint32_t>(1 + below(4000));
+    return plans;
   }
 
   int below(int n) { return static_cast<int>(random_() % n); }
@@ -271,7 +277,8 @@ class EngineCase {
         if (node->engine.generations() == Engine::kMaxGenerations) return "";
       }
       --switches_;
-      change->begin(RandomPlans(random_(), kPatterns.size()).plans(nodes_), below(5) == 0);
+      PlanSet plans = draw_plans();
+      change->begin(std::move(plans), below(5) == 0);
       roundings_ = std::max(roundings_, roundings(change->plans));
     }
     const int r = below(nodes_);

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
+#include <vector>
 
 #include "test/plugin/collective/engine/engine_case.h"
 #include "test/sanitized.h"
@@ -14,6 +16,7 @@ namespace riffle::engine_test {
 namespace {
 
 using testing::EngineCase;
+using testing::EngineCluster;
 
 // Ten thousand cases in ten parts, so that they can run in parallel; fewer where every one is slow.
 constexpr std::uint64_t kCasesPerPart = cases(1000) / (kIsSanitized ? 2 : 1);
@@ -76,6 +79,44 @@ TEST_P(EngineThreads, ShareTheChunksWhilePlansChange) {
   EXPECT_GT(further_frames, 10 * kCasesPerPart);
 }
 INSTANTIATE_TEST_SUITE_P(Counts, EngineThreads, ::testing::Values(2, 3, 4));
+
+// How many of 16 chunks begin before a frame has arrived.
+std::uint64_t chunks_begun(std::uint32_t window_bytes, std::size_t large_bytes,
+                           std::size_t chunk_bytes = 1024) {
+  const GroupPlan direct{2, {{{{Pattern::kDirect, {0, 1}, {0, kShareUnits / 2, kShareUnits}}}}}};
+  PlanSet plans{{direct}, "direct"};
+  plans.window_bytes = window_bytes;
+  EngineOptions options;
+  options.chunk_bytes = chunk_bytes;
+  options.large_bytes = large_bytes;
+  EngineCluster cluster(plans, options, 1);
+  std::vector<std::byte> data(2 * 16 * chunk_bytes);
+  std::array<Operation, 2> operations;
+  for (int r = 0; r < 2; ++r) {
+    Operation& o = operations[r];
+    o.type = DataType::kUint8;
+    o.count = 16 * chunk_bytes;
+    o.recv = data.data() + r * o.count;
+    o.send = o.recv;
+    o.state = Operation::State::kRunning;
+    cluster.nodes[r]->engine.submit(&o);
+  }
+  const std::uint64_t begun = cluster.nodes[0]->engine.next_seq();
+  while (cluster.step()) {
+  }
+  EXPECT_EQ(cluster.error(), "");
+  for (const Operation& o : operations) EXPECT_EQ(o.state, Operation::State::kDone);
+  return begun;
+}
+
+TEST(EngineWindow, HoldsCallsOfAMiBBack) {
+  EXPECT_EQ(chunks_begun(0, 64), 16);
+  EXPECT_EQ(chunks_begun(5000, 64), 4);
+  EXPECT_EQ(chunks_begun(1 << 20, 64), 16);
+  EXPECT_EQ(chunks_begun(1, 64), 2) << "one ends while another begins";
+  EXPECT_EQ(chunks_begun(1, 16 * 1024), 16) << "small calls begin at once";
+  EXPECT_EQ(chunks_begun(1, 64, 16 << 10), 16) << "large calls, too";
+}
 
 }  // namespace
 }  // namespace riffle::engine_test
