@@ -37,7 +37,8 @@ struct Question {
 struct Rival {
   std::string variant;
   double time_us = 0;
-  std::string failure;             // not empty: why it has no time
+  std::string failure;             // not empty: why it has no time that counts
+  bool is_wrong = false;           // ... that it was not right
   std::vector<double> samples_us;  // one where it was out of the race after its first
 };
 

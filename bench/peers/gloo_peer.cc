@@ -46,6 +46,7 @@ int wait_for(std::vector<pid_t> workers) {
 
 Peer gloo_peer(const std::string& algorithm, const std::string& programs, int ranks) {
   Peer peer;
+  peer.is_external = true;
   peer.name = peer.title = "gloo-" + algorithm;
   if (!std::filesystem::exists(programs + "/riffle_bench_gloo")) {
     peer.missing = "riffle_bench_gloo was not built: apt install libgloo-dev, then build again";

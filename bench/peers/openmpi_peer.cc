@@ -64,6 +64,7 @@ int wait_for(pid_t pid) {
 
 Peer openmpi_peer(const std::string& algorithm, const std::string& programs) {
   Peer peer;
+  peer.is_external = true;
   peer.name = peer.title = "openmpi-" + (algorithm.empty() ? "default" : algorithm);
   if (!std::filesystem::exists(programs + "/riffle_bench_mpi")) {
     peer.missing = "riffle_bench_mpi was not built: apt install libopenmpi-dev, then build again";

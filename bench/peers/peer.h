@@ -37,6 +37,7 @@ struct Peer {
   // Rows of peers with the same title compete: only the fastest is shown. Usually the name itself.
   std::string title;
   std::string missing;           // why it cannot run here, with the remedy; empty: it can
+  bool is_external = false;      // a library of others: its wrong results are not Riffle's
   std::string network = "none";  // Row::network; empty: "file" or "live", as the site says
   // The supervisor's whole life; its result is the process's exit code.
   std::function<int(const Site&)> supervise;

@@ -300,14 +300,14 @@ class Drawing {
               [](const Fault& a, const Fault& b) { return a.when_ns < b.when_ns; });
   }
 
-  // A chunk window for sums of all sizes, for some of them; with a generator of its own, as the
-  // others' seeds were recorded without it.
+  // Half of them have a chunk window, for sums of all sizes; by a generator of its own, so that the
+  // others are what their seeds were before.
   void draw_window() {
     std::mt19937_64 random(~s_.seed);
     if (random() % 2 == 0) return;
     s_.session.engine.large_bytes = 0;
     s_.session.engine.most_windowed_bytes = random() % (1 << 20);
-    s_.plans.window_bytes = static_cast<std::uint32_t>(1 + random() % (1 << 15));
+    s_.plans.busy_bytes = static_cast<std::uint32_t>(1 + random() % (1 << 15));
   }
 
   Fault::Kind survivable_kind() {

@@ -196,13 +196,18 @@ TEST(Small, IsAPlanOfItsOwn) {
 TEST(Window, TravelsWithThePlan) {
   PlanSet set{{grid()}, "grid"};
   const auto without = encode(set);
-  set.window_bytes = 300'000;
+  set.busy_bytes = 300'000;
   const auto bytes = encode(set);
   EXPECT_EQ(bytes.size(), without.size() + 5);
   const auto back = decode_plan_set(bytes.data(), bytes.size());
   ASSERT_TRUE(back.is_ok()) << back.status().message();
   EXPECT_EQ(*back, set);
-  EXPECT_NE(digest(*back), digest({{grid()}, "grid"}));
+  const PlanSet other{{grid()}, "grid"};
+  EXPECT_NE(digest(*back), digest(other));
+  EXPECT_TRUE(is_same_way(*back, other));
+  PlanSet renamed = other;
+  renamed.chunk_bytes = 1 << 16;
+  EXPECT_FALSE(is_same_way(renamed, other));
   auto none = bytes;
   std::fill(none.end() - 4, none.end(), std::uint8_t{0});
   EXPECT_FALSE(decode_plan_set(none.data(), none.size()).is_ok()) << "two ways to say none";

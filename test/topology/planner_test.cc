@@ -254,7 +254,7 @@ TEST(Planner, SmallSumsGetAPlanOfTheirOwn) {
 
 // Two calls of 128 KiB at 400 Mbit/s, all that NCCL posts on fast links or long ways.
 TEST(Planner, OnlyWhatKeepsTheNetworkBusyIsInTheWorks) {
-  const auto window = [](const Fabric& f) { return best(f, 32 << 20).plans.window_bytes; };
+  const auto window = [](const Fabric& f) { return best(f, 32 << 20).plans.busy_bytes; };
   EXPECT_GE(window(even_fabric(8, 400'000)), 128U << 10);
   EXPECT_LT(window(even_fabric(8, 400'000)), 384U << 10);  // two are always in the works
   EXPECT_GE(window(even_fabric(8, 4'000'000)), 512U << 10);

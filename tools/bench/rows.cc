@@ -56,11 +56,11 @@ constexpr double kHopeless = 2;
 // row is of that one. Libraries that connect in their first call would be out of it for that.
 Result<Row> ask(Session& session, const Question& question, const std::optional<Row>& best,
                 const std::function<void(int)>& progress) {
-  if (best) {
+  if (best && !best->is_wrong()) {
     Question first = question;
     first.iters = 1;
     auto row = ask_and_count(session, first, progress);
-    if (!row || row->time_us > kHopeless * best->time_us) return row;
+    if (!row || row->is_wrong() || row->time_us > kHopeless * best->time_us) return row;
   }
   return ask_and_count(session, question, progress);
 }
@@ -93,6 +93,7 @@ MeasuredPeer measure_peer(Session& session, const Peer& peer, const std::vector<
       findings.failed |= !show_mode(session, options);
       show_density(session, *row);
     }
+    findings.failed |= row->is_wrong() && !peer.is_external;
     measured.rows.push_back(*row);
   }
   session.end();
@@ -122,13 +123,11 @@ MeasuredPeer measure_once(Session& session, const Peer& peer, const std::vector<
   return measured;
 }
 
-constexpr const char* kWrong = "wrong result";
-
 bench::Rival rival_of(const Peer& peer, const MeasuredPeer& measured, std::size_t size) {
-  if (size >= measured.rows.size()) return {peer.name, 0, measured.failure, {}};
+  if (size >= measured.rows.size()) return {peer.name, 0, measured.failure, false, {}};
   const Row& row = measured.rows[size];
-  if (row.is_wrong()) return {peer.name, 0, kWrong, {}};
-  return {peer.name, row.time_us, "", row.samples_us};
+  if (row.is_wrong()) return {peer.name, 0, "wrong", true, {}};
+  return {peer.name, row.time_us, "", false, row.samples_us};
 }
 
 }  // namespace
@@ -155,8 +154,8 @@ void run_title(Session& session, const std::vector<Peer>& peers, const std::vect
     if (!best[i]) continue;
     findings.failed |= best[i]->is_wrong();
     for (const bench::Rival& rival : rivals[i]) {
-      if (rival.failure != kWrong || rival.variant == best[i]->variant) continue;
-      std::printf("# %s has a wrong result of %llu bytes and is left out\n", rival.variant.c_str(),
+      if (!rival.is_wrong || best[i]->is_wrong()) continue;
+      std::printf("# %s is wrong at %llu bytes and left out\n", rival.variant.c_str(),
                   static_cast<unsigned long long>(best[i]->question.bytes));
     }
     best[i]->peer = peers.front().title;

@@ -44,7 +44,7 @@ struct BenchFindings {
 
 // All rows of the peers that compete under one title; the fastest of each size is kept, with what
 // the others took. One of them that fails, or is wrong where another is right, is named and left
-// out; the bench fails where a size has no right row.
+// out; the bench fails where a size has no right row, and where one that is not external is wrong.
 void run_title(bench::Session& session, const std::vector<bench::Peer>& peers,
                const std::vector<bench::Question>& all, const BenchOptions& options,
                BenchFindings& findings);

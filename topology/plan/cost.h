@@ -57,7 +57,7 @@ Prediction predict(const FabricView& view, const PlanCost& cost, std::uint64_t b
 Prediction predict(const FabricView& view, const PlanCost& cost, std::uint64_t bytes,
                    std::int64_t message_ns);
 
-// PlanSet::window_bytes: how much in the works at once keeps the network busy (Little's law: rate
+// PlanSet::busy_bytes: how much in the works at once keeps the network busy (Little's law: rate
 // times latency), given the chunks that sums are cut into at most.
 std::uint32_t busy_bytes(const FabricView& view, const PlanCost& cost, std::uint32_t chunk_bytes,
                          std::int64_t message_ns);

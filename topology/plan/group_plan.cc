@@ -233,6 +233,11 @@ Status validate(const RelaxedPlans& relaxed, int nodes) {
 
 }  // namespace
 
+bool is_same_way(const PlanSet& a, const PlanSet& b) {
+  return a.lanes == b.lanes && a.name == b.name && a.chunk_bytes == b.chunk_bytes &&
+         a.relaxed == b.relaxed && a.small == b.small;
+}
+
 Status validate(const PlanSet& plans) {
   if (plans.lanes.empty()) {
     return invalid_argument("plan set: 0 lanes, accepted 1.." + std::to_string(kMaxPlanLanes));

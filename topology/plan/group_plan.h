@@ -87,9 +87,12 @@ struct PlanSet {
   // Of sums that come in calls of kWindowCall, or not much less, so much is in the works at a node
   // at once: what keeps the network busy; 0: all.
   static constexpr std::size_t kWindowCall = 128 << 10;
-  std::uint32_t window_bytes = 0;
+  std::uint32_t busy_bytes = 0;
   bool operator==(const PlanSet&) const = default;
 };
+
+// Equal but for busy_bytes, which follows every rate and by itself makes no other plan.
+bool is_same_way(const PlanSet& a, const PlanSet& b);
 
 // The element where unit u begins in a buffer of `count` elements: monotone in u, 0 at 0, count at
 // kShareUnits; inner results are multiples of `grain` elements (a power of two).

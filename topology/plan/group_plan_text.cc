@@ -89,7 +89,7 @@ std::string to_json(const PlanSet& plans) {
   text += quoted_json(plans.name);
   text += R"(,"units":)" + std::to_string(kShareUnits);
   text += R"(,"chunk_bytes":)" + std::to_string(plans.chunk_bytes);
-  text += R"(,"window_bytes":)" + std::to_string(plans.window_bytes);
+  text += R"(,"busy_bytes":)" + std::to_string(plans.busy_bytes);
   const auto plan_list = [](const std::vector<GroupPlan>& plans_in_it) {
     return "[" + list(plans_in_it, [](const GroupPlan& p) { return json_of(p); }) + "]";
   };

@@ -4,7 +4,7 @@
 //   u32 chunk bytes
 //   per lane:  u8 levels;  per level: u32 groups
 //   per group: u8 pattern | form of cuts << 4, v members, the members, the cuts
-//   only if not all may be in the works at once: u8 'W', u32 window bytes
+//   only if not all may be in the works at once: u8 'W', u32 busy bytes
 //   only if small sums have a plan of their own: u8 'S', u8 lanes, u8 name bytes, name, u32 bytes
 //   of the largest of them, the lanes as above
 //   only if there are relaxed steps: u8 'R', u16 steps, u8 lanes, u32 chunk bytes, v partial plans,
@@ -28,7 +28,7 @@ namespace riffle {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x324c5052;  // "RPL2"
-constexpr std::uint8_t kWindowTag = 'W';
+constexpr std::uint8_t kBusyTag = 'W';
 constexpr std::uint8_t kSmallTag = 'S';
 constexpr std::uint8_t kRelaxedTag = 'R';
 
@@ -270,9 +270,9 @@ std::vector<std::uint8_t> encode(const PlanSet& plans) {
   write_name(plans.name, out);
   out.put(plans.chunk_bytes);
   for (const GroupPlan& plan : plans.lanes) write_lane(plan, out);
-  if (plans.window_bytes > 0) {
-    out.put(kWindowTag);
-    out.put(plans.window_bytes);
+  if (plans.busy_bytes > 0) {
+    out.put(kBusyTag);
+    out.put(plans.busy_bytes);
   }
   if (!plans.small.is_empty()) write_small(plans.small, out);
   if (!plans.relaxed.is_empty()) write_relaxed(plans.relaxed, out);
@@ -303,9 +303,9 @@ Result<PlanSet> decode_plan_set(const std::uint8_t* data, std::size_t size) {
     (void)in.get<std::uint8_t>();
     return true;
   };
-  if (next_is(kWindowTag)) {
-    plans.window_bytes = in.get<std::uint32_t>();
-    is_sound = plans.window_bytes > 0;
+  if (next_is(kBusyTag)) {
+    plans.busy_bytes = in.get<std::uint32_t>();
+    is_sound = plans.busy_bytes > 0;
   }
   if (next_is(kSmallTag)) is_sound = read_small(in, static_cast<int>(nodes), plans.small);
   if (next_is(kRelaxedTag)) is_sound = read_relaxed(in, static_cast<int>(nodes), plans.relaxed);

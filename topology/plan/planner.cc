@@ -47,7 +47,7 @@ std::size_t members_of(const GroupPlan& plan) {
 // Plans of thousands of nodes are large, so only the chosen one is kept; it is built again.
 struct Proposal {
   Blueprint blueprint;
-  std::uint32_t chunk_bytes, window_bytes;
+  std::uint32_t chunk_bytes, busy_bytes;
   Candidate cost;
   double small_us;  // predicted for kSmallPlannedBytes
   int crowd;        // flows that a node sends at a time, kFewPartners at least
@@ -209,7 +209,7 @@ Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOpt
   PlanChoice choice;
   choice.plans = build(view, proposals.front().blueprint, options);
   choice.plans.chunk_bytes = proposals.front().chunk_bytes;
-  choice.plans.window_bytes = proposals.front().window_bytes;
+  choice.plans.busy_bytes = proposals.front().busy_bytes;
   choice.time_us = proposals.front().cost.time_us;
   choice.bound_us = bound_us(fabric, bytes);
   for (Proposal& p : proposals) choice.candidates.push_back(std::move(p.cost));

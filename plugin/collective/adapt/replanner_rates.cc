@@ -110,7 +110,7 @@ void Replanner::look_for_slow(const Fabric& live,
 }
 
 void Replanner::decide_on(const std::shared_ptr<Weighed>& weighed) {
-  if (weighed->choice.plans == *plans_) {
+  if (is_same_way(weighed->choice.plans, *plans_)) {
     planned_us_ = weighed->former_us;
     return hysteresis_->confirmed(weighed->fabric);
   }

@@ -210,6 +210,8 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
         fabric->size());
   }
   for (const NodeReport& r : reports) verdict.hosts.push_back(r.host);
+  // Of rates that are none of the network's nothing can be told.
+  if (options.fabric.empty() && probed == nullptr) choice->plans.busy_bytes = 0;
   choice->plans.relaxed = relaxed_plans(*fabric, sync);
   verdict.plans = encode(choice->plans);
   verdict.digest = digest(choice->plans);

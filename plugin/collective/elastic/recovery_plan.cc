@@ -24,6 +24,7 @@ void choose_plans(const RecoveryPlanning& planning, RecoveryOrder* order) {
     order->problem = choice.status().message();
     return;
   }
+  if (planning.basis.is_nominal) choice->plans.busy_bytes = 0;  // as in decide()
   if (planning.relaxed_plans) choice->plans.relaxed = planning.relaxed_plans(fabric);
   take_plans(choice->plans, order);
 }

@@ -66,10 +66,10 @@ struct Chunk {
   std::uint64_t count = 0;              // elements, of which there may be none
   std::uint64_t fragment_elements = 1;  // of a whole fragment
   std::size_t element_bytes = 1;
-  std::uint64_t not_final = 0;   // elements
-  int sends = 0;                 // frames not yet handed to the network
-  std::size_t window_bytes = 0;  // what it takes of the engine's window (chunk_window.h)
-  std::span<GroupRun> runs;      // the generation's; parallel to program->groups
+  std::uint64_t not_final = 0;  // elements
+  int sends = 0;                // frames not yet handed to the network
+  std::size_t place_bytes = 0;  // in the engine's chunk window
+  std::span<GroupRun> runs;     // the generation's; parallel to program->groups
 
   Shard shard(int group, int member) const {
     const GroupRun& run = runs[group];

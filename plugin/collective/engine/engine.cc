@@ -129,8 +129,8 @@ void Engine::start(Chunk& chunk, Operation* operation) {
   chunk.sends = 0;
   ++running_;
   ++operation->running_chunks;
-  chunk.window_bytes = options_.has_window(*operation) ? posted * chunk.element_bytes : 0;
-  window_.began(chunk.window_bytes);
+  chunk.place_bytes = options_.has_window(*operation) ? posted * chunk.element_bytes : 0;
+  chunk_window_.began(chunk.place_bytes);
 
   cut(chunk, posted);
   operation->next_element += posted;
@@ -246,7 +246,7 @@ void Engine::finish_if_done(Chunk& chunk) {
   --running_;
   --chunk.generation->running;
   --chunk.operation->running_chunks;
-  window_.ended(chunk.window_bytes);
+  chunk_window_.ended(chunk.place_bytes);
   end_if_over(chunk.operation);
 }
 
@@ -289,7 +289,6 @@ void Engine::fail() {
   send_window_.clear();
   lengths_.clear();
   running_ = 0;
-  window_.all_failed();
   busy_.all_failed();
 }
 

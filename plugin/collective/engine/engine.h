@@ -3,8 +3,8 @@
 // One all-reduce: the operation is cut into chunks of chunk_bytes; chunk s takes lane s mod lanes.
 // A chunk walks down the levels (partial sums, under credits, see flow.h) and back up (final sums,
 // received in place). Up to max_chunks run at once; every frame carries its chunk's number as
-// priority, so that links serve the oldest chunk first; of large sums no more than the plan's
-// window asks for (chunk_window.h). Work is done in fragments that fit the cache.
+// priority, so that links serve the oldest chunk first; of sums of about 1 MiB no more begins than
+// keeps the network busy (chunk_window.h). Work is done in fragments that fit the cache.
 //
 // Exactness: contributions are reduced in the order of the plan, by one node per element and level,
 // and all others receive that node's result, so all nodes end with the same bits, from run to run.
@@ -175,7 +175,7 @@ class Engine final : private ExecutorContext {
   EngineOptions options_;
   Violation violation_;
   std::unique_ptr<CallTrace> trace_;  // null: nothing is traced
-  ChunkWindow window_;
+  ChunkWindow chunk_window_;
   SendWindow send_window_;
   Lengths lengths_;
   BusyAccount busy_;

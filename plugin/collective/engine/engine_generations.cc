@@ -122,7 +122,8 @@ std::uint64_t Engine::next_elements(const Operation& operation) const {
 bool Engine::has_room_for(const Operation& operation) const {
   if (!options_.has_window(operation)) return true;
   const Generation& g = generation_of(next_seq_);
-  return window_.has_room(next_elements(operation) * size_of(operation.type), g.window_bytes());
+  return chunk_window_.has_room(next_elements(operation) * size_of(operation.type), g.busy_bytes(),
+                                options_.threads);
 }
 
 // Frees what no chunk will run in again.

@@ -94,7 +94,8 @@ Result<std::unique_ptr<Generation>> Generation::make(const PlanSet& plans, std::
                             " levels, accepted are at most " + std::to_string(kBlocksLevel - 1));
   }
   g->send_bytes_ = send_window_bytes(plans, rank, options.send_bytes);
-  g->window_bytes_ = plans.window_bytes / static_cast<std::size_t>(options.threads);
+  const auto threads = static_cast<std::size_t>(options.threads);
+  g->busy_bytes_ = (plans.busy_bytes + threads - 1) / threads;
   g->weights_ = peer_weights(plans, rank);
   const auto make_room = [&](const Lanes& lanes, std::size_t chunk_bytes) {
     for (const Program& lane : lanes.programs) {

@@ -36,8 +36,8 @@ struct EngineOptions {
   // Of so many engines that run the communicator's operations together, one per progress thread,
   // this is number `thread` (collective/threads/threaded_engine.h).
   int threads = 1, thread = 0;
-  // ... of larger operations than this; smaller ones the first one runs alone, and no chunk window
-  // holds them back, nor those of more than `most_windowed_bytes` (chunk_window.h).
+  // ... of larger operations than this; smaller ones the first one runs alone. The chunk window is
+  // for those of at most `most_windowed_bytes`.
   std::size_t large_bytes = 64 << 10, most_windowed_bytes = PlanSet::kWindowCall;
   bool shares(const Operation& operation) const {
     return threads > 1 && operation.bytes() > large_bytes;
@@ -70,7 +70,7 @@ class Generation {
   std::uint64_t number() const { return number_; }
   std::size_t chunk_bytes() const { return chunk_bytes_; }      // of all-reduces
   std::size_t send_bytes() const { return send_bytes_; }        // this node's part of them
-  std::size_t window_bytes() const { return window_bytes_; }    // this engine's part of the plan's
+  std::size_t busy_bytes() const { return busy_bytes_; }        // likewise
   const std::vector<int>& weights() const { return weights_; }  // by peer (peer_weights.h)
   // Frames of all its chunks that can run at once: more of them never wait for the send window.
   std::size_t most_waiting() const { return most_waiting_; }
@@ -106,7 +106,7 @@ class Generation {
 
   std::uint64_t number_ = 0;
   std::size_t chunk_bytes_ = 0;
-  std::size_t send_bytes_ = 0, window_bytes_ = 0;
+  std::size_t send_bytes_ = 0, busy_bytes_ = 0;
   std::size_t most_waiting_ = 0;
   std::vector<int> weights_;
   // Small sums have levels of their own, behind the others': the slots and credits of large ones

@@ -136,7 +136,7 @@ class EngineCase {
 
   PlanSet draw_plans() {
     PlanSet plans = RandomPlans(random_(), kPatterns.size()).plans(nodes_);
-    if (below(2) == 0) plans.window_bytes = static_cast<std::uint32_t>(1 + below(4000));
+    if (below(2) == 0) plans.busy_bytes = static_cast<std::uint32_t>(1 + below(4000));
     return plans;
   }
 

@@ -81,15 +81,15 @@ TEST_P(EngineThreads, ShareTheChunksWhilePlansChange) {
 INSTANTIATE_TEST_SUITE_P(Counts, EngineThreads, ::testing::Values(2, 3, 4));
 
 // How many of 16 chunks begin before a frame has arrived.
-std::uint64_t chunks_begun(std::uint32_t window_bytes, std::size_t large_bytes,
-                           std::size_t chunk_bytes = 1024) {
+std::uint64_t chunks_begun(std::uint32_t busy_bytes, std::size_t large_bytes,
+                           std::size_t chunk_bytes = 1024, int threads = 1) {
   const GroupPlan direct{2, {{{{Pattern::kDirect, {0, 1}, {0, kShareUnits / 2, kShareUnits}}}}}};
   PlanSet plans{{direct}, "direct"};
-  plans.window_bytes = window_bytes;
+  plans.busy_bytes = busy_bytes;
   EngineOptions options;
   options.chunk_bytes = chunk_bytes;
   options.large_bytes = large_bytes;
-  EngineCluster cluster(plans, options, 1);
+  EngineCluster cluster(plans, options, 1, threads);
   std::vector<std::byte> data(2 * 16 * chunk_bytes);
   std::array<Operation, 2> operations;
   for (int r = 0; r < 2; ++r) {
@@ -116,6 +116,7 @@ TEST(EngineWindow, HoldsCallsOfAMiBBack) {
   EXPECT_EQ(chunks_begun(1, 64), 2) << "one ends while another begins";
   EXPECT_EQ(chunks_begun(1, 16 * 1024), 16) << "small calls begin at once";
   EXPECT_EQ(chunks_begun(1, 64, 16 << 10), 16) << "large calls, too";
+  EXPECT_EQ(chunks_begun(1, 64, 1024, 2), 2) << "one in each engine";
 }
 
 }  // namespace
