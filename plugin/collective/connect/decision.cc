@@ -174,9 +174,9 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
   const std::int64_t shared_ns = std::min(price_ns * crowded, kSmallMessageNs);
   planning.message_ns = std::max(price_ns, shared_ns) / std::max(1, options.threads);
   planning.small_message_ns = kSmallMessageNs * crowded;
+  const bool is_nominal = options.fabric.empty() && probed == nullptr;
   if (basis != nullptr) {
-    *basis = {*fabric, options.fabric.empty() && probed == nullptr, planning.message_ns,
-              planning.small_message_ns};
+    *basis = {*fabric, is_nominal, planning.message_ns, planning.small_message_ns};
   }
   Result<PlanChoice> choice = plan(*fabric, kPlannedBytes, planning);
   if (!choice) {
@@ -199,7 +199,7 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
     return verdict;
   }
   verdict.reason = choice->reason;
-  if (basis != nullptr && !basis->is_nominal) {
+  if (basis != nullptr && !is_nominal) {
     basis->predicted_us = choice->time_us;
     basis->planned_bytes = kPlannedBytes;
   }
@@ -210,8 +210,7 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
         fabric->size());
   }
   for (const NodeReport& r : reports) verdict.hosts.push_back(r.host);
-  // Of rates that are none of the network's nothing can be told.
-  if (options.fabric.empty() && probed == nullptr) choice->plans.busy_bytes = 0;
+  if (is_nominal) choice->plans.busy_bytes = 0;  // only ratios of such rates mean much
   choice->plans.relaxed = relaxed_plans(*fabric, sync);
   verdict.plans = encode(choice->plans);
   verdict.digest = digest(choice->plans);
