@@ -8,6 +8,12 @@
 
 namespace riffle::sparse {
 
+namespace {
+
+constexpr std::size_t kFew = 256;  // entries, whatever the budget
+
+}  // namespace
+
 Status validate(const Layout& layout, const ExchangeOptions& options) {
   if (options.across == Across::kRecursive &&
       !std::has_single_bit(static_cast<unsigned>(layout.teams()))) {
@@ -34,6 +40,7 @@ Exchange::Exchange(const Layout& layout, const ExchangeOptions& options, int pos
       selector_(options.isa),
       chunk_(layout.shape().elements),
       momentum_next_(options.residual == ResidualPolicy::kEf21 ? chunk_.size() : 0),
+      candidates_(static_cast<std::size_t>(layout.team_size())),
       offers_(static_cast<std::size_t>(layout.teams())),
       final_(static_cast<std::size_t>(layout.team_size())),
       in_result_((chunk_.size() + 63) / 64) {
@@ -69,7 +76,9 @@ void Exchange::begin(ChunkState& state, const void* gradient, Element element,
 
 void Exchange::load_chunk(const void* gradient, Element element) {
   const std::size_t count = chunk_.size();
+  for (Candidates& block : candidates_) block.are_known = false;
   if (options_.residual != ResidualPolicy::kEf21) {
+    if (options_.selection == Selection::kReuse) return load_and_collect(gradient, element);
     selector_.accumulate(gradient, element, state_->residual.data(), count, chunk_.data());
     return;
   }
@@ -80,6 +89,25 @@ void Exchange::load_chunk(const void* gradient, Element element) {
     const float v = state_->momentum[i];
     momentum_next_[i] = v + rate * (momentum_next_[i] - v);
     chunk_[i] = (momentum_next_[i] - v) + state_->residual[i];
+  }
+}
+
+void Exchange::load_and_collect(const void* gradient, Element element) {
+  for (int block = 0; block < layout_.team_size(); ++block) {
+    const std::uint64_t base = layout_.begin_of(block);
+    const std::size_t size = layout_.size_of(block);
+    const void* from = static_cast<const char*>(gradient) + base * size_of(element);
+    const float* residual = state_->residual.data() + base;
+    float* to = chunk_.data() + base;
+    const std::uint32_t least = thresholds_[block].magnitude;
+    if (least == 0) {
+      selector_.accumulate(from, element, residual, size, to);
+      continue;
+    }
+    // Far more, and the threshold is of no use.
+    const std::size_t most = std::min<std::size_t>(size, 2 * layout_.budget_of(block) + kFew);
+    candidates_[block].are_known = selector_.accumulate_and_collect(
+        from, element, residual, size, to, least, most, candidates_[block].entries);
   }
 }
 

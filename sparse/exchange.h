@@ -96,7 +96,15 @@ class Exchange {
     float value;
   };
 
+  // Of a block that was not selected from yet: all that reaches its threshold, as the chunk has it
+  // now. Known where the pass that loaded the chunk found them, so that nothing is read twice.
+  struct Candidates {
+    Entries entries;
+    bool are_known = false;
+  };
+
   void load_chunk(const void* gradient, Element element);
+  void load_and_collect(const void* gradient, Element element);
   void settle();           // all that lies between two messages
   void prepare_message();  // of the step at hand
   void take(Phase phase, const Step& step);
@@ -104,6 +112,7 @@ class Exchange {
   void round_values(int block, Entries& kept, int copies);
   void change(std::uint32_t index, float value);
   void add_to_chunk(int block, const Entries& received);
+  void add_to_candidates(int block, const Entries& received);
   void keep_dropped(int copies);
   void take_own_block();
   void merge_gathered();
@@ -125,15 +134,16 @@ class Exchange {
   bool own_final_ = false;  // and merged with the other teams' offers
 
   Selector selector_;
-  std::vector<float> chunk_;           // gradient + residual, then what is left of it here
-  std::vector<float> momentum_next_;   // kEf21
-  std::vector<Changed> originals_;     // before each change; the first of an index counts
-  std::vector<Changed> sent_;          // what was selected here, with its rounding error
-  std::vector<Threshold> thresholds_;  // become the state's when the call succeeds
-  std::vector<Entries> bag_;           // of the message at hand, in or out
-  std::vector<BlockShape> shapes_;     // of bag_
-  std::vector<Entries> offers_;        // the own block as each team has it
-  std::vector<Entries> final_;         // by block
+  std::vector<float> chunk_;            // gradient + residual, then what is left of it here
+  std::vector<float> momentum_next_;    // kEf21
+  std::vector<Changed> originals_;      // before each change; the first of an index counts
+  std::vector<Changed> sent_;           // what was selected here, with its rounding error
+  std::vector<Threshold> thresholds_;   // become the state's when the call succeeds
+  std::vector<Candidates> candidates_;  // by block
+  std::vector<Entries> bag_;            // of the message at hand, in or out
+  std::vector<BlockShape> shapes_;      // of bag_
+  std::vector<Entries> offers_;         // the own block as each team has it
+  std::vector<Entries> final_;          // by block
   Entries merged_, sum_, dropped_;
   std::uint64_t union_size_ = 0;
   std::vector<std::uint64_t> in_result_;  // a bit per element, all zero between calls

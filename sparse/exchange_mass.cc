@@ -1,5 +1,6 @@
 // Where every contribution goes: selection, sums, and what stays behind (residual.h).
 #include <algorithm>
+#include <utility>
 
 #include "sparse/exchange.h"
 
@@ -14,7 +15,11 @@ void Exchange::change(std::uint32_t index, float value) {
 void Exchange::sparsify(int block, std::size_t budget, Entries& kept) {
   const auto base = static_cast<std::uint32_t>(layout_.begin_of(block));
   const std::size_t size = layout_.size_of(block);
-  if (options_.selection == Selection::kReuse) {
+  if (candidates_[block].are_known) {
+    std::swap(kept, candidates_[block].entries);
+    candidates_[block].are_known = false;
+    selector_.near_top_k_of(chunk_.data() + base, size, budget, thresholds_[block], kept);
+  } else if (options_.selection == Selection::kReuse) {
     selector_.near_top_k(chunk_.data() + base, Element::kFloat32, size, budget, thresholds_[block],
                          kept);
   } else {
@@ -55,6 +60,27 @@ void Exchange::add_to_chunk(int block, const Entries& received) {
     const std::uint32_t index = base + received.indices()[i];
     change(index, plus(chunk_[index], received.values()[i]));
   }
+  if (candidates_[block].are_known) add_to_candidates(block, received);
+}
+
+// What came has changed some of them, made others candidates, and cancelled the rest.
+void Exchange::add_to_candidates(int block, const Entries& received) {
+  const float* chunk = chunk_.data() + layout_.begin_of(block);
+  const std::uint32_t least = std::max(thresholds_[block].magnitude, kLeastMagnitude);
+  Entries& candidates = candidates_[block].entries;
+  const auto old = candidates.indices();
+  sum_.clear();
+  std::size_t i = 0;
+  for (const std::uint32_t index : received.indices()) {
+    while (i < old.size() && old[i] < index) {
+      sum_.append(old[i], candidates.values()[i]);
+      ++i;
+    }
+    if (i < old.size() && old[i] == index) ++i;
+    if (magnitude_of(chunk[index]) >= least) sum_.append(index, chunk[index]);
+  }
+  for (; i < old.size(); ++i) sum_.append(old[i], candidates.values()[i]);
+  std::swap(candidates, sum_);
 }
 
 // dropped_, of the own block: `copies` workers dropped the same values, so each keeps its part.

@@ -18,8 +18,15 @@ struct Kernels {
   // out[i] = gradient[i] + residual[i]; out may be residual.
   using Accumulate = void (*)(const void* gradient, const float* residual, std::size_t count,
                               float* out);
+  // Both in one pass: all of out is written, what is collected is of out. Where more than
+  // `capacity` are found the arrays are of no use.
+  using AccumulateAndCollect = std::size_t (*)(const void* gradient, const float* residual,
+                                               std::size_t count, float* out, std::uint32_t least,
+                                               std::uint32_t* indices, float* values,
+                                               std::size_t capacity);
   Collect collect[kElements];
   Accumulate accumulate[kElements];
+  AccumulateAndCollect accumulate_and_collect[kElements];
 };
 
 const Kernels* portable_kernels();

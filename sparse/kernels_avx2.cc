@@ -53,9 +53,10 @@ struct Avx2 {
     _mm256_storeu_ps(values, _mm256_permutevar8x32_ps(v, lanes));
     return static_cast<std::size_t>(__builtin_popcount(hit));
   }
-  static void add_and_store(Vec v, const float* residual, float* out) {
-    _mm256_storeu_ps(out, _mm256_add_ps(v, _mm256_loadu_ps(residual)));
+  static Vec add(Vec v, const float* residual) {
+    return _mm256_add_ps(v, _mm256_loadu_ps(residual));
   }
+  static void store(float* out, Vec v) { _mm256_storeu_ps(out, v); }
 };
 
 }  // namespace

@@ -38,9 +38,10 @@ struct Avx512 {
     _mm512_storeu_ps(values, _mm512_maskz_compress_ps(mask, v));
     return static_cast<std::size_t>(__builtin_popcount(hit));
   }
-  static void add_and_store(Vec v, const float* residual, float* out) {
-    _mm512_storeu_ps(out, _mm512_add_ps(v, _mm512_loadu_ps(residual)));
+  static Vec add(Vec v, const float* residual) {
+    return _mm512_add_ps(v, _mm512_loadu_ps(residual));
   }
+  static void store(float* out, Vec v) { _mm512_storeu_ps(out, v); }
 };
 
 }  // namespace

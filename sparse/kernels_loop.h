@@ -2,7 +2,7 @@
 // is local to its source file and the linker can never pick code with AVX for a processor without.
 // It has kLanes, Vec, Mask (an unsigned integer), zero-extended loads of one vector per element
 // type, hits (the lanes of magnitude >= least), emit (index and value of those lanes to memory, as
-// whole vectors; returns how many), add_and_store.
+// whole vectors; returns how many), add, store.
 #pragma once
 
 #include <cstddef>
@@ -31,13 +31,15 @@ struct Loop {
     }
   }
 
-  static std::size_t group(const char* from, std::size_t base, std::uint32_t least,
+  // `load_at` gives the n-th vector of the group.
+  template <class LoadAt>
+  static std::size_t group(LoadAt load_at, std::size_t base, std::uint32_t least,
                            std::uint32_t* indices, float* values) {
     Vec v[kVectors];
     Mask hits[kVectors];
     Mask any = 0;
     for (std::size_t j = 0; j < kVectors; ++j) {
-      v[j] = load(from + j * kLanes * kBytes);
+      v[j] = load_at(j);
       hits[j] = Isa::hits(v[j], least);
       any |= hits[j];
     }
@@ -52,17 +54,20 @@ struct Loop {
 
   static std::size_t collect(const void* data, std::size_t count, std::uint32_t least,
                              std::uint32_t* indices, float* values, std::size_t capacity) {
+    const auto at = [](const char* from) {
+      return [from](std::size_t j) { return load(from + j * kLanes * kBytes); };
+    };
     const char* from = static_cast<const char*>(data);
     std::size_t found = 0;
     std::size_t i = 0;
     for (; count - i >= kGroup; i += kGroup) {
-      found += group(from + i * kBytes, i, least, indices + found, values + found);
+      found += group(at(from + i * kBytes), i, least, indices + found, values + found);
       if (found > capacity) return found;
     }
     if (i < count) {  // through a padded copy: nothing beyond the data may be read
       char padded[kGroup * kBytes] = {};
       __builtin_memcpy(padded, from + i * kBytes, (count - i) * kBytes);
-      found += group(padded, i, least, indices + found, values + found);
+      found += group(at(padded), i, least, indices + found, values + found);
     }
     return found;
   }
@@ -72,16 +77,43 @@ struct Loop {
     const char* from = static_cast<const char*>(gradient);
     std::size_t i = 0;
     for (; count - i >= kLanes; i += kLanes) {
-      Isa::add_and_store(load(from + i * kBytes), residual + i, out + i);
+      Isa::store(out + i, Isa::add(load(from + i * kBytes), residual + i));
     }
     if (i < count) {
       char padded[kLanes * kBytes] = {};
       float rest[kLanes] = {};
       __builtin_memcpy(padded, from + i * kBytes, (count - i) * kBytes);
       __builtin_memcpy(rest, residual + i, (count - i) * sizeof(float));
-      Isa::add_and_store(load(padded), rest, rest);
+      Isa::store(rest, Isa::add(load(padded), rest));
       __builtin_memcpy(out + i, rest, (count - i) * sizeof(float));
     }
+  }
+
+  static std::size_t accumulate_and_collect(const void* gradient, const float* residual,
+                                            std::size_t count, float* out, std::uint32_t least,
+                                            std::uint32_t* indices, float* values,
+                                            std::size_t capacity) {
+    const char* from = static_cast<const char*>(gradient);
+    std::size_t found = 0;
+    std::size_t i = 0;
+    for (; count - i >= kGroup && found <= capacity; i += kGroup) {
+      const auto sum = [&](std::size_t j) {
+        const std::size_t at = i + j * kLanes;
+        const Vec v = Isa::add(load(from + at * kBytes), residual + at);
+        Isa::store(out + at, v);
+        return v;
+      };
+      found += group(sum, i, least, indices + found, values + found);
+    }
+    accumulate(from + i * kBytes, residual + i, count - i, out + i);
+    if (found > capacity) return found;
+    const std::size_t before = found;
+    found += Loop<Isa, Element::kFloat32>::collect(out + i, count - i, least, indices + found,
+                                                   values + found, capacity - found);
+    for (std::size_t n = before; n < found && found <= capacity; ++n) {
+      indices[n] += static_cast<std::uint32_t>(i);
+    }
+    return found;
   }
 };
 
@@ -91,7 +123,10 @@ struct KernelsOf {
       {Loop<Isa, Element::kFloat32>::collect, Loop<Isa, Element::kFloat16>::collect,
        Loop<Isa, Element::kBfloat16>::collect},
       {Loop<Isa, Element::kFloat32>::accumulate, Loop<Isa, Element::kFloat16>::accumulate,
-       Loop<Isa, Element::kBfloat16>::accumulate}};
+       Loop<Isa, Element::kBfloat16>::accumulate},
+      {Loop<Isa, Element::kFloat32>::accumulate_and_collect,
+       Loop<Isa, Element::kFloat16>::accumulate_and_collect,
+       Loop<Isa, Element::kBfloat16>::accumulate_and_collect}};
 };
 
 }  // namespace riffle::sparse

@@ -33,7 +33,8 @@ struct Portable {
     *values = v;
     return hit;
   }
-  static void add_and_store(Vec v, const float* residual, float* out) { *out = v + *residual; }
+  static Vec add(Vec v, const float* residual) { return v + *residual; }
+  static void store(float* out, Vec v) { *out = v; }
 };
 
 }  // namespace

@@ -61,6 +61,17 @@ void Selector::accumulate(const void* gradient, Element element, const float* re
   kernels_.accumulate[static_cast<int>(element)](gradient, residual, count, out);
 }
 
+bool Selector::accumulate_and_collect(const void* gradient, Element element, const float* residual,
+                                      std::size_t count, float* out, std::uint32_t least,
+                                      std::size_t most, Entries& found) const {
+  least = std::max(least, kLeastMagnitude);
+  found.make_room(most);
+  const std::size_t number = kernels_.accumulate_and_collect[static_cast<int>(element)](
+      gradient, residual, count, out, least, found.raw_indices(), found.raw_values(), most);
+  found.set_count(number <= most ? number : 0);
+  return number <= most;
+}
+
 // Lines of 16 elements, spread evenly but for a pseudo-random shift, so that no period of the data
 // falls in step with them. The rank asked for lies three standard deviations above the expected.
 std::uint32_t Selector::sampled_magnitude(const void* data, Element element, std::size_t count,
@@ -218,30 +229,26 @@ void Selector::at_least(const void* data, Element element, std::size_t count, st
   }
 }
 
-void Selector::near_top_k(const void* data, Element element, std::size_t count, std::size_t k,
-                          Threshold& threshold, Entries& out) {
-  k = std::min(k, count);
-  const auto exactly = [&] {
-    top_k(data, element, count, k, out);
-    std::uint32_t least = kNonFiniteMagnitude;
-    for (const float v : out.values()) least = std::min(least, magnitude_of(v));
-    threshold.magnitude = out.count() < k ? kLeastMagnitude : least;
-    ++threshold.exact_calls;
-  };
-  if (threshold.magnitude == 0 || k == 0) return exactly();
-  const std::size_t capacity = most_candidates(count, k);
-  out.make_room(capacity);
-  const std::size_t found = kernels_.collect[static_cast<int>(element)](
-      data, count, threshold.magnitude, out.raw_indices(), out.raw_values(), capacity);
+void Selector::take_exactly(const void* data, Element element, std::size_t count, std::size_t k,
+                            Threshold& threshold, Entries& out) {
+  top_k(data, element, count, k, out);
+  std::uint32_t least = kNonFiniteMagnitude;
+  for (const float v : out.values()) least = std::min(least, magnitude_of(v));
+  threshold.magnitude = out.count() < k ? kLeastMagnitude : least;
+  ++threshold.exact_calls;
+}
+
+// Of all that reach the threshold; false if those are too few. Moves the threshold.
+bool Selector::take_near(std::size_t k, Threshold& threshold, Entries& candidates) {
+  const std::size_t found = candidates.count();
   const bool all_there_is = threshold.magnitude == kLeastMagnitude;
-  if (found > capacity || (found < least_accepted(k) && !all_there_is)) return exactly();
+  if (found < least_accepted(k) && !all_there_is) return false;
   ++threshold.reused_calls;
-  out.set_count(found);
   if (found > most_accepted(k)) {  // all that could be wanted is at hand
-    const Cut cut = cut_of(out, k);
-    apply(cut, out);
+    const Cut cut = cut_of(candidates, k);
+    apply(cut, candidates);
     threshold.magnitude = cut.magnitude;
-    return;
+    return true;
   }
   // Counts of gradients fall with the 2nd to 8th power of the threshold, so a tenth of the relative
   // error always moves the right way and never past the aim.
@@ -251,6 +258,30 @@ void Selector::near_top_k(const void* data, Element element, std::size_t count, 
       from_magnitude(std::min(threshold.magnitude, kNonFiniteMagnitude - 1)) * (1 + 0.1 * error);
   threshold.magnitude =
       std::clamp(magnitude_of(static_cast<float>(nudged)), kLeastMagnitude, kNonFiniteMagnitude);
+  return true;
+}
+
+void Selector::near_top_k(const void* data, Element element, std::size_t count, std::size_t k,
+                          Threshold& threshold, Entries& out) {
+  k = std::min(k, count);
+  if (threshold.magnitude != 0 && k != 0) {
+    const std::size_t capacity = most_candidates(count, k);
+    out.make_room(capacity);
+    const std::size_t found = kernels_.collect[static_cast<int>(element)](
+        data, count, threshold.magnitude, out.raw_indices(), out.raw_values(), capacity);
+    if (found <= capacity) {
+      out.set_count(found);
+      if (take_near(k, threshold, out)) return;
+    }
+  }
+  take_exactly(data, element, count, k, threshold, out);
+}
+
+void Selector::near_top_k_of(const float* data, std::size_t count, std::size_t k,
+                             Threshold& threshold, Entries& out) {
+  k = std::min(k, count);
+  if (k != 0 && take_near(k, threshold, out)) return;
+  take_exactly(data, Element::kFloat32, count, k, threshold, out);
 }
 
 void Selector::keep_top_k(Entries& entries, std::size_t k, Entries& dropped) {

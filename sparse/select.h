@@ -9,7 +9,8 @@
 //          sample (many equal magnitudes, few non-zero ones) take three histogram passes instead.
 // reuse    One pass with the magnitude that the last call ended with, as Ok-Topk does (Li and
 //          Hoefler, "Near-optimal sparse allreduce for distributed deep learning", PPoPP 2022). The
-//          count stays within 25 % of k: a pass that misses is put right by the exact way.
+//          count stays within 25 % of k: a pass that misses is put right by the exact way. The pass
+//          can be the one that adds gradient and residual.
 //
 // A Selector owns scratch memory and is used by one thread at a time.
 #pragma once
@@ -50,6 +51,10 @@ class Selector {
   void near_top_k(const void* data, Element element, std::size_t count, std::size_t k,
                   Threshold& threshold, Entries& out);
 
+  // near_top_k() of float32 data where `out` is given all entries that reach the threshold.
+  void near_top_k_of(const float* data, std::size_t count, std::size_t k, Threshold& threshold,
+                     Entries& out);
+
   // All entries of magnitude `least` (element.h) and more.
   void at_least(const void* data, Element element, std::size_t count, std::uint32_t least,
                 Entries& out) const;
@@ -62,6 +67,12 @@ class Selector {
   void accumulate(const void* gradient, Element element, const float* residual, std::size_t count,
                   float* out) const;
 
+  // The same, and in the same pass all entries of `out` of magnitude `least` and more: false if
+  // those are more than `most`, then `found` has none.
+  bool accumulate_and_collect(const void* gradient, Element element, const float* residual,
+                              std::size_t count, float* out, std::uint32_t least, std::size_t most,
+                              Entries& found) const;
+
  private:
   struct Cut {  // what to keep: magnitudes above, and the first `ties` that are equal
     std::uint32_t magnitude;
@@ -69,6 +80,9 @@ class Selector {
   };
   std::uint32_t sampled_magnitude(const void* data, Element element, std::size_t count,
                                   std::size_t k);
+  bool take_near(std::size_t k, Threshold& threshold, Entries& candidates);
+  void take_exactly(const void* data, Element element, std::size_t count, std::size_t k,
+                    Threshold& threshold, Entries& out);
   Cut cut_of(const Entries& candidates, std::size_t k);
   Cut cut_by_histograms(const void* data, Element element, std::size_t count, std::size_t k);
   static void apply(Cut cut, Entries& candidates);

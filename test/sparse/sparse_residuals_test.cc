@@ -69,6 +69,53 @@ TEST(SparseExchange, StateThatSteersLaterCallsIsKeptAndEqualAmongPartners) {
   }
 }
 
+// Candidates are collected before anything has come, and kept up to date: nothing is missed and
+// nothing stays that was cancelled.
+TEST(SparseExchange, SelectsWhatAScanOfTheWholeBlockWould) {
+  constexpr std::size_t kElements = 6000, kHalf = kElements / 2;
+  std::mt19937 random(14);
+  Job job({2, 1, kElements, 0.05}, {.selection = Selection::kReuse});
+  std::uint64_t reused = 0;
+  for (int step = 0; step < 60; ++step) {
+    Vectors gradients = random_gradients(random, 2, kElements);
+    for (std::size_t j = 0; j < kElements; j += 2) gradients[1][j] = -gradients[0][j];
+    if (step == 30) gradients = Vectors(2, std::vector<float>(kElements, 1));  // far too many
+    Vectors sums = job.residuals();
+    std::vector<std::vector<Threshold>> thresholds;
+    for (int p = 0; p < 2; ++p) {
+      for (std::size_t j = 0; j < kElements; ++j) sums[p][j] = gradients[p][j] + sums[p][j];
+      thresholds.push_back(job.states[p].thresholds);
+    }
+    Selector selector;
+    std::vector<float> expected(kElements);
+    Entries sent[2], kept;
+    const auto scan = [&](int worker, int block, Entries& found) {
+      selector.near_top_k(sums[worker].data() + block * kHalf, Element::kFloat32, kHalf,
+                          job.layout.budget_of(block), thresholds[worker][block], found);
+    };
+    for (int p = 0; p < 2; ++p) scan(p, 1 - p, sent[p]);
+    for (int p = 0; p < 2; ++p) {
+      float* own = sums[p].data() + p * kHalf;
+      for (std::size_t i = 0; i < sent[1 - p].count(); ++i) {
+        own[sent[1 - p].indices()[i]] += sent[1 - p].values()[i];
+      }
+      scan(p, p, kept);
+      for (std::size_t i = 0; i < kept.count(); ++i) {
+        expected[p * kHalf + kept.indices()[i]] = kept.values()[i];
+      }
+    }
+    ASSERT_EQ(job.all_reduce(gradients), Vectors(2, expected)) << "step " << step;
+    for (int p = 0; p < 2; ++p) {
+      for (int block = 0; block < 2; ++block) {
+        const Threshold& is = job.states[p].thresholds[block];
+        ASSERT_EQ(is.magnitude, thresholds[p][block].magnitude) << "step " << step;
+        reused = std::max(reused, is.reused_calls);
+      }
+    }
+  }
+  EXPECT_GE(reused, 30U);
+}
+
 TEST(SparseExchange, AStateThatIsResetIsAsNew) {
   std::mt19937 random(11);
   for (const ResidualPolicy policy : {ResidualPolicy::kGlobal, ResidualPolicy::kEf21}) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -209,6 +210,43 @@ TEST(SparseSelect, AccumulateAddsInFloat32) {
         Selector(isa).accumulate(data.data(), element, residual.data(), count, sum.data());
         for (std::size_t i = 0; i < count; ++i) {
           EXPECT_EQ(sum[i], load(data.data(), element, i) + residual[i]);
+        }
+      }
+    }
+  }
+}
+
+TEST(SparseSelect, OnePassAccumulatesAndCollectsAsTwoPassesDo) {
+  std::mt19937 random(12);
+  std::normal_distribution<float> normal;
+  for (const std::size_t count : {0, 1, 15, 64, 65, 127, 1000}) {
+    std::vector<float> gradient(count), residual(count);
+    for (float& v : gradient) v = normal(random);
+    for (float& v : residual) v = normal(random);
+    if (count > 20) gradient[20] = std::numeric_limits<float>::quiet_NaN();
+    for (const Element element : {Element::kFloat32, Element::kFloat16, Element::kBfloat16}) {
+      const Bytes data = stored(gradient, element);
+      for (const Isa isa : isas()) {
+        const Selector selector(isa);
+        std::vector<float> sum(count);
+        Entries expected;
+        selector.accumulate(data.data(), element, residual.data(), count, sum.data());
+        for (const float least : {0.0F, 1.0F, 1.5F, 100.0F}) {
+          selector.at_least(sum.data(), Element::kFloat32, count, magnitude_of(least), expected);
+          for (const std::size_t most : {std::size_t{0}, expected.count() / 2, expected.count()}) {
+            std::vector<float> out(count, -1);
+            Entries found;
+            const bool is_complete =
+                selector.accumulate_and_collect(data.data(), element, residual.data(), count,
+                                                out.data(), magnitude_of(least), most, found);
+            EXPECT_EQ(is_complete, expected.count() <= most);
+            EXPECT_TRUE(std::memcmp(out.data(), sum.data(), count * sizeof(float)) == 0);
+            ASSERT_EQ(found.count(), is_complete ? expected.count() : 0);
+            EXPECT_TRUE(
+                std::ranges::equal(found.indices(), expected.indices().first(found.count())));
+            EXPECT_TRUE(std::memcmp(found.values().data(), expected.values().data(),
+                                    found.count() * sizeof(float)) == 0);
+          }
         }
       }
     }
