@@ -19,7 +19,8 @@ class GTopk final : public PlannedScheme {
   enum Phase { kTree, kBroadcast };
 
   void start() override {
-    selector().top_k(gradient().data(), sparse::Element::kFloat32, elements(), k(), selected_);
+    load();
+    selector().top_k(input().data(), sparse::Element::kFloat32, elements(), k(), selected_);
     blocks_.resize(1);
     blocks_[0].elements = received_.elements = elements();
     blocks_[0].entries = selected_;

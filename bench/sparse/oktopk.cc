@@ -53,21 +53,19 @@ class OkTopk final : public PlannedScheme {
   // Local selection by a threshold that moves a little where the count strays from k.
   void select() {
     if (is_exact_ || !(local_ > 0)) {
-      selector().top_k(gradient().data(), sparse::Element::kFloat32, elements(), k(), selected_);
+      load();
+      selector().top_k(input().data(), sparse::Element::kFloat32, elements(), k(), selected_);
       local_ = sparse::from_magnitude(least_magnitude(selected_));
       return;
     }
-    scan();
+    load_and_select(sparse::magnitude_of(local_));
     for (int i = 0; i < kMostRaises && 3 * selected_.count() > 4 * k(); ++i) {
       local_ *= kLocalRaise;
-      scan();
+      selector().at_least(input().data(), sparse::Element::kFloat32, elements(),
+                          sparse::magnitude_of(local_), selected_);
     }
     if (3 * selected_.count() < 2 * k()) local_ /= kLocalStep;
     if (4 * selected_.count() > 5 * k()) local_ *= kLocalStep;
-  }
-  void scan() {
-    selector().at_least(gradient().data(), sparse::Element::kFloat32, gradient().size(),
-                        sparse::magnitude_of(local_), selected_);
   }
 
   // Where P equal shares of what is selected here would end.

@@ -41,7 +41,8 @@ void plan_direct(int rank, int workers, int phase, int bunch, std::vector<Round>
   }
 }
 
-PlannedScheme::PlannedScheme(const SchemeShape& shape, int rank) : shape_(shape), rank_(rank) {}
+PlannedScheme::PlannedScheme(const SchemeShape& shape, int rank)
+    : shape_(shape), rank_(rank), residual_(shape.elements), input_(shape.elements) {}
 
 void PlannedScheme::begin(std::span<const float> gradient) {
   gradient_ = gradient;
@@ -68,9 +69,28 @@ Status PlannedScheme::take(std::span<const Message> messages) {
   return Status::ok();
 }
 
+void PlannedScheme::load() {
+  selector_.accumulate(gradient_.data(), sparse::Element::kFloat32, residual_.data(),
+                       gradient_.size(), input_.data());
+}
+
+void PlannedScheme::load_and_select(std::uint32_t least) {
+  if (selector_.accumulate_and_collect(gradient_.data(), sparse::Element::kFloat32,
+                                       residual_.data(), gradient_.size(), input_.data(), least,
+                                       2 * k(), selected_)) {
+    return;
+  }
+  selector_.at_least(input_.data(), sparse::Element::kFloat32, input_.size(), least, selected_);
+}
+
+void PlannedScheme::keep_residual() {
+  clear_in_dense(selected_, 0, input_);
+  for (const Block& block : dropped_) add_to_dense(block.entries, block.begin, input_);
+}
+
 void PlannedScheme::compose_all() {
   messages_.clear();
-  if (is_done()) return;
+  if (is_done()) return keep_residual();
   const std::size_t count = round().to.size();
   if (writers_.size() < count) {
     writers_.resize(count);
@@ -158,9 +178,7 @@ std::uint64_t PlannedScheme::result_entries() const {
 }
 
 void PlannedScheme::write_undelivered(std::span<float> out) const {
-  std::ranges::copy(gradient_, out.begin());
-  clear_in_dense(selected_, 0, out);
-  for (const Block& block : dropped_) add_to_dense(block.entries, block.begin, out);
+  std::ranges::copy(input_, out.begin());
 }
 
 }  // namespace riffle::bench

@@ -43,7 +43,7 @@ class PlannedScheme : public Scheme {
  protected:
   PlannedScheme(const SchemeShape& shape, int rank);
 
-  // Selects from gradient() and plans rounds_.
+  // Loads, selects from input() and plans rounds_.
   virtual void start() = 0;
   // Says with send_blocks() or send_numbers() what goes to round().to[i], for all i in turn.
   virtual void compose(std::size_t i) = 0;
@@ -66,7 +66,12 @@ class PlannedScheme : public Scheme {
   void send_gathered(std::vector<Block>& items);
   Status read_gathered(Message bytes, std::vector<Block>& items) const;
 
-  std::span<const float> gradient() const { return gradient_; }
+  // Once per call: what is selected from, the gradient and the residual added. Every published
+  // scheme keeps a residual, so that is part of its time.
+  void load();
+  // The same, and selected_ becomes all of magnitude `least` and more, in the same pass.
+  void load_and_select(std::uint32_t least);
+  std::span<const float> input() const { return input_; }
   std::uint64_t elements() const { return shape_.elements; }
   int workers() const { return shape_.workers; }
   int rank() const { return rank_; }
@@ -93,11 +98,14 @@ class PlannedScheme : public Scheme {
 
  private:
   void compose_all();
+  void keep_residual();
   sparse::MessageKind kind() const;
 
   SchemeShape shape_;
   int rank_;
   std::span<const float> gradient_;
+  std::vector<float> residual_;  // zeros: every call is given the same input
+  std::vector<float> input_;     // when done, the residual that a next call would have
   std::size_t at_ = 0;
   std::uint32_t call_ = 0;
   sparse::Selector selector_;

@@ -14,7 +14,8 @@ class TopkA final : public PlannedScheme {
 
  private:
   void start() override {
-    selector().top_k(gradient().data(), sparse::Element::kFloat32, elements(), k(), selected_);
+    load();
+    selector().top_k(input().data(), sparse::Element::kFloat32, elements(), k(), selected_);
     items_.resize(static_cast<std::size_t>(workers()));
     for (Block& item : items_) item.elements = elements();
     items_[static_cast<std::size_t>(rank())].entries = selected_;

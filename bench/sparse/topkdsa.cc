@@ -34,7 +34,8 @@ class TopkDsa final : public PlannedScheme {
   enum Phase { kSplit, kGather };
 
   void start() override {
-    selector().top_k(gradient().data(), sparse::Element::kFloat32, elements(), k(), selected_);
+    load();
+    selector().top_k(input().data(), sparse::Element::kFloat32, elements(), k(), selected_);
     for (Block& slice : slices_) {
       copy_slice(selected_, slice.begin, slice.begin + slice.elements, slice.entries);
     }
