@@ -79,9 +79,8 @@ def digests(module):
 
 
 def score(task, module, weights, data):
-    with torch.no_grad():
-        torch.nn.utils.vector_to_parameters(torch.from_numpy(weights), module.parameters())
-        return float(task.score(module(data.held_out), data.held_out_targets))
+    torch.nn.utils.vector_to_parameters(torch.from_numpy(weights), module.parameters())
+    return tasks.score_of(task, module, data)
 
 
 def pid_file(options, rank):

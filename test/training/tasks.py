@@ -1,6 +1,7 @@
 """What the trainings learn, on data that every Debian machine has: scikit-learn's handwritten digits
-(1,797 real 8x8 images) by a small network with or without convolutions, and the next character of
-real text (the licences that Debian keeps in /usr/share/common-licenses) by a small transformer.
+(1,797 real 8x8 images) by a small network with or without convolutions or a residual one, and the
+next character of real text (the licences that Debian keeps in /usr/share/common-licenses) by a small
+transformer or one of 10.7 million parameters.
 
 Everything is float32. Weights at the start and the order of the data follow from the seed alone, so
 that two ways of training can be compared in pairs."""
@@ -55,14 +56,15 @@ class Text:
 
     FILES = ("Apache-2.0", "Artistic", "CC0-1.0", "GFDL-1.3", "GPL-2", "GPL-3", "LGPL-2.1", "MPL-2.0")
     FOLDER = pathlib.Path("/usr/share/common-licenses")
-    LENGTH = 32    # characters that the model sees
     HELD_OUT = 10  # every tenth block of every file
     BLOCK = 1024   # characters
 
-    def __init__(self, name, rate):
+    def __init__(self, name, rate, batch=4, steps=400, length=32, most_held_out=None, **shape):
         self.name, self.rate = name, rate
-        self.batch = 4  # pieces of text per worker and step
-        self.steps, self.folds = 400, 1
+        self.batch = batch  # pieces of text per worker and step
+        self.steps, self.folds = steps, 1
+        self._length, self._shape = length, shape  # characters that the model sees; the model's
+        self._most_held_out = most_held_out  # pieces, spread over all; None: all
         self.score_name, self.decays = "validation loss", True
         self._alphabet = None
 
@@ -78,7 +80,7 @@ class Text:
         codes = {c: i for i, c in enumerate(sorted(set("".join(texts))))}
         blocks = [torch.tensor([codes[c] for c in text[i:i + self.BLOCK]])
                   for text in texts for i in range(0, len(text), self.BLOCK)]
-        piece = self.LENGTH + 1
+        piece = self._length + 1
 
         def pieces(kept, stride):
             found = [b[i:i + piece] for b in kept for i in range(0, len(b) - piece + 1, stride)]
@@ -86,12 +88,13 @@ class Text:
 
         learnt = pieces([b for i, b in enumerate(blocks) if i % self.HELD_OUT], 8)
         held_out = pieces([b for i, b in enumerate(blocks) if i % self.HELD_OUT == 0], piece)
+        held_out = held_out[::max(1, len(held_out) // (self._most_held_out or len(held_out)))]
         return Data(learnt[:, :-1], learnt[:, 1:], held_out[:, :-1], held_out[:, 1:])
 
     def model(self, seed):
         characters = len(set("".join(self._text())))
         torch.manual_seed(seed)
-        return Transformer(characters, self.LENGTH)
+        return Transformer(characters, self._length, **self._shape)
 
     @staticmethod
     def loss(logits, following):
@@ -183,12 +186,57 @@ def cnn():
                          nn.Linear(512, 64), nn.ReLU(), nn.Linear(64, 10))
 
 
+class Residual(nn.Module):
+    """He et al. 2016, the basic block: two convolutions with batch norm, beside them the input or, where the
+    shape changes, one convolution of 1 x 1."""
+
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(),
+            nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), nn.BatchNorm2d(outputs))
+        changes = stride != 1 or inputs != outputs
+        self.beside = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False),
+                                    nn.BatchNorm2d(outputs)) if changes else nn.Identity()
+
+    def forward(self, x):
+        return F.relu(self.body(x) + self.beside(x))
+
+
+def resnet():
+    """Three stages of one block each: 77,754 parameters."""
+    return nn.Sequential(nn.Conv2d(1, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(),
+                         Residual(16, 16, 1), Residual(16, 32, 2), Residual(32, 64, 2),
+                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+
+
+def score_of(task, model, data):
+    """Of the model as it is. Batch norm is given the statistics of these weights over all that is learnt
+    from, as stochastic weight averaging does (Izmailov et al. 2018): those that a worker gathered on
+    the way are of other weights wherever weights or gradients are averaged in groups, and of its own
+    share of the data."""
+    norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)]
+    with torch.no_grad():
+        for norm in norms:
+            norm.reset_running_stats()
+            norm.momentum = None  # plain means
+        if norms:
+            model(data.inputs)
+        model.eval()
+        score = float(task.score(model(data.held_out), data.held_out_targets))
+        model.train()
+    return score
+
+
 TASKS = {task.name: task for task in (
     Digits("digits-mlp", mlp, 0.05), Digits("digits-cnn", cnn, 0.05),
     Digits("digits-mlp-small", mlp_small, 0.05), Digits("digits-cnn-small", cnn_small, 0.05),
-    Digits("digits-wide", wide, 0.05), Text("text", 0.2))}
+    Digits("digits-wide", wide, 0.05), Digits("digits-resnet", resnet, 0.05), Text("text", 0.2),
+    Text("text-large", 0.1, batch=1, steps=200, length=64, most_held_out=64, width=384, heads=6,
+         blocks=6))}
 RATES_ADAM = {"digits-mlp": 0.003, "digits-cnn": 0.003, "digits-mlp-small": 0.003,
-              "digits-cnn-small": 0.003, "digits-wide": 0.001, "text": 0.003}
+              "digits-cnn-small": 0.003, "digits-wide": 0.001, "digits-resnet": 0.003, "text": 0.003,
+              "text-large": 0.0003}
 MOMENTUM = 0.9
 
 
