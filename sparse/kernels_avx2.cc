@@ -57,6 +57,8 @@ struct Avx2 {
     return _mm256_add_ps(v, _mm256_loadu_ps(residual));
   }
   static void store(float* out, Vec v) { _mm256_storeu_ps(out, v); }
+  static void stream(float* out, Vec v) { _mm256_stream_ps(out, v); }
+  static void end_stream() { _mm_sfence(); }
 };
 
 }  // namespace

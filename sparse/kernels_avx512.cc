@@ -42,6 +42,8 @@ struct Avx512 {
     return _mm512_add_ps(v, _mm512_loadu_ps(residual));
   }
   static void store(float* out, Vec v) { _mm512_storeu_ps(out, v); }
+  static void stream(float* out, Vec v) { _mm512_stream_ps(out, v); }
+  static void end_stream() { _mm_sfence(); }
 };
 
 }  // namespace

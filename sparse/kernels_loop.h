@@ -2,7 +2,8 @@
 // is local to its source file and the linker can never pick code with AVX for a processor without.
 // It has kLanes, Vec, Mask (an unsigned integer), zero-extended loads of one vector per element
 // type, hits (the lanes of magnitude >= least), emit (index and value of those lanes to memory, as
-// whole vectors; returns how many), add, store.
+// whole vectors; returns how many), add, store, and stream, which stores to aligned memory past the
+// caches until end_stream.
 #pragma once
 
 #include <cstddef>
@@ -95,24 +96,33 @@ struct Loop {
                                             std::size_t capacity) {
     const char* from = static_cast<const char*>(gradient);
     std::size_t found = 0;
-    std::size_t i = 0;
+    const auto one_by_one = [&](std::size_t begin, std::size_t end) {
+      accumulate(from + begin * kBytes, residual + begin, end - begin, out + begin);
+      if (found > capacity) return;
+      const std::size_t before = found;
+      found += Loop<Isa, Element::kFloat32>::collect(
+          out + begin, end - begin, least, indices + found, values + found, capacity - found);
+      for (std::size_t n = before; n < found && found <= capacity; ++n) {
+        indices[n] += static_cast<std::uint32_t>(begin);
+      }
+    };
+    // A chunk is longer than what caches keep of it: what is stored there need not be fetched.
+    constexpr std::size_t kLine = kLanes * sizeof(float);
+    const std::size_t beyond = reinterpret_cast<std::uintptr_t>(out) % kLine;
+    std::size_t i = beyond == 0 ? 0 : (kLine - beyond) / sizeof(float);
+    if (i > count) i = count;
+    one_by_one(0, i);
     for (; count - i >= kGroup && found <= capacity; i += kGroup) {
-      const auto sum = [&](std::size_t j) {
+      const auto sum_at = [&](std::size_t j) {
         const std::size_t at = i + j * kLanes;
         const Vec v = Isa::add(load(from + at * kBytes), residual + at);
-        Isa::store(out + at, v);
+        Isa::stream(out + at, v);
         return v;
       };
-      found += group(sum, i, least, indices + found, values + found);
+      found += group(sum_at, i, least, indices + found, values + found);
     }
-    accumulate(from + i * kBytes, residual + i, count - i, out + i);
-    if (found > capacity) return found;
-    const std::size_t before = found;
-    found += Loop<Isa, Element::kFloat32>::collect(out + i, count - i, least, indices + found,
-                                                   values + found, capacity - found);
-    for (std::size_t n = before; n < found && found <= capacity; ++n) {
-      indices[n] += static_cast<std::uint32_t>(i);
-    }
+    Isa::end_stream();
+    one_by_one(i, count);
     return found;
   }
 };

@@ -35,6 +35,8 @@ struct Portable {
   }
   static Vec add(Vec v, const float* residual) { return v + *residual; }
   static void store(float* out, Vec v) { *out = v; }
+  static void stream(float* out, Vec v) { store(out, v); }
+  static void end_stream() {}
 };
 
 }  // namespace

@@ -234,13 +234,16 @@ TEST(SparseSelect, OnePassAccumulatesAndCollectsAsTwoPassesDo) {
         for (const float least : {0.0F, 1.0F, 1.5F, 100.0F}) {
           selector.at_least(sum.data(), Element::kFloat32, count, magnitude_of(least), expected);
           for (const std::size_t most : {std::size_t{0}, expected.count() / 2, expected.count()}) {
-            std::vector<float> out(count, -1);
+            const std::size_t offset = random() % 17;  // alignment
+            std::vector<float> room(offset + count + 1, -1);
+            float* const out = room.data() + offset;
             Entries found;
             const bool is_complete =
-                selector.accumulate_and_collect(data.data(), element, residual.data(), count,
-                                                out.data(), magnitude_of(least), most, found);
+                selector.accumulate_and_collect(data.data(), element, residual.data(), count, out,
+                                                magnitude_of(least), most, found);
+            EXPECT_EQ(room.back(), -1);
             EXPECT_EQ(is_complete, expected.count() <= most);
-            EXPECT_TRUE(std::memcmp(out.data(), sum.data(), count * sizeof(float)) == 0);
+            EXPECT_TRUE(std::memcmp(out, sum.data(), count * sizeof(float)) == 0);
             ASSERT_EQ(found.count(), is_complete ? expected.count() : 0);
             EXPECT_TRUE(
                 std::ranges::equal(found.indices(), expected.indices().first(found.count())));
