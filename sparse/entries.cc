@@ -1,13 +1,6 @@
 #include "sparse/entries.h"
 
-#include <limits>
-
 namespace riffle::sparse {
-
-float plus(float first, float second) {
-  const float sum = first + second;
-  return sum == sum ? sum : std::numeric_limits<float>::quiet_NaN();
-}
 
 std::size_t add(const Entries& first, const Entries& second, Entries& sum) {
   sum.clear();

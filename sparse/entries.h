@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -52,6 +53,9 @@ class Entries {
 std::size_t add(const Entries& first, const Entries& second, Entries& sum);
 
 // The same for two numbers.
-float plus(float first, float second);
+inline float plus(float first, float second) {
+  const float sum = first + second;
+  return sum == sum ? sum : std::numeric_limits<float>::quiet_NaN();
+}
 
 }  // namespace riffle::sparse

@@ -40,7 +40,7 @@ Exchange::Exchange(const Layout& layout, const ExchangeOptions& options, int pos
       selector_(options.isa),
       chunk_(layout.shape().elements),
       momentum_next_(options.residual == ResidualPolicy::kEf21 ? chunk_.size() : 0),
-      candidates_(static_cast<std::size_t>(layout.team_size())),
+      touched_(static_cast<std::size_t>(layout.team_size())),
       offers_(static_cast<std::size_t>(layout.teams())),
       final_(static_cast<std::size_t>(layout.team_size())),
       in_result_((chunk_.size() + 63) / 64) {
@@ -65,8 +65,8 @@ void Exchange::begin(ChunkState& state, const void* gradient, Element element,
   thresholds_ = state.thresholds;
   at_ = 0;
   own_taken_ = own_final_ = non_finite_ = keeps_state_ = false;
-  originals_.clear();
-  sent_.clear();
+  left_.clear();
+  returned_.clear();
   union_size_ = 0;
   traffic_ = {};
   bytes_sent_ = 0;
@@ -76,7 +76,10 @@ void Exchange::begin(ChunkState& state, const void* gradient, Element element,
 
 void Exchange::load_chunk(const void* gradient, Element element) {
   const std::size_t count = chunk_.size();
-  for (Candidates& block : candidates_) block.are_known = false;
+  for (Touched& block : touched_) {
+    block.entries.clear();
+    block.has_candidates = false;
+  }
   if (options_.residual != ResidualPolicy::kEf21) {
     if (options_.selection == Selection::kReuse) return load_and_collect(gradient, element);
     selector_.accumulate(gradient, element, state_->residual.data(), count, chunk_.data());
@@ -106,8 +109,8 @@ void Exchange::load_and_collect(const void* gradient, Element element) {
     }
     // Far more, and the threshold is of no use.
     const std::size_t most = std::min<std::size_t>(size, 2 * layout_.budget_of(block) + kFew);
-    candidates_[block].are_known = selector_.accumulate_and_collect(
-        from, element, residual, size, to, least, most, candidates_[block].entries);
+    touched_[block].has_candidates = selector_.accumulate_and_collect(
+        from, element, residual, size, to, least, most, touched_[block].entries);
   }
 }
 
@@ -197,7 +200,7 @@ void Exchange::take(Phase phase, const Step& step) {
     const int label = step.receive[i];
     switch (phase) {
       case Phase::kReduceScatter:
-        add_to_chunk(label, bag_[i]);
+        add_to_touched(label, bag_[i]);
         break;
       case Phase::kAcross:
         std::swap(offers_[label], bag_[i]);

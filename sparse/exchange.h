@@ -96,11 +96,12 @@ class Exchange {
     float value;
   };
 
-  // Of a block that was not selected from yet: all that reaches its threshold, as the chunk has it
-  // now. Known where the pass that loaded the chunk found them, so that nothing is read twice.
-  struct Candidates {
+  // Elements of a block that was not selected from yet: those that others sent something for, as
+  // they are with it, and all that reach the block's threshold where the pass that loaded the chunk
+  // collected these, so that nothing is read twice.
+  struct Touched {
     Entries entries;
-    bool are_known = false;
+    bool has_candidates = false;
   };
 
   void load_chunk(const void* gradient, Element element);
@@ -109,18 +110,19 @@ class Exchange {
   void prepare_message();  // of the step at hand
   void take(Phase phase, const Step& step);
   void sparsify(int block, std::size_t budget, Entries& kept);
-  void round_values(int block, Entries& kept, int copies);
-  void change(std::uint32_t index, float value);
-  void add_to_chunk(int block, const Entries& received);
-  void add_to_candidates(int block, const Entries& received);
-  void keep_dropped(int copies);
+  bool select_candidates(int block, std::size_t budget, Entries& kept);
+  void scan(int block, std::size_t budget, Entries& kept);
+  void note_left(int block, const Entries& kept);
+  void round_values(Entries& kept) const;
+  void add_to_touched(int block, const Entries& received);
+  void return_dropped(int copies);
+  void round_merged(int copies);
   void take_own_block();
   void merge_gathered();
   void merge_recursive(int from_team, int copies);
   void finish();
-  void restore_originals();
-  void keep_unsent();
   void commit();
+  void commit_residual();
   BlockShape shape_of(Phase phase, int label) const;
 
   Layout layout_;
@@ -134,16 +136,16 @@ class Exchange {
   bool own_final_ = false;  // and merged with the other teams' offers
 
   Selector selector_;
-  std::vector<float> chunk_;            // gradient + residual, then what is left of it here
-  std::vector<float> momentum_next_;    // kEf21
-  std::vector<Changed> originals_;      // before each change; the first of an index counts
-  std::vector<Changed> sent_;           // what was selected here, with its rounding error
-  std::vector<Threshold> thresholds_;   // become the state's when the call succeeds
-  std::vector<Candidates> candidates_;  // by block
-  std::vector<Entries> bag_;            // of the message at hand, in or out
-  std::vector<BlockShape> shapes_;      // of bag_
-  std::vector<Entries> offers_;         // the own block as each team has it
-  std::vector<Entries> final_;          // by block
+  std::vector<float> chunk_;          // gradient + residual
+  std::vector<float> momentum_next_;  // kEf21
+  std::vector<Touched> touched_;      // by block
+  std::vector<Changed> left_;      // what stays of the elements that were touched or selected here
+  std::vector<Changed> returned_;  // this worker's part of what teams dropped, to be added
+  std::vector<Threshold> thresholds_;  // become the state's when the call succeeds
+  std::vector<Entries> bag_;           // of the message at hand, in or out
+  std::vector<BlockShape> shapes_;     // of bag_
+  std::vector<Entries> offers_;        // the own block as each team has it
+  std::vector<Entries> final_;         // by block
   Entries merged_, sum_, dropped_;
   std::uint64_t union_size_ = 0;
   std::vector<std::uint64_t> in_result_;  // a bit per element, all zero between calls

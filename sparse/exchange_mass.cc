@@ -5,91 +5,150 @@
 #include "sparse/exchange.h"
 
 namespace riffle::sparse {
+namespace {
 
-// Every change of the chunk goes through here, so that it can be undone.
-void Exchange::change(std::uint32_t index, float value) {
-  originals_.push_back({index, chunk_[index]});
-  chunk_[index] = value;
-}
+constexpr std::size_t kAhead = 24;  // entries: the elements that they name lie all over the chunk
+
+}  // namespace
 
 void Exchange::sparsify(int block, std::size_t budget, Entries& kept) {
-  const auto base = static_cast<std::uint32_t>(layout_.begin_of(block));
-  const std::size_t size = layout_.size_of(block);
-  if (candidates_[block].are_known) {
-    std::swap(kept, candidates_[block].entries);
-    candidates_[block].are_known = false;
-    selector_.near_top_k_of(chunk_.data() + base, size, budget, thresholds_[block], kept);
-  } else if (options_.selection == Selection::kReuse) {
-    selector_.near_top_k(chunk_.data() + base, Element::kFloat32, size, budget, thresholds_[block],
-                         kept);
-  } else {
-    selector_.top_k(chunk_.data() + base, Element::kFloat32, size, budget, kept);
-  }
-  const std::size_t first = sent_.size();
-  for (const std::uint32_t index : kept.indices()) {
-    change(base + index, 0);
-    sent_.push_back({base + index, 0});
-  }
-  round_values(block, kept, 1);
-  if (options_.values == Element::kFloat32) return;
-  for (std::size_t i = first; i < sent_.size(); ++i) sent_[i].value = chunk_[sent_[i].index];
+  if (!select_candidates(block, budget, kept)) scan(block, budget, kept);
+  note_left(block, kept);
+  round_values(kept);
 }
 
-// What rounding takes away stays here; `copies` workers round the same value, so each keeps its
-// part.
-void Exchange::round_values(int block, Entries& kept, int copies) {
-  if (options_.values == Element::kFloat32) return;
+// False where they are not known, or too few with what came.
+bool Exchange::select_candidates(int block, std::size_t budget, Entries& kept) {
+  const Touched& touched = touched_[block];
+  if (!touched.has_candidates) return false;
+  const std::uint32_t least = std::max(thresholds_[block].magnitude, kLeastMagnitude);
+  const std::size_t count = touched.entries.count();
+  const std::uint32_t* indices = touched.entries.indices().data();
+  const float* values = touched.entries.values().data();
+  kept.make_room(count);
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    kept.raw_indices()[found] = indices[i];
+    kept.raw_values()[found] = values[i];
+    found += magnitude_of(values[i]) >= least ? 1 : 0;
+  }
+  kept.set_count(found);
+  return selector_.near_top_k_of(budget, thresholds_[block], kept);
+}
+
+// The whole block, with what others sent put into the chunk for as long as that takes.
+void Exchange::scan(int block, std::size_t budget, Entries& kept) {
+  float* chunk = chunk_.data() + layout_.begin_of(block);
+  const std::size_t size = layout_.size_of(block);
+  Entries& touched = touched_[block].entries;
+  const auto swap_with_chunk = [&] {
+    for (std::size_t i = 0; i < touched.count(); ++i) {
+      std::swap(chunk[touched.indices()[i]], touched.values()[i]);
+    }
+  };
+  swap_with_chunk();
+  if (options_.selection == Selection::kReuse) {
+    selector_.near_top_k(chunk, Element::kFloat32, size, budget, thresholds_[block], kept);
+  } else {
+    selector_.top_k(chunk, Element::kFloat32, size, budget, kept);
+  }
+  swap_with_chunk();
+}
+
+// Of what is sent the rounding error stays, of what came and is not sent all.
+void Exchange::note_left(int block, const Entries& kept) {
   const auto base = static_cast<std::uint32_t>(layout_.begin_of(block));
+  const bool rounds = options_.values != Element::kFloat32;
+  const bool keeps_unsent = options_.residual != ResidualPolicy::kLocal;
+  const Entries& touched = touched_[block].entries;
+  const std::uint32_t* indices = touched.indices().data();
+  std::size_t i = 0, end = left_.size();
+  left_.resize(end + touched.count() + kept.count());
+  const auto note_unsent = [&] {
+    left_[end] = {base + indices[i], touched.values()[i]};
+    end += keeps_unsent ? 1 : 0;
+    ++i;
+  };
+  for (std::size_t j = 0; j < kept.count(); ++j) {
+    const std::uint32_t index = kept.indices()[j];
+    while (i < touched.count() && indices[i] < index) note_unsent();
+    if (i < touched.count() && indices[i] == index) ++i;
+    const float value = kept.values()[j];
+    left_[end++] = {base + index, rounds ? value - rounded_to_bfloat16(value) : 0};
+  }
+  while (i < touched.count()) note_unsent();
+  left_.resize(end);
+}
+
+// As they travel. What rounds to zero does not.
+void Exchange::round_values(Entries& kept) const {
+  if (options_.values == Element::kFloat32) return;
   std::size_t left = 0;
   for (std::size_t i = 0; i < kept.count(); ++i) {
-    const std::uint32_t index = kept.indices()[i];
-    const float value = kept.values()[i];
-    const float rounded = rounded_to_bfloat16(value);
-    const float error = value - rounded;
-    if (error != 0) change(base + index, chunk_[base + index] + error / static_cast<float>(copies));
+    const float rounded = rounded_to_bfloat16(kept.values()[i]);
     if (rounded == 0) continue;
-    kept.raw_indices()[left] = index;
+    kept.raw_indices()[left] = kept.indices()[i];
     kept.raw_values()[left++] = rounded;
   }
   kept.set_count(left);
 }
 
-void Exchange::add_to_chunk(int block, const Entries& received) {
-  const auto base = static_cast<std::uint32_t>(layout_.begin_of(block));
-  for (std::size_t i = 0; i < received.count(); ++i) {
-    const std::uint32_t index = base + received.indices()[i];
-    change(index, plus(chunk_[index], received.values()[i]));
-  }
-  if (candidates_[block].are_known) add_to_candidates(block, received);
-}
-
-// What came has changed some of them, made others candidates, and cancelled the rest.
-void Exchange::add_to_candidates(int block, const Entries& received) {
+void Exchange::add_to_touched(int block, const Entries& received) {
   const float* chunk = chunk_.data() + layout_.begin_of(block);
-  const std::uint32_t least = std::max(thresholds_[block].magnitude, kLeastMagnitude);
-  Entries& candidates = candidates_[block].entries;
-  const auto old = candidates.indices();
-  sum_.clear();
-  std::size_t i = 0;
-  for (const std::uint32_t index : received.indices()) {
-    while (i < old.size() && old[i] < index) {
-      sum_.append(old[i], candidates.values()[i]);
-      ++i;
-    }
-    if (i < old.size() && old[i] == index) ++i;
-    if (magnitude_of(chunk[index]) >= least) sum_.append(index, chunk[index]);
+  Entries& touched = touched_[block].entries;
+  const std::size_t old_count = touched.count();
+  const std::uint32_t* old_indices = touched.indices().data();
+  const float* old_values = touched.values().data();
+  const std::size_t new_count = received.count();
+  const std::uint32_t* new_indices = received.indices().data();
+  const float* new_values = received.values().data();
+  sum_.make_room(old_count + new_count);
+  std::uint32_t* indices = sum_.raw_indices();
+  float* values = sum_.raw_values();
+  std::size_t i = 0, j = 0, end = 0;
+  for (; i < old_count && j < new_count; ++end) {  // without branches: the order is random
+    __builtin_prefetch(chunk + new_indices[std::min(j + kAhead, new_count - 1)]);
+    const bool takes_old = old_indices[i] <= new_indices[j];
+    const bool takes_new = new_indices[j] <= old_indices[i];
+    const float was = *(takes_old ? old_values + i : chunk + new_indices[j]);
+    const float sum = plus(was, new_values[j]);
+    indices[end] = takes_old ? old_indices[i] : new_indices[j];
+    values[end] = takes_new ? sum : was;
+    i += takes_old ? 1 : 0;
+    j += takes_new ? 1 : 0;
   }
-  for (; i < old.size(); ++i) sum_.append(old[i], candidates.values()[i]);
-  std::swap(candidates, sum_);
+  for (; i < old_count; ++i, ++end) {
+    indices[end] = old_indices[i];
+    values[end] = old_values[i];
+  }
+  for (; j < new_count; ++j, ++end) {
+    indices[end] = new_indices[j];
+    values[end] = plus(chunk[new_indices[j]], new_values[j]);
+  }
+  sum_.set_count(end);
+  std::swap(touched, sum_);
 }
 
 // dropped_, of the own block: `copies` workers dropped the same values, so each keeps its part.
-void Exchange::keep_dropped(int copies) {
+void Exchange::return_dropped(int copies) {
   const auto base = static_cast<std::uint32_t>(layout_.begin_of(rank_));
   for (std::size_t i = 0; i < dropped_.count(); ++i) {
-    const std::uint32_t index = base + dropped_.indices()[i];
-    change(index, chunk_[index] + dropped_.values()[i] / static_cast<float>(copies));
+    returned_.push_back(
+        {base + dropped_.indices()[i], dropped_.values()[i] / static_cast<float>(copies)});
   }
+}
+
+// merged_, of the own block: `copies` workers round the same, so each keeps its part of the errors.
+void Exchange::round_merged(int copies) {
+  if (options_.values == Element::kFloat32) return;
+  const auto base = static_cast<std::uint32_t>(layout_.begin_of(rank_));
+  for (std::size_t i = 0; i < merged_.count(); ++i) {
+    const float value = merged_.values()[i];
+    const float error = value - rounded_to_bfloat16(value);
+    if (error == 0) continue;
+    returned_.push_back({base + merged_.indices()[i], error / static_cast<float>(copies)});
+  }
+  round_values(merged_);
 }
 
 void Exchange::take_own_block() {
@@ -106,8 +165,8 @@ void Exchange::merge_gathered() {
     std::swap(merged_, sum_);
   }
   selector_.keep_top_k(merged_, layout_.budget_of(rank_), dropped_);
-  keep_dropped(layout_.teams());
-  round_values(rank_, merged_, layout_.teams());
+  return_dropped(layout_.teams());
+  round_merged(layout_.teams());
   std::swap(offers_[team_], merged_);
 }
 
@@ -116,23 +175,13 @@ void Exchange::merge_recursive(int from_team, int copies) {
   const int upper = std::max(team_, from_team);
   add(offers_[lower], offers_[upper], merged_);
   selector_.keep_top_k(merged_, layout_.budget_of(rank_), dropped_);
-  keep_dropped(copies);
-  round_values(rank_, merged_, copies);
+  return_dropped(copies);
+  round_merged(copies);
   std::swap(offers_[team_], merged_);
 }
 
 void Exchange::commit() {
-  switch (options_.residual) {
-    case ResidualPolicy::kGlobal:
-    case ResidualPolicy::kEf21:
-      restore_originals();
-      break;
-    case ResidualPolicy::kPartial:
-      break;
-    case ResidualPolicy::kLocal:
-      keep_unsent();
-      break;
-  }
+  commit_residual();
   std::swap(state_->residual, chunk_);
   std::swap(state_->thresholds, thresholds_);
   if (layout_.teams() > 1 && options_.across == Across::kGathered) {
@@ -150,30 +199,28 @@ void Exchange::commit() {
   }
 }
 
-// Of indices outside the result. Backwards, so that the first original of an index is the last
-// written.
-void Exchange::restore_originals() {
+// With global residuals an element that is not in the result stays as it was here.
+void Exchange::commit_residual() {
+  const bool is_local = options_.residual == ResidualPolicy::kLocal;
+  const bool changes_all = is_local || options_.residual == ResidualPolicy::kPartial;
   const auto for_result = [&](auto&& act) {
-    for (int block = 0; block < layout_.team_size(); ++block) {
+    for (int block = 0; block < layout_.team_size() && !changes_all; ++block) {
       const std::uint64_t base = layout_.begin_of(block);
       for (const std::uint32_t index : final_[block].indices()) act(base + index);
     }
   };
+  const auto changes = [&](std::uint32_t i) {
+    return changes_all || (in_result_[i / 64] >> (i % 64) & 1) != 0;
+  };
   for_result([&](std::uint64_t i) { in_result_[i / 64] |= std::uint64_t{1} << (i % 64); });
-  for (std::size_t i = originals_.size(); i-- > 0;) {
-    const Changed& original = originals_[i];
-    const std::uint64_t bit = std::uint64_t{1} << (original.index % 64);
-    if ((in_result_[original.index / 64] & bit) == 0) chunk_[original.index] = original.value;
+  for (std::size_t i = 0; i < left_.size(); ++i) {
+    if (i + kAhead < left_.size()) __builtin_prefetch(&chunk_[left_[i + kAhead].index], 1);
+    if (changes(left_[i].index)) chunk_[left_[i].index] = left_[i].value;
+  }
+  for (const Changed& part : returned_) {
+    if (!is_local && changes(part.index)) chunk_[part.index] += part.value;
   }
   for_result([&](std::uint64_t i) { in_result_[i / 64] = 0; });
-}
-
-// The own contribution, but for what was selected here.
-void Exchange::keep_unsent() {
-  for (std::size_t i = originals_.size(); i-- > 0;) {
-    chunk_[originals_[i].index] = originals_[i].value;
-  }
-  for (const Changed& sent : sent_) chunk_[sent.index] = sent.value;
 }
 
 }  // namespace riffle::sparse

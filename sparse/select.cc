@@ -238,11 +238,10 @@ void Selector::take_exactly(const void* data, Element element, std::size_t count
   ++threshold.exact_calls;
 }
 
-// Of all that reach the threshold; false if those are too few. Moves the threshold.
-bool Selector::take_near(std::size_t k, Threshold& threshold, Entries& candidates) {
+bool Selector::near_top_k_of(std::size_t k, Threshold& threshold, Entries& candidates) {
   const std::size_t found = candidates.count();
   const bool all_there_is = threshold.magnitude == kLeastMagnitude;
-  if (found < least_accepted(k) && !all_there_is) return false;
+  if (k == 0 || (found < least_accepted(k) && !all_there_is)) return false;
   ++threshold.reused_calls;
   if (found > most_accepted(k)) {  // all that could be wanted is at hand
     const Cut cut = cut_of(candidates, k);
@@ -264,24 +263,17 @@ bool Selector::take_near(std::size_t k, Threshold& threshold, Entries& candidate
 void Selector::near_top_k(const void* data, Element element, std::size_t count, std::size_t k,
                           Threshold& threshold, Entries& out) {
   k = std::min(k, count);
-  if (threshold.magnitude != 0 && k != 0) {
+  if (threshold.magnitude != 0) {
     const std::size_t capacity = most_candidates(count, k);
     out.make_room(capacity);
     const std::size_t found = kernels_.collect[static_cast<int>(element)](
         data, count, threshold.magnitude, out.raw_indices(), out.raw_values(), capacity);
     if (found <= capacity) {
       out.set_count(found);
-      if (take_near(k, threshold, out)) return;
+      if (near_top_k_of(k, threshold, out)) return;
     }
   }
   take_exactly(data, element, count, k, threshold, out);
-}
-
-void Selector::near_top_k_of(const float* data, std::size_t count, std::size_t k,
-                             Threshold& threshold, Entries& out) {
-  k = std::min(k, count);
-  if (k != 0 && take_near(k, threshold, out)) return;
-  take_exactly(data, Element::kFloat32, count, k, threshold, out);
 }
 
 void Selector::keep_top_k(Entries& entries, std::size_t k, Entries& dropped) {

@@ -51,9 +51,9 @@ class Selector {
   void near_top_k(const void* data, Element element, std::size_t count, std::size_t k,
                   Threshold& threshold, Entries& out);
 
-  // near_top_k() of float32 data where `out` is given all entries that reach the threshold.
-  void near_top_k_of(const float* data, std::size_t count, std::size_t k, Threshold& threshold,
-                     Entries& out);
+  // near_top_k() where `out` is given all entries that reach the threshold: false, and nothing is
+  // changed, where those are fewer than it accepts.
+  bool near_top_k_of(std::size_t k, Threshold& threshold, Entries& out);
 
   // All entries of magnitude `least` (element.h) and more.
   void at_least(const void* data, Element element, std::size_t count, std::uint32_t least,
@@ -80,7 +80,6 @@ class Selector {
   };
   std::uint32_t sampled_magnitude(const void* data, Element element, std::size_t count,
                                   std::size_t k);
-  bool take_near(std::size_t k, Threshold& threshold, Entries& candidates);
   void take_exactly(const void* data, Element element, std::size_t count, std::size_t k,
                     Threshold& threshold, Entries& out);
   Cut cut_of(const Entries& candidates, std::size_t k);

@@ -1,5 +1,6 @@
 #include "sparse/wire.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string>
@@ -80,12 +81,15 @@ std::string read_sparse(const std::uint8_t* from, const BlockShape& shape, Eleme
                                  : read_indices<std::uint32_t>(from, shape.elements, entries);
   if (!wrong.empty()) return wrong;
   from += width * count;
-  for (std::size_t i = 0; i < count; ++i) {
-    const float v = load(from, type, i);
-    if (v == 0) return "the value of index " + std::to_string(entries.indices()[i]) + " is zero";
-    entries.raw_values()[i] = v;
+  float* values = entries.raw_values();
+  if (type == Element::kFloat32) {
+    if (count > 0) std::memcpy(values, from, count * sizeof(float));
+  } else {
+    for (std::size_t i = 0; i < count; ++i) values[i] = load(from, type, i);
   }
-  return {};
+  const auto zero = std::find(values, values + count, 0.0F);
+  if (zero == values + count) return {};
+  return "the value of index " + std::to_string(entries.indices()[zero - values]) + " is zero";
 }
 
 std::string read_dense(const std::uint8_t* from, const BlockShape& shape, Element type,
