@@ -3,27 +3,34 @@
 namespace riffle::sparse {
 
 std::size_t add(const Entries& first, const Entries& second, Entries& sum) {
-  sum.clear();
   sum.make_room(first.count() + second.count());
-  const auto a = first.indices();
-  const auto b = second.indices();
-  std::size_t i = 0, j = 0, different = 0;
-  while (i < a.size() || j < b.size()) {
-    ++different;
-    const bool take_a = j == b.size() || (i < a.size() && a[i] <= b[j]);
-    const bool take_b = i == a.size() || (j < b.size() && b[j] <= a[i]);
-    const std::uint32_t index = take_a ? a[i] : b[j];
-    float value = 0;
-    if (take_a && take_b) {
-      value = plus(first.values()[i], second.values()[j]);
-    } else {
-      value = take_a ? first.values()[i] : second.values()[j];
-    }
-    i += take_a ? 1 : 0;
-    j += take_b ? 1 : 0;
-    if (value != 0) sum.append(index, value);
+  const std::size_t count_a = first.count(), count_b = second.count();
+  const std::uint32_t* a = first.indices().data();
+  const std::uint32_t* b = second.indices().data();
+  const float* values_a = first.values().data();
+  const float* values_b = second.values().data();
+  std::uint32_t* indices = sum.raw_indices();
+  float* values = sum.raw_values();
+  std::size_t i = 0, j = 0, end = 0, both = 0;
+  const auto put = [&](std::uint32_t index, float value) {
+    indices[end] = index;
+    values[end] = value;
+    end += value != 0 ? 1 : 0;
+  };
+  while (i < count_a && j < count_b) {  // without branches: the order is random
+    const bool takes_a = a[i] <= b[j];
+    const bool takes_b = b[j] <= a[i];
+    const float one = *(takes_a ? values_a + i : values_b + j);
+    const float all = plus(values_a[i], values_b[j]);
+    put(takes_a ? a[i] : b[j], takes_a && takes_b ? all : one);
+    both += takes_a && takes_b ? 1 : 0;
+    i += takes_a ? 1 : 0;
+    j += takes_b ? 1 : 0;
   }
-  return different;
+  for (; i < count_a; ++i) put(a[i], values_a[i]);
+  for (; j < count_b; ++j) put(b[j], values_b[j]);
+  sum.set_count(end);
+  return count_a + count_b - both;
 }
 
 }  // namespace riffle::sparse

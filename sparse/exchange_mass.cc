@@ -12,7 +12,10 @@ constexpr std::size_t kAhead = 24;  // entries: the elements that they name lie 
 }  // namespace
 
 void Exchange::sparsify(int block, std::size_t budget, Entries& kept) {
-  if (!select_candidates(block, budget, kept)) scan(block, budget, kept);
+  if (!select_candidates(block, budget, kept)) {
+    if (touched_[block].has_candidates) thresholds_[block].magnitude = 0;  // all is known to be few
+    scan(block, budget, kept);
+  }
   note_left(block, kept);
   round_values(kept);
 }
@@ -122,6 +125,7 @@ void Exchange::add_to_touched(int block, const Entries& received) {
     values[end] = old_values[i];
   }
   for (; j < new_count; ++j, ++end) {
+    __builtin_prefetch(chunk + new_indices[std::min(j + kAhead, new_count - 1)]);
     indices[end] = new_indices[j];
     values[end] = plus(chunk[new_indices[j]], new_values[j]);
   }

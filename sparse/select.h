@@ -51,9 +51,9 @@ class Selector {
   void near_top_k(const void* data, Element element, std::size_t count, std::size_t k,
                   Threshold& threshold, Entries& out);
 
-  // near_top_k() where `out` is given all entries that reach the threshold: false, and nothing is
-  // changed, where those are fewer than it accepts.
-  bool near_top_k_of(std::size_t k, Threshold& threshold, Entries& out);
+  // near_top_k() where `candidates` are all entries that reach the threshold: false, and nothing is
+  // changed, where those are fewer than it accepts or k is 0.
+  bool near_top_k_of(std::size_t k, Threshold& threshold, Entries& candidates);
 
   // All entries of magnitude `least` (element.h) and more.
   void at_least(const void* data, Element element, std::size_t count, std::uint32_t least,

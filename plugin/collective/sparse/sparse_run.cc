@@ -14,9 +14,12 @@ namespace {
 constexpr std::uint64_t kLeastElements = 1024;  // of a call: below, its messages are all latency
 constexpr std::size_t kMostSegments = 512;      // of a call, as relaxed ones
 
-// What an exchange keeps besides its copy of the elements: about a bit each and the entries.
-std::size_t exchange_bytes(std::uint64_t elements, bool is_ef21) {
-  return elements * sizeof(float) * (is_ef21 ? 2 : 1) + elements / 2;
+// What an exchange keeps besides its copy of the elements: a bit each, and about eight times the
+// entries that it selects, as candidates, messages, sums and what is left.
+std::size_t exchange_bytes(std::uint64_t elements, double density, bool is_ef21) {
+  constexpr double kBytesPerSelected = 64;
+  return elements * sizeof(float) * (is_ef21 ? 2 : 1) + elements / 8 +
+         static_cast<std::size_t>(kBytesPerSelected * density * static_cast<double>(elements));
 }
 
 Status check(const SparseOrder& order, std::size_t pieces, int size) {
@@ -102,7 +105,7 @@ Result<std::unique_ptr<SparseRun>> SparseRun::make(const SparseOrder& order,
   if (cuts.empty()) return invalid_argument("no call of the job belongs to a large sum of floats");
   for (auto& [elements, count] : alike) {
     count = std::min(count, SparseRunner::kWindow);
-    run->bytes_ += count * exchange_bytes(elements, is_ef21);
+    run->bytes_ += count * exchange_bytes(elements, settings.sparse.density, is_ef21);
   }
   if (run->bytes_ > settings.state_limit_bytes) {
     const auto mib = [](std::uint64_t bytes) {
