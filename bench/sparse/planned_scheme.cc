@@ -42,7 +42,9 @@ void plan_direct(int rank, int workers, int phase, int bunch, std::vector<Round>
 }
 
 PlannedScheme::PlannedScheme(const SchemeShape& shape, int rank)
-    : shape_(shape), rank_(rank), residual_(shape.elements), input_(shape.elements) {}
+    : shape_(shape), rank_(rank), residual_(shape.elements) {}
+
+void PlannedScheme::prepare(std::span<const float>) { std::ranges::fill(residual_, 0.0F); }
 
 void PlannedScheme::begin(std::span<const float> gradient) {
   gradient_ = gradient;
@@ -71,22 +73,21 @@ Status PlannedScheme::take(std::span<const Message> messages) {
 
 void PlannedScheme::load() {
   selector_.accumulate(gradient_.data(), sparse::Element::kFloat32, residual_.data(),
-                       gradient_.size(), input_.data());
+                       gradient_.size(), residual_.data());
 }
 
 void PlannedScheme::load_and_select(std::uint32_t least) {
   if (selector_.accumulate_and_collect(gradient_.data(), sparse::Element::kFloat32,
-                                       residual_.data(), gradient_.size(), input_.data(), least,
+                                       residual_.data(), gradient_.size(), residual_.data(), least,
                                        2 * k(), selected_)) {
     return;
   }
-  selector_.at_least(input_.data(), sparse::Element::kFloat32, input_.size(), least, selected_);
+  selector_.at_least(residual_.data(), sparse::Element::kFloat32, residual_.size(), least,
+                     selected_);
 }
 
-void PlannedScheme::keep_residual() {
-  clear_in_dense(selected_, 0, input_);
-  for (const Block& block : dropped_) add_to_dense(block.entries, block.begin, input_);
-}
+// What was selected here and is not in the result would go back, too.
+void PlannedScheme::keep_residual() { clear_in_dense(selected_, 0, residual_); }
 
 void PlannedScheme::compose_all() {
   messages_.clear();
@@ -178,7 +179,8 @@ std::uint64_t PlannedScheme::result_entries() const {
 }
 
 void PlannedScheme::write_undelivered(std::span<float> out) const {
-  std::ranges::copy(input_, out.begin());
+  std::ranges::copy(residual_, out.begin());
+  for (const Block& block : dropped_) add_to_dense(block.entries, block.begin, out);
 }
 
 }  // namespace riffle::bench

@@ -28,6 +28,7 @@ void plan_direct(int rank, int workers, int phase, int bunch, std::vector<Round>
 
 class PlannedScheme : public Scheme {
  public:
+  void prepare(std::span<const float> gradient) final;
   void begin(std::span<const float> gradient) final;
   bool is_done() const final { return at_ == rounds_.size(); }
   const Round& round() const final { return rounds_[at_]; }
@@ -71,7 +72,7 @@ class PlannedScheme : public Scheme {
   void load();
   // The same, and selected_ becomes all of magnitude `least` and more, in the same pass.
   void load_and_select(std::uint32_t least);
-  std::span<const float> input() const { return input_; }
+  std::span<const float> input() const { return residual_; }
   std::uint64_t elements() const { return shape_.elements; }
   int workers() const { return shape_.workers; }
   int rank() const { return rank_; }
@@ -94,7 +95,7 @@ class PlannedScheme : public Scheme {
   std::vector<Round> rounds_;
   std::vector<Block> blocks_;   // the result, when done
   std::vector<Block> dropped_;  // here, of sums
-  sparse::Entries selected_;    // of the gradient, in the whole of it
+  sparse::Entries selected_;    // of input(), in the whole of it
 
  private:
   void compose_all();
@@ -104,8 +105,9 @@ class PlannedScheme : public Scheme {
   SchemeShape shape_;
   int rank_;
   std::span<const float> gradient_;
-  std::vector<float> residual_;  // zeros: every call is given the same input
-  std::vector<float> input_;     // when done, the residual that a next call would have
+  // Zeros before a call, so that each is given the same; input() in it; then what stays, but for
+  // what was dropped of sums.
+  std::vector<float> residual_;
   std::size_t at_ = 0;
   std::uint32_t call_ = 0;
   sparse::Selector selector_;

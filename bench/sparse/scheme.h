@@ -13,9 +13,9 @@
 //
 // All schemes see the same gradient, select about k = density * elements of it in begin(), and keep
 // about k of the sum, so that their times compare. They write and read messages with the library's
-// own format (sparse/wire.h) and add with its merge. Every scheme adds a residual to the gradient
-// and keeps a new one, as published; that of zeros, so that every scheme is given the same input.
-// One thread at a time. A second begin() starts anew.
+// own format (sparse/wire.h) and add with its merge. Every sparse scheme adds a residual to the
+// gradient and keeps a new one, as published; that of zeros, so that every scheme is given the same
+// input. One thread at a time. A second begin() starts anew.
 #pragma once
 
 #include <cstdint>

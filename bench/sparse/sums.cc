@@ -93,7 +93,12 @@ void add_to_dense(const Entries& entries, std::uint64_t base, std::span<float> o
 }
 
 void clear_in_dense(const Entries& entries, std::uint64_t base, std::span<float> out) {
-  for (const std::uint32_t index : entries.indices()) out[base + index] = 0;
+  constexpr std::size_t kAhead = 24;
+  const auto indices = entries.indices();
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (i + kAhead < indices.size()) __builtin_prefetch(&out[base + indices[i + kAhead]], 1);
+    out[base + indices[i]] = 0;
+  }
 }
 
 }  // namespace riffle::bench

@@ -26,7 +26,7 @@ def training(name, claim, arguments, steps, mode, limit, before=("", "")):
 
 # In one piece, and in chunks, where that is faster: those of 2 MiB have indices of two bytes on 8 nodes.
 OURS = ("spardl-reuse", "spardl-reuse/2M")
-OTHERS = ("oktopk", "oktopk/8M", "oktopk/2M", "gtopk", "topkdsa", "topka")
+OTHERS = ("oktopk", "oktopk/8M", "oktopk/2M", "gtopk", "gtopk/2M", "topkdsa", "topka")
 
 
 def best(schemes):
