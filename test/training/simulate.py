@@ -84,6 +84,9 @@ class Stack:
 
     def __init__(self, task, runs, models=WORKERS):
         starts = [task.model(seed) for seed, _ in runs]
+        if tasks.batch_norms(starts[0]):
+            raise SystemExit(f"simulate.py: --task {task.name} has batch norm, whose statistics the workers of one "
+                             "process would share; ddp_compare.py trains it")
         self._call, parameters, self._buffers = functorch.make_functional_with_buffers(starts[0])
         self._shapes = [p.shape for p in parameters]
         self._sizes = [p.numel() for p in parameters]

@@ -6,6 +6,7 @@ transformer or one of 10.7 million parameters.
 Everything is float32. Weights at the start and the order of the data follow from the seed alone, so
 that two ways of training can be compared in pairs."""
 
+import copy
 import math
 import pathlib
 
@@ -88,7 +89,7 @@ class Text:
 
         learnt = pieces([b for i, b in enumerate(blocks) if i % self.HELD_OUT], 8)
         held_out = pieces([b for i, b in enumerate(blocks) if i % self.HELD_OUT == 0], piece)
-        held_out = held_out[::max(1, len(held_out) // (self._most_held_out or len(held_out)))]
+        held_out = held_out[::math.ceil(len(held_out) / (self._most_held_out or len(held_out)))]
         return Data(learnt[:, :-1], learnt[:, 1:], held_out[:, :-1], held_out[:, 1:])
 
     def model(self, seed):
@@ -210,22 +211,23 @@ def resnet():
                          nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
 
 
+def batch_norms(model):
+    return [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)]
+
+
 def score_of(task, model, data):
     """Of the model as it is. Batch norm is given the statistics of these weights over all that is learnt
     from, as stochastic weight averaging does (Izmailov et al. 2018): those that a worker gathered on
     the way are of other weights wherever weights or gradients are averaged in groups, and of its own
     share of the data."""
-    norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)]
+    model = copy.deepcopy(model)
     with torch.no_grad():
-        for norm in norms:
+        for norm in batch_norms(model):
             norm.reset_running_stats()
             norm.momentum = None  # plain means
-        if norms:
-            model(data.inputs)
-        model.eval()
-        score = float(task.score(model(data.held_out), data.held_out_targets))
-        model.train()
-    return score
+        if batch_norms(model):
+            model.train()(data.inputs)
+        return float(task.score(model.eval()(data.held_out), data.held_out_targets))
 
 
 TASKS = {task.name: task for task in (
