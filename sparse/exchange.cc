@@ -42,8 +42,7 @@ Exchange::Exchange(const Layout& layout, const ExchangeOptions& options, int pos
       momentum_next_(options.residual == ResidualPolicy::kEf21 ? chunk_.size() : 0),
       touched_(static_cast<std::size_t>(layout.team_size())),
       offers_(static_cast<std::size_t>(layout.teams())),
-      final_(static_cast<std::size_t>(layout.team_size())),
-      in_result_((chunk_.size() + 63) / 64) {
+      final_(static_cast<std::size_t>(layout.team_size())) {
   const Status valid = validate(layout, options);
   RIFFLE_CHECK(valid.is_ok(), valid.message());
 }
@@ -65,7 +64,6 @@ void Exchange::begin(ChunkState& state, const void* gradient, Element element,
   thresholds_ = state.thresholds;
   at_ = 0;
   own_taken_ = own_final_ = non_finite_ = keeps_state_ = false;
-  left_.clear();
   returned_.clear();
   union_size_ = 0;
   traffic_ = {};

@@ -92,13 +92,14 @@ class Exchange {
 
  private:
   struct Changed {
-    std::uint32_t index;  // in the chunk
+    std::uint32_t index;  // in the block
     float value;
   };
 
-  // Elements of a block that was not selected from yet: those that others sent something for, as
-  // they are with it, and all that reach the block's threshold where the pass that loaded the chunk
-  // collected these, so that nothing is read twice.
+  // Elements of a block. Until it is selected from: those that others sent something for, as they
+  // are with it, and all that reach the block's threshold where the pass that loaded the chunk
+  // collected these, so that nothing is read twice. Then what stays of them and of what was
+  // selected.
   struct Touched {
     Entries entries;
     bool has_candidates = false;
@@ -136,11 +137,10 @@ class Exchange {
   bool own_final_ = false;  // and merged with the other teams' offers
 
   Selector selector_;
-  std::vector<float> chunk_;          // gradient + residual
-  std::vector<float> momentum_next_;  // kEf21
-  std::vector<Touched> touched_;      // by block
-  std::vector<Changed> left_;      // what stays of the elements that were touched or selected here
-  std::vector<Changed> returned_;  // this worker's part of what teams dropped, to be added
+  std::vector<float> chunk_;           // gradient + residual
+  std::vector<float> momentum_next_;   // kEf21
+  std::vector<Touched> touched_;       // by block
+  std::vector<Changed> returned_;      // of the own block: this worker's part of what teams dropped
   std::vector<Threshold> thresholds_;  // become the state's when the call succeeds
   std::vector<Entries> bag_;           // of the message at hand, in or out
   std::vector<BlockShape> shapes_;     // of bag_
@@ -148,7 +148,6 @@ class Exchange {
   std::vector<Entries> final_;         // by block
   Entries merged_, sum_, dropped_;
   std::uint64_t union_size_ = 0;
-  std::vector<std::uint64_t> in_result_;  // a bit per element, all zero between calls
   MessageWriter writer_;
   bool non_finite_ = false;
   bool keeps_state_ = false;

@@ -58,29 +58,33 @@ void Exchange::scan(int block, std::size_t budget, Entries& kept) {
   swap_with_chunk();
 }
 
-// Of what is sent the rounding error stays, of what came and is not sent all.
+// From now on the block's touched elements are what stays of them: of what is sent the rounding
+// error, of what came and is not sent all.
 void Exchange::note_left(int block, const Entries& kept) {
-  const auto base = static_cast<std::uint32_t>(layout_.begin_of(block));
   const bool rounds = options_.values != Element::kFloat32;
   const bool keeps_unsent = options_.residual != ResidualPolicy::kLocal;
-  const Entries& touched = touched_[block].entries;
+  Entries& touched = touched_[block].entries;
   const std::uint32_t* indices = touched.indices().data();
-  std::size_t i = 0, end = left_.size();
-  left_.resize(end + touched.count() + kept.count());
-  const auto note_unsent = [&] {
-    left_[end] = {base + indices[i], touched.values()[i]};
-    end += keeps_unsent ? 1 : 0;
-    ++i;
+  const float* values = touched.values().data();
+  const std::size_t count = touched.count();
+  sum_.make_room(count + kept.count());
+  std::size_t i = 0, end = 0;
+  const auto put = [&](std::uint32_t index, float value) {
+    sum_.raw_indices()[end] = index;
+    sum_.raw_values()[end++] = value;
   };
   for (std::size_t j = 0; j < kept.count(); ++j) {
     const std::uint32_t index = kept.indices()[j];
-    while (i < touched.count() && indices[i] < index) note_unsent();
-    if (i < touched.count() && indices[i] == index) ++i;
+    for (; i < count && indices[i] < index; ++i) {
+      if (keeps_unsent) put(indices[i], values[i]);
+    }
+    if (i < count && indices[i] == index) ++i;
     const float value = kept.values()[j];
-    left_[end++] = {base + index, rounds ? value - rounded_to_bfloat16(value) : 0};
+    put(index, rounds ? value - rounded_to_bfloat16(value) : 0);
   }
-  while (i < touched.count()) note_unsent();
-  left_.resize(end);
+  for (; i < count && keeps_unsent; ++i) put(indices[i], values[i]);
+  sum_.set_count(end);
+  std::swap(touched, sum_);
 }
 
 // As they travel. What rounds to zero does not.
@@ -135,22 +139,19 @@ void Exchange::add_to_touched(int block, const Entries& received) {
 
 // dropped_, of the own block: `copies` workers dropped the same values, so each keeps its part.
 void Exchange::return_dropped(int copies) {
-  const auto base = static_cast<std::uint32_t>(layout_.begin_of(rank_));
   for (std::size_t i = 0; i < dropped_.count(); ++i) {
-    returned_.push_back(
-        {base + dropped_.indices()[i], dropped_.values()[i] / static_cast<float>(copies)});
+    returned_.push_back({dropped_.indices()[i], dropped_.values()[i] / static_cast<float>(copies)});
   }
 }
 
 // merged_, of the own block: `copies` workers round the same, so each keeps its part of the errors.
 void Exchange::round_merged(int copies) {
   if (options_.values == Element::kFloat32) return;
-  const auto base = static_cast<std::uint32_t>(layout_.begin_of(rank_));
   for (std::size_t i = 0; i < merged_.count(); ++i) {
     const float value = merged_.values()[i];
     const float error = value - rounded_to_bfloat16(value);
     if (error == 0) continue;
-    returned_.push_back({base + merged_.indices()[i], error / static_cast<float>(copies)});
+    returned_.push_back({merged_.indices()[i], error / static_cast<float>(copies)});
   }
   round_values(merged_);
 }
@@ -207,24 +208,23 @@ void Exchange::commit() {
 void Exchange::commit_residual() {
   const bool is_local = options_.residual == ResidualPolicy::kLocal;
   const bool changes_all = is_local || options_.residual == ResidualPolicy::kPartial;
-  const auto for_result = [&](auto&& act) {
-    for (int block = 0; block < layout_.team_size() && !changes_all; ++block) {
-      const std::uint64_t base = layout_.begin_of(block);
-      for (const std::uint32_t index : final_[block].indices()) act(base + index);
+  for (int block = 0; block < layout_.team_size(); ++block) {
+    float* chunk = chunk_.data() + layout_.begin_of(block);
+    const auto left = touched_[block].entries.indices();
+    const auto values = touched_[block].entries.values();
+    const auto result = final_[block].indices();
+    for (std::size_t i = 0, j = 0; i < left.size(); ++i) {
+      if (i + kAhead < left.size()) __builtin_prefetch(chunk + left[i + kAhead], 1);
+      while (j < result.size() && result[j] < left[i]) ++j;
+      if (changes_all || (j < result.size() && result[j] == left[i])) chunk[left[i]] = values[i];
     }
-  };
-  const auto changes = [&](std::uint32_t i) {
-    return changes_all || (in_result_[i / 64] >> (i % 64) & 1) != 0;
-  };
-  for_result([&](std::uint64_t i) { in_result_[i / 64] |= std::uint64_t{1} << (i % 64); });
-  for (std::size_t i = 0; i < left_.size(); ++i) {
-    if (i + kAhead < left_.size()) __builtin_prefetch(&chunk_[left_[i + kAhead].index], 1);
-    if (changes(left_[i].index)) chunk_[left_[i].index] = left_[i].value;
   }
+  const auto base = static_cast<std::uint32_t>(layout_.begin_of(rank_));
   for (const Changed& part : returned_) {
-    if (!is_local && changes(part.index)) chunk_[part.index] += part.value;
+    if (is_local) break;
+    if (!changes_all && !std::ranges::binary_search(final_[rank_].indices(), part.index)) continue;
+    chunk_[base + part.index] += part.value;
   }
-  for_result([&](std::uint64_t i) { in_result_[i / 64] = 0; });
 }
 
 }  // namespace riffle::sparse

@@ -14,11 +14,11 @@ namespace {
 constexpr std::uint64_t kLeastElements = 1024;  // of a call: below, its messages are all latency
 constexpr std::size_t kMostSegments = 512;      // of a call, as relaxed ones
 
-// What an exchange keeps besides its copy of the elements: a bit each, and about eight times the
-// entries that it selects, as candidates, messages, sums and what is left.
+// What an exchange keeps besides its copy of the elements: about eight times the entries that it
+// selects, as candidates, messages, sums and what is left.
 std::size_t exchange_bytes(std::uint64_t elements, double density, bool is_ef21) {
   constexpr double kBytesPerSelected = 64;
-  return elements * sizeof(float) * (is_ef21 ? 2 : 1) + elements / 8 +
+  return elements * sizeof(float) * (is_ef21 ? 2 : 1) +
          static_cast<std::size_t>(kBytesPerSelected * density * static_cast<double>(elements));
 }
 
