@@ -56,8 +56,26 @@ class Simulate(unittest.TestCase):
             want = torch.cat([p.detach().flatten() for p in alone.parameters()])
             self.assertLess((trace[steps][0] - want).abs().max(), 1e-5)
             data = task.load(3, 0)
-            score = float(task.score(alone(data.held_out), data.held_out_targets))
-            self.assertAlmostEqual(ended[0]["scores"][0], score, places=2)
+            self.assertAlmostEqual(ended[0]["scores"][0], tasks.score_of(task, alone, data), places=2)
+
+    def test_batch_norm_is_scored_by_what_the_weights_make_of_the_data(self):
+        task = tasks.TASKS["digits-resnet"]
+        data, model = task.load(3, 0), tasks.train_alone(task, 3, 0, 60, simulate.WORKERS)
+        before = {name: value.clone() for name, value in model.state_dict().items()}
+        score = tasks.score_of(task, model, data)
+        self.assertGreater(score, 0.8)  # 0.1 by chance
+        self.assertTrue(model.training)
+        self.assertTrue(all(torch.equal(value, before[name]) for name, value in model.state_dict().items()))
+        for norm in tasks.batch_norms(model):  # a worker's own statistics do not count
+            norm.running_mean += 10
+        self.assertEqual(tasks.score_of(task, model, data), score)
+        with self.assertRaises(SystemExit):
+            simulate.Stack(task, [(3, 0)])
+
+    def test_the_large_transformer_is_large(self):
+        task = tasks.TASKS["text-large"]
+        self.assertGreater(sum(p.numel() for p in task.model(0).parameters()), 10_000_000)
+        self.assertLessEqual(len(task.load(0, 0).held_out), 64)
 
     def test_workers_part_where_they_should(self):
         for mode, apart in (("exact", False), ("local", True), ("ds_sync", True),
