@@ -409,6 +409,16 @@ TEST(Hysteresis, AClearGainChangesThePlanAndTheEvenPlanComesBack) {
   EXPECT_EQ(up.choice.plans, first);
 }
 
+TEST(Hysteresis, TheCurrentPlanIsPricedAsTheBestOneIs) {
+  const Fabric even = even_fabric(8, kBase);
+  for (const std::int64_t message_ns : {0, 2'000, 200'000}) {
+    PlanOptions options;
+    options.message_ns = message_ns;
+    const PlanSet current = plan(even, kBytes, options)->plans;
+    EXPECT_DOUBLE_EQ(weigh(even, current, kBytes, options)->gain(), 1) << message_ns;
+  }
+}
+
 TEST(Hysteresis, ANervousNetworkIsFollowedMoreAndMoreRarely) {
   const Fabric even = even_fabric(8, kBase);
   Fabric contended = even;

@@ -22,7 +22,7 @@ Result<Weighed> weigh(const Fabric& fabric, const PlanSet& current, std::uint64_
   if (!choice) return choice.status();
   Weighed weighed;
   weighed.fabric = fabric;
-  weighed.former_us = predict(fabric, current, bytes).time_us;
+  weighed.former_us = predict(fabric, current, bytes, options.message_ns).time_us;
   weighed.choice = std::move(*choice);
   return weighed;
 }
