@@ -185,12 +185,13 @@ Prediction predict(const FabricView& view, const PlanCost& cost, std::uint64_t b
 }
 
 std::uint32_t busy_bytes(const FabricView& view, const PlanCost& cost, std::uint32_t chunk_bytes,
-                         std::int64_t message_ns) {
+                         std::size_t windowed_chunks, std::int64_t message_ns) {
   constexpr std::uint64_t kLargeBytes = 64 << 20;
   const auto us = [&](std::uint64_t bytes) {
     return predict(view, cost, bytes, chunk_bytes, message_ns).time_us;
   };
-  const double bytes = kLargeBytes / us(kLargeBytes) * (us(PlanSet::kWindowCall) + kLagUs);
+  const double bytes =
+      kLargeBytes / us(kLargeBytes) * (us(PlanSet::kWindowCall / windowed_chunks) + kLagUs);
   return static_cast<std::uint32_t>(
       std::min<double>(bytes, std::numeric_limits<std::uint32_t>::max()));
 }

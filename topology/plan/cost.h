@@ -58,8 +58,8 @@ Prediction predict(const FabricView& view, const PlanCost& cost, std::uint64_t b
                    std::int64_t message_ns);
 
 // PlanSet::busy_bytes: how much in the works at once keeps the network busy (Little's law: rate
-// times latency), given the chunks that sums are cut into at most.
+// times latency), given the chunks that sums are cut into at most and PlanSet::windowed_chunks().
 std::uint32_t busy_bytes(const FabricView& view, const PlanCost& cost, std::uint32_t chunk_bytes,
-                         std::int64_t message_ns);
+                         std::size_t windowed_chunks, std::int64_t message_ns);
 
 }  // namespace riffle

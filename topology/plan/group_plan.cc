@@ -233,6 +233,12 @@ Status validate(const RelaxedPlans& relaxed, int nodes) {
 
 }  // namespace
 
+std::size_t PlanSet::windowed_chunks() const {
+  std::size_t most = 1;
+  for (const GroupPlan& lane : lanes) most = std::max(most, lane.levels.size());
+  return most;
+}
+
 bool is_same_way(const PlanSet& a, const PlanSet& b) {
   return a.lanes == b.lanes && a.name == b.name && a.chunk_bytes == b.chunk_bytes &&
          a.relaxed == b.relaxed && a.small == b.small;

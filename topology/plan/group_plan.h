@@ -88,6 +88,8 @@ struct PlanSet {
   // at once: what keeps the network busy; 0: all.
   static constexpr std::size_t kWindowCall = 128 << 10;
   std::uint32_t busy_bytes = 0;
+  // That such a call is cut into then: with one per level all levels have work early and late.
+  std::size_t windowed_chunks() const;
   bool operator==(const PlanSet&) const = default;
 };
 

@@ -181,10 +181,11 @@ Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOpt
       Prediction p = predict(view, cost, bytes, options.message_ns);
       const Prediction small = predict(view, cost, kSmallPlannedBytes, options.small_message_ns);
       Candidate candidate{blueprint.name, p.time_us, std::move(p.limit)};
-      proposals.push_back({std::move(blueprint), p.chunk_bytes,
-                           busy_bytes(view, cost, p.chunk_bytes, options.message_ns),
-                           std::move(candidate), small.time_us,
-                           std::max(partners_in(plans.lanes[0]), kFewPartners)});
+      proposals.push_back(
+          {std::move(blueprint), p.chunk_bytes,
+           busy_bytes(view, cost, p.chunk_bytes, plans.windowed_chunks(), options.message_ns),
+           std::move(candidate), small.time_us,
+           std::max(partners_in(plans.lanes[0]), kFewPartners)});
     }
   }
   if (proposals.empty() && options.only_if_it_applies) {

@@ -114,8 +114,12 @@ std::uint64_t Engine::next_elements(const Operation& operation) const {
       operation.collective == Collective::kAllReduce && operation.step == Operation::kExact;
   const std::size_t bytes =
       is_planned ? generation_of(next_seq_).chunk_bytes() : options_.chunk_bytes;
-  return std::min<std::uint64_t>(operation.count - operation.next_element,
-                                 bytes / size_of(operation.type));
+  std::uint64_t most = bytes / size_of(operation.type);
+  if (options_.has_window(operation)) {
+    const std::uint64_t chunks = generation_of(next_seq_).windowed_chunks();
+    most = std::min(most, (operation.count + chunks - 1) / chunks);
+  }
+  return std::min(operation.count - operation.next_element, most);
 }
 
 // Its next chunk. Asked before what may be done but once.

@@ -96,6 +96,7 @@ Result<std::unique_ptr<Generation>> Generation::make(const PlanSet& plans, std::
   g->send_bytes_ = send_window_bytes(plans, rank, options.send_bytes);
   const auto threads = static_cast<std::size_t>(options.threads);
   g->busy_bytes_ = (plans.busy_bytes + threads - 1) / threads;
+  if (plans.busy_bytes > 0) g->windowed_chunks_ = plans.windowed_chunks();
   g->weights_ = peer_weights(plans, rank);
   const auto make_room = [&](const Lanes& lanes, std::size_t chunk_bytes) {
     for (const Program& lane : lanes.programs) {

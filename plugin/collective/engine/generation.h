@@ -68,10 +68,11 @@ class Generation {
                                                   int rank, int size, const EngineOptions& options);
 
   std::uint64_t number() const { return number_; }
-  std::size_t chunk_bytes() const { return chunk_bytes_; }      // of all-reduces
-  std::size_t send_bytes() const { return send_bytes_; }        // this node's part of them
-  std::size_t busy_bytes() const { return busy_bytes_; }        // likewise
-  const std::vector<int>& weights() const { return weights_; }  // by peer (peer_weights.h)
+  std::size_t chunk_bytes() const { return chunk_bytes_; }            // of all-reduces
+  std::size_t send_bytes() const { return send_bytes_; }              // this node's part of them
+  std::size_t busy_bytes() const { return busy_bytes_; }              // likewise
+  std::uint64_t windowed_chunks() const { return windowed_chunks_; }  // PlanSet's, with a window
+  const std::vector<int>& weights() const { return weights_; }        // by peer (peer_weights.h)
   // Frames of all its chunks that can run at once: more of them never wait for the send window.
   std::size_t most_waiting() const { return most_waiting_; }
   // Of an exact all-reduce that was posted with so many bytes.
@@ -107,6 +108,7 @@ class Generation {
   std::uint64_t number_ = 0;
   std::size_t chunk_bytes_ = 0;
   std::size_t send_bytes_ = 0, busy_bytes_ = 0;
+  std::uint64_t windowed_chunks_ = 1;
   std::size_t most_waiting_ = 0;
   std::vector<int> weights_;
   // Small sums have levels of their own, behind the others': the slots and credits of large ones

@@ -105,7 +105,7 @@ class EngineCase {
       if (std::string e = check.check(calls_[i], whom); !e.empty()) {
         return "call " + std::to_string(i) + ": " + e;
       }
-      seq += chunks_of(calls_[i]);
+      seq += chunks_of(calls_[i], seq);
     }
     return "";
   }
@@ -114,17 +114,33 @@ class EngineCase {
   std::uint64_t further_frames() const { return further_frames_; }
 
  private:
-  std::uint64_t chunks_of(const Call& c) const {
-    const std::uint64_t chunk = options_.chunk_bytes / size_of(c.type);
-    return std::max<std::uint64_t>(1, (c.count + chunk - 1) / chunk);
-  }
-  // Whom node `r` sums with in a call whose first chunk is number `seq`.
-  std::vector<int> partners(const Call& c, std::uint64_t seq, int r) const {
+  const PlanSet& plans_at(std::uint64_t seq) const {
     const PlanSet* plans = &used_[0].second;
     for (const auto& [first, later] : used_) {
       if (first <= seq) plans = &later;
     }
-    const RelaxedPlans& relaxed = plans->relaxed;
+    return *plans;
+  }
+  // Of a call whose first one is number `seq`: a plan with a window has smaller ones.
+  std::uint64_t chunks_of(const Call& c, std::uint64_t seq) const {
+    const std::uint64_t bytes = c.count * size_of(c.type);
+    const bool has_window = c.collective == Collective::kAllReduce && c.step == Operation::kExact &&
+                            bytes > options_.large_bytes && bytes <= options_.most_windowed_bytes;
+    std::uint64_t chunks = 0;
+    for (std::uint64_t begun = 0; begun < c.count || chunks == 0; ++chunks) {
+      const PlanSet& plans = plans_at(seq + chunks);
+      std::uint64_t most = options_.chunk_bytes / size_of(c.type);
+      if (has_window && plans.busy_bytes > 0) {
+        const std::uint64_t parts = plans.windowed_chunks();
+        most = std::min(most, (c.count + parts - 1) / parts);
+      }
+      begun += std::max<std::uint64_t>(most, 1);
+    }
+    return chunks;
+  }
+  // Whom node `r` sums with in a call whose first chunk is number `seq`.
+  std::vector<int> partners(const Call& c, std::uint64_t seq, int r) const {
+    const RelaxedPlans& relaxed = plans_at(seq).relaxed;
     if (c.step != Operation::kExact && !relaxed.is_empty()) {
       const auto step = static_cast<std::uint64_t>(c.step);
       return group_of(relaxed.partitions[relaxed.index(step, c.lane)], r);
