@@ -39,7 +39,7 @@ def schedules(profile, nodes=None):
                f"--sparse-peers {','.join(OURS + OTHERS)}")
     name = f"{profile}-{nodes}" if nodes else profile
     return Run(f"schedules-{name}", command, [
-        Figure(f"`{profile}`{f', {nodes} nodes' if nodes else ''}: SparDL's whole time over the best other sparse schedule's",
+        Figure(f"`{profile}`{f', {nodes} nodes' if nodes else ''}: SparDL over the best other, time",
                ratio(best(OURS), best(OTHERS)), at_most(1))])
 
 

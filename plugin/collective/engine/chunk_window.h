@@ -4,9 +4,10 @@
 // Why: NCCL posts such a sum as eight calls of 128 KiB (over two channels), all at once. Begun so,
 // their frames wait in queues, at some nodes longer than at others, and where the sum ends links
 // idle until the last of them has come through. How much keeps the network busy says the plan
-// (PlanSet::busy_bytes). Larger calls are of sums that this end is little of, smaller ones take as
-// long as their messages do: neither has a window, but chunks begin in the order of the calls, so
-// those behind a call that is held back wait with it.
+// (PlanSet::busy_bytes); a call goes in a chunk per level of the plan then. Larger calls are of
+// sums that this end is little of, smaller ones take as long as their messages do: neither has a
+// window, but chunks begin in the order of the calls, so those behind a call that is held back
+// wait with it.
 //
 // Nothing can deadlock: the oldest unfinished chunk of all nodes has none before it that is
 // unfinished, so no window holds it back, whatever the windows of other nodes are. Threads: one,
