@@ -9,5 +9,7 @@
 namespace riffle::testing {
 
 inline std::uint64_t own_job() { return static_cast<std::uint64_t>(::getpid()); }
+// The same for the processes that a test forks.
+inline std::uint64_t forked_job() { return static_cast<std::uint64_t>(::getppid()); }
 
 }  // namespace riffle::testing

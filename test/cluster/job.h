@@ -11,6 +11,7 @@
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
 #include "plugin/entry/options.h"
+#include "test/own_job.h"
 
 namespace riffle::cluster {
 
@@ -41,8 +42,8 @@ struct Meeting {
 
 // The communicator of all `nodes`, by this process's settings.
 inline coll::Communicator* connect(Meeting& meeting, int node, int nodes) {
-  coll::Listener* const listener =
-      checked(coll::listen(options_from(config()).transport, 0, 0, &meeting.handles[node]));
+  coll::Listener* const listener = checked(coll::listen(
+      options_from(config()).transport, 0, testing::forked_job(), &meeting.handles[node]));
   ++meeting.listening;
   wait_until([&] { return meeting.listening >= nodes; }, "not all nodes listen");
   std::vector<const Handle*> handles;

@@ -21,6 +21,7 @@
 #include "plugin/entry/options.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "test/blamed_nodes.h"
+#include "test/own_job.h"
 #include "test/shared_memory.h"
 
 namespace riffle::faults_test {
@@ -72,8 +73,8 @@ class FaultsTest : public ::testing::Test {
   }
 
   coll::Communicator* connect(int rank, const std::function<void()>& before_connect = {}) {
-    Result<coll::Listener*> l =
-        coll::listen(options_from(config()).transport, 0, 0, &shared_->handles[rank]);
+    Result<coll::Listener*> l = coll::listen(options_from(config()).transport, 0,
+                                             testing::forked_job(), &shared_->handles[rank]);
     if (!l) return give_up(rank, l.status().message());
     ++shared_->listening;
     while (shared_->listening < kNodes) std::this_thread::sleep_for(1ms);

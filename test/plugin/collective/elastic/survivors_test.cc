@@ -24,6 +24,7 @@
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
 #include "plugin/entry/options.h"
+#include "test/own_job.h"
 #include "test/sanitized.h"
 #include "test/shared_memory.h"
 
@@ -101,8 +102,8 @@ class SurvivorsTest : public ::testing::Test {
   }
 
   void node(int rank, bool in_place) {
-    Result<coll::Listener*> l =
-        coll::listen(options_from(config()).transport, 0, 0, &shared_->handles[rank]);
+    Result<coll::Listener*> l = coll::listen(options_from(config()).transport, 0,
+                                             testing::forked_job(), &shared_->handles[rank]);
     if (!l) return give_up(rank, l.status().message());
     ++shared_->listening;
     while (shared_->listening < kNodes) std::this_thread::sleep_for(1ms);
