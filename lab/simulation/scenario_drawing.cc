@@ -300,8 +300,8 @@ class Drawing {
               [](const Fault& a, const Fault& b) { return a.when_ns < b.when_ns; });
   }
 
-  // Half of them have a chunk window, for sums of all sizes; by a generator of its own, so that the
-  // others are what their seeds were before.
+  // Half of them have a chunk window of their own, for sums of all sizes; by a generator of its
+  // own, so that the others are what their seeds were before.
   void draw_window() {
     std::mt19937_64 random(~s_.seed);
     if (random() % 2 == 0) return;

@@ -78,6 +78,7 @@ PlanSet plans() {
   set.relaxed = {
       .steps = 2, .lanes = 1, .partitions = {one_pair()}, .table = {0, 0}, .chunk_bytes = 1 << 18};
   set.small = {.lanes = {one_ring()}, .name = "ring", .bytes = 4096};
+  set.busy_bytes = 300'000;
   return set;
 }
 
@@ -124,6 +125,7 @@ PlanBasis basis() {
   }
   basis.fabric.latency_us = 70;
   basis.is_nominal = false;
+  basis.message_ns = 6'789;
   basis.small_message_ns = 12'345;
   basis.predicted_us = 1234.5;
   basis.planned_bytes = 64 << 20;

@@ -6,6 +6,7 @@
 #include "test/sanitized.h"
 #include "test/topology/plan_executor.h"
 #include "topology/plan/candidate.h"
+#include "topology/plan/cost.h"
 #include "topology/plan/limits.h"
 #include "topology/plan/planner.h"
 
@@ -252,16 +253,33 @@ TEST(Planner, SmallSumsGetAPlanOfTheirOwn) {
   EXPECT_TRUE(plan(f, 32 << 20, forced)->plans.small.is_empty());
 }
 
-// Two calls of 128 KiB at 400 Mbit/s, all that NCCL posts on fast links or long ways.
+// Two calls of 128 KiB at 400 Mbit/s, all that NCCL posts on fast links or long ways, or where
+// rates are not known.
 TEST(Planner, OnlyWhatKeepsTheNetworkBusyIsInTheWorks) {
-  const auto window = [](const Fabric& f) { return best(f, 32 << 20).plans.busy_bytes; };
+  const auto window = [](const Fabric& f, const PlanOptions& options = {}) {
+    return plan(f, 32 << 20, options)->plans.busy_bytes;
+  };
   EXPECT_GE(window(even_fabric(8, 400'000)), 128U << 10);
   EXPECT_LT(window(even_fabric(8, 400'000)), 384U << 10);  // two are always in the works
   EXPECT_GE(window(even_fabric(8, 4'000'000)), 512U << 10);
-  EXPECT_GE(window(even_fabric(8, 100'000'000)), 8U << 20);
+  EXPECT_EQ(window(even_fabric(8, 100'000'000)), 0);
   Fabric far = even_fabric(8, 400'000);
   far.latency_us = 20'000;
-  EXPECT_GE(window(far), 1U << 20);
+  EXPECT_EQ(window(far), 0);
+  PlanOptions nominal;
+  nominal.has_nominal_rates = true;
+  EXPECT_EQ(window(even_fabric(8, 400'000), nominal), 0);
+}
+
+TEST(Planner, ChunksOfTwoLevelsAreInTheWorksForLess) {
+  const Fabric f = racks(2, 4, 400, 200, true);
+  const PlanSet plans = best(f, 32 << 20).plans;
+  EXPECT_EQ(plans.windowed_chunks(), 2);
+  const FabricView view(f);
+  const std::uint32_t whole =
+      busy_bytes(view, cost_of(view, plans), plans.chunk_bytes, 1, kMessageNs);
+  EXPECT_LT(plans.busy_bytes, whole);
+  EXPECT_GT(plans.busy_bytes, whole / 2);
 }
 
 // On a machine that nodes share, messages cost more than steps.

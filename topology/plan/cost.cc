@@ -1,7 +1,6 @@
 #include "topology/plan/cost.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "topology/plan/planner.h"
@@ -192,8 +191,7 @@ std::uint32_t busy_bytes(const FabricView& view, const PlanCost& cost, std::uint
   };
   const double bytes =
       kLargeBytes / us(kLargeBytes) * (us(PlanSet::kWindowCall / windowed_chunks) + kLagUs);
-  return static_cast<std::uint32_t>(
-      std::min<double>(bytes, std::numeric_limits<std::uint32_t>::max()));
+  return bytes < PlanSet::kWindowSum ? static_cast<std::uint32_t>(bytes) : 0;
 }
 
 Candidate predict(const Fabric& fabric, const PlanSet& plans, std::uint64_t bytes,

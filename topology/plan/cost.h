@@ -59,6 +59,7 @@ Prediction predict(const FabricView& view, const PlanCost& cost, std::uint64_t b
 
 // PlanSet::busy_bytes: how much in the works at once keeps the network busy (Little's law: rate
 // times latency), given the chunks that sums are cut into at most and PlanSet::windowed_chunks().
+// 0 where that holds nothing back of a sum of PlanSet::kWindowSum.
 std::uint32_t busy_bytes(const FabricView& view, const PlanCost& cost, std::uint32_t chunk_bytes,
                          std::size_t windowed_chunks, std::int64_t message_ns);
 

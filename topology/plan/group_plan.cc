@@ -234,9 +234,10 @@ Status validate(const RelaxedPlans& relaxed, int nodes) {
 }  // namespace
 
 std::size_t PlanSet::windowed_chunks() const {
+  constexpr std::size_t kMost = 3;
   std::size_t most = 1;
   for (const GroupPlan& lane : lanes) most = std::max(most, lane.levels.size());
-  return most;
+  return std::min(most, kMost);
 }
 
 bool is_same_way(const PlanSet& a, const PlanSet& b) {

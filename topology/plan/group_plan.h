@@ -86,9 +86,10 @@ struct PlanSet {
   SmallPlans small;
   // Of sums that come in calls of kWindowCall, or not much less, so much is in the works at a node
   // at once: what keeps the network busy; 0: all.
-  static constexpr std::size_t kWindowCall = 128 << 10;
+  static constexpr std::size_t kWindowCall = 128 << 10, kWindowSum = 8 * kWindowCall;
   std::uint32_t busy_bytes = 0;
-  // That such a call is cut into then: with one per level all levels have work early and late.
+  // That such a call is cut into at least then: with one per level all levels have work early and
+  // late. No more than leave each above 32 KiB, where shares get coarse (Lanes::grain_bytes).
   std::size_t windowed_chunks() const;
   bool operator==(const PlanSet&) const = default;
 };
@@ -107,7 +108,6 @@ Status validate(const PlanSet& plans);
 // ok iff `plan` is a partial plan, as RelaxedPlans has them.
 Status validate_partial(const GroupPlan& plan);
 
-// The chunks that an all-reduce of `bytes` bytes is cut into, given the size of full ones.
 // Equal plans have equal digests; used to compare plans across nodes.
 std::uint64_t digest(const PlanSet& plans);
 

@@ -210,7 +210,7 @@ Result<PlanChoice> plan(const Fabric& fabric, std::uint64_t bytes, const PlanOpt
   PlanChoice choice;
   choice.plans = build(view, proposals.front().blueprint, options);
   choice.plans.chunk_bytes = proposals.front().chunk_bytes;
-  choice.plans.busy_bytes = proposals.front().busy_bytes;
+  choice.plans.busy_bytes = options.has_nominal_rates ? 0 : proposals.front().busy_bytes;
   choice.time_us = proposals.front().cost.time_us;
   choice.bound_us = bound_us(fabric, bytes);
   for (Proposal& p : proposals) choice.candidates.push_back(std::move(p.cost));

@@ -27,6 +27,7 @@ struct PlanOptions {
   // The same for small sums, of which it is most of the time: more where nodes share processors.
   std::int64_t small_message_ns = kSmallMessageNs;
   bool only_if_it_applies = false;  // where `only` or `exactly` does not, the best of all
+  bool has_nominal_rates = false;   // only ratios of the rates mean much: PlanSet::busy_bytes is 0
 };
 
 struct Candidate {

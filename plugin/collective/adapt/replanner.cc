@@ -84,8 +84,7 @@ void Replanner::start(const PlanSet& plans, const PlanBasis& basis) {
   if (!is_root() || !is_on()) return;
   rates_.emplace(basis.fabric, basis.is_nominal);
   hysteresis_.emplace(basis.fabric);
-  options_.plan.message_ns = basis.message_ns;
-  options_.plan.small_message_ns = basis.small_message_ns;
+  basis.complete(&options_.plan);
   trials_.set_message_ns(basis.message_ns);
   // Rates that were not measured mean nothing in Mbit/s.
   slow_.emplace(basis.is_nominal ? 0 : options_.least_kbps, mesh_->size());

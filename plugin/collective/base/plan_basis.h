@@ -15,6 +15,13 @@ struct PlanBasis {
   // For planned_bytes, by the plan that was chosen; 0 where rates are nominal.
   double predicted_us = 0;
   std::uint64_t planned_bytes = 0;
+
+  // With what is known of prices and rates.
+  void complete(PlanOptions* options) const {
+    options->message_ns = message_ns;
+    options->small_message_ns = small_message_ns;
+    options->has_nominal_rates = is_nominal;
+  }
 };
 
 }  // namespace riffle

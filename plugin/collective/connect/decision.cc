@@ -175,6 +175,7 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
   planning.message_ns = std::max(price_ns, shared_ns) / std::max(1, options.threads);
   planning.small_message_ns = kSmallMessageNs * crowded;
   const bool is_nominal = options.fabric.empty() && probed == nullptr;
+  planning.has_nominal_rates = is_nominal;
   if (basis != nullptr) {
     *basis = {*fabric, is_nominal, planning.message_ns, planning.small_message_ns};
   }
@@ -210,7 +211,6 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
         fabric->size());
   }
   for (const NodeReport& r : reports) verdict.hosts.push_back(r.host);
-  if (is_nominal) choice->plans.busy_bytes = 0;  // only ratios of such rates mean much
   choice->plans.relaxed = relaxed_plans(*fabric, sync);
   verdict.plans = encode(choice->plans);
   verdict.digest = digest(choice->plans);

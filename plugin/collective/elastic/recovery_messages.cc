@@ -92,6 +92,7 @@ Result<RecoveryOrder> decode_order(const std::vector<std::uint8_t>& bytes) {
 std::vector<std::uint8_t> encode(const PlanBasis& basis) {
   ByteWriter w;
   w.number(basis.is_nominal ? 1 : 0);
+  w.number(as_number(basis.message_ns));
   w.number(as_number(basis.small_message_ns));
   w.number(as_number(basis.fabric.latency_us));
   w.number(basis.fabric.racks.size());
@@ -112,6 +113,7 @@ Result<PlanBasis> decode_basis(const std::vector<std::uint8_t>& bytes, int nodes
   ByteReader reader(bytes);
   PlanBasis basis;
   basis.is_nominal = reader.number() != 0;
+  basis.message_ns = as_rate(reader.number());
   basis.small_message_ns = as_rate(reader.number());
   basis.fabric.latency_us = as_rate(reader.number());
   for (std::uint64_t n = reader.number(); n > 0 && reader.is_ok(); --n) {
@@ -157,6 +159,7 @@ RecoveryOrder order_of(const std::vector<WorkAccount>& accounts) {
 PlanBasis restrict_to(const PlanBasis& basis, const std::vector<int>& nodes) {
   PlanBasis result;
   result.is_nominal = basis.is_nominal;
+  result.message_ns = basis.message_ns;
   result.small_message_ns = basis.small_message_ns;
   result.fabric.latency_us = basis.fabric.latency_us;
   std::map<int, int> rack_of;  // new numbers

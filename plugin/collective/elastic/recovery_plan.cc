@@ -14,7 +14,7 @@ void take_plans(const PlanSet& plans, RecoveryOrder* order) {
 void choose_plans(const RecoveryPlanning& planning, RecoveryOrder* order) {
   const Fabric& fabric = planning.basis.fabric;
   PlanOptions options = planning.options;
-  options.small_message_ns = planning.basis.small_message_ns;
+  planning.basis.complete(&options);
   Result<PlanChoice> choice = plan(fabric, planning.bytes, options);
   if (!choice) {  // a kind of plan that was asked for and needs other numbers of nodes
     options.only.clear();
@@ -24,7 +24,6 @@ void choose_plans(const RecoveryPlanning& planning, RecoveryOrder* order) {
     order->problem = choice.status().message();
     return;
   }
-  if (planning.basis.is_nominal) choice->plans.busy_bytes = 0;  // as in decide()
   if (planning.relaxed_plans) choice->plans.relaxed = planning.relaxed_plans(fabric);
   take_plans(choice->plans, order);
 }

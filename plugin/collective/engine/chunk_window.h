@@ -1,7 +1,8 @@
 // ChunkWindow: how much of exact all-reduces of about 1 MiB a node has in the works at once: what
 // keeps the network busy, and little more.
 //
-// Why: NCCL posts such a sum as eight calls of 128 KiB (over two channels), all at once. Begun so,
+// Why: NCCL posts such a sum as eight calls of 128 KiB (over two channels; others from 128 KiB to
+// 2 MiB in fewer or more of them), all at once. Begun so,
 // their frames wait in queues, at some nodes longer than at others, and where the sum ends links
 // idle until the last of them has come through. How much keeps the network busy says the plan
 // (PlanSet::busy_bytes); a call goes in a chunk per level of the plan then. Larger calls are of

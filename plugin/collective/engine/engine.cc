@@ -129,7 +129,7 @@ void Engine::start(Chunk& chunk, Operation* operation) {
   chunk.sends = 0;
   ++running_;
   ++operation->running_chunks;
-  chunk.place_bytes = options_.has_window(*operation) ? posted * chunk.element_bytes : 0;
+  chunk.place_bytes = options_.has_window(*operation) ? chunk.count * chunk.element_bytes : 0;
   chunk_window_.began(chunk.place_bytes);
 
   cut(chunk, posted);

@@ -1,8 +1,8 @@
 // Engine: runs operations over a mesh, chunk by chunk, as the plan says.
 //
-// One all-reduce: the operation is cut into chunks of chunk_bytes; chunk s takes lane s mod lanes.
-// A chunk walks down the levels (partial sums, under credits, see flow.h) and back up (final sums,
-// received in place). Up to max_chunks run at once; every frame carries its chunk's number as
+// One all-reduce: the operation is cut into chunks of chunk_bytes at most; chunk s takes lane s mod
+// lanes. A chunk walks down the levels (partial sums, under credits, see flow.h) and back up (final
+// sums, received in place). Up to max_chunks run at once; every frame carries its chunk's number as
 // priority, so that links serve the oldest chunk first; of sums of about 1 MiB no more begins than
 // keeps the network busy (chunk_window.h). Work is done in fragments that fit the cache.
 //

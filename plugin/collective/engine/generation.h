@@ -70,7 +70,7 @@ class Generation {
   std::uint64_t number() const { return number_; }
   std::size_t chunk_bytes() const { return chunk_bytes_; }            // of all-reduces
   std::size_t send_bytes() const { return send_bytes_; }              // this node's part of them
-  std::size_t busy_bytes() const { return busy_bytes_; }              // likewise
+  std::size_t busy_bytes() const { return busy_bytes_; }              // this engine's part
   std::uint64_t windowed_chunks() const { return windowed_chunks_; }  // PlanSet's, with a window
   const std::vector<int>& weights() const { return weights_; }        // by peer (peer_weights.h)
   // Frames of all its chunks that can run at once: more of them never wait for the send window.

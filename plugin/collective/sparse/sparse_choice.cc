@@ -29,7 +29,7 @@ struct Bucket {
 // What an exact sum takes: the plan's time, or the processor's if that is longer (decision.h).
 double exact_us(const Fabric& fabric, const PlanSet& exact, const Bucket& b,
                 const MachineSpeed& speed) {
-  const double network_us = predict(fabric, exact, b.bytes).time_us;
+  const double network_us = predict(fabric, exact, b.bytes, message_price_ns({speed})).time_us;
   if (speed.reduce_mbps <= 0 || speed.stack_mbps <= 0) return network_us;
   const ProcessorTime processor = processor_time(exact, b.bytes, speed);
   return std::max(network_us, processor.stack_us + processor.reduce_us);

@@ -46,6 +46,7 @@ TEST(RecoveryMessages, ThereAndBack) {
 PlanBasis two_racks() {
   PlanBasis basis;
   basis.is_nominal = false;
+  basis.message_ns = 6789;
   basis.small_message_ns = 12345;
   basis.fabric = even_fabric(6, 1000);
   basis.fabric.racks = {{"a", 100, 200}, {"b", 300, 400}, {"c", 500, 600}};
@@ -61,6 +62,7 @@ TEST(RecoveryMessages, TheFabric) {
   const auto basis = decode_basis(bytes, 6);
   ASSERT_TRUE(basis) << basis.status().message();
   EXPECT_FALSE(basis->is_nominal);
+  EXPECT_EQ(basis->message_ns, 6789);
   EXPECT_EQ(basis->small_message_ns, 12345);
   EXPECT_EQ(basis->fabric.nodes[5].out_kbps, 15);
   EXPECT_EQ(basis->fabric.nodes[5].rack, 2);
@@ -71,6 +73,7 @@ TEST(RecoveryMessages, TheFabric) {
 
 TEST(RecoveryMessages, RacksWithoutNodesAreLeftOut) {
   const PlanBasis left = restrict_to(two_racks(), {0, 4, 5});
+  EXPECT_EQ(left.message_ns, 6789);
   EXPECT_EQ(left.small_message_ns, 12345);
   ASSERT_TRUE(validate(left.fabric));
   ASSERT_EQ(left.fabric.racks.size(), 2U);

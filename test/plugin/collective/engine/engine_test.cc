@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdlib>
 #include <vector>
 
@@ -80,23 +79,18 @@ TEST_P(EngineThreads, ShareTheChunksWhilePlansChange) {
 }
 INSTANTIATE_TEST_SUITE_P(Counts, EngineThreads, ::testing::Values(2, 3, 4));
 
-// How many of 16 chunks begin before a frame has arrived.
-std::uint64_t chunks_begun(std::uint32_t busy_bytes, std::size_t large_bytes,
-                           std::size_t chunk_bytes = 1024, int threads = 1) {
-  const GroupPlan direct{2, {{{{Pattern::kDirect, {0, 1}, {0, kShareUnits / 2, kShareUnits}}}}}};
-  PlanSet plans{{direct}, "direct"};
-  plans.busy_bytes = busy_bytes;
-  EngineOptions options;
-  options.chunk_bytes = chunk_bytes;
-  options.large_bytes = large_bytes;
+// How many chunks of a call begin before a frame has arrived.
+std::uint64_t chunks_begun(const PlanSet& plans, const EngineOptions& options, std::size_t bytes,
+                           int threads = 1) {
   EngineCluster cluster(plans, options, 1, threads);
-  std::vector<std::byte> data(2 * 16 * chunk_bytes);
-  std::array<Operation, 2> operations;
-  for (int r = 0; r < 2; ++r) {
+  const auto nodes = static_cast<std::size_t>(plans.lanes[0].nodes);
+  std::vector<std::byte> data(nodes * bytes);
+  std::vector<Operation> operations(nodes);
+  for (std::size_t r = 0; r < nodes; ++r) {
     Operation& o = operations[r];
     o.type = DataType::kUint8;
-    o.count = 16 * chunk_bytes;
-    o.recv = data.data() + r * o.count;
+    o.count = bytes;
+    o.recv = data.data() + r * bytes;
     o.send = o.recv;
     o.state = Operation::State::kRunning;
     cluster.nodes[r]->engine.submit(&o);
@@ -109,14 +103,46 @@ std::uint64_t chunks_begun(std::uint32_t busy_bytes, std::size_t large_bytes,
   return begun;
 }
 
+constexpr Share kHalf = kShareUnits / 2;
+GroupPlan one_level() { return {2, {{{{Pattern::kDirect, {0, 1}, {0, kHalf, kShareUnits}}}}}}; }
+GroupPlan two_levels() {
+  const Level below = {{{Pattern::kDirect, {0, 1}, {0, kHalf, kShareUnits}},
+                        {Pattern::kDirect, {2, 3}, {0, kHalf, kShareUnits}}}};
+  const Level above = {{{Pattern::kDirect, {0, 2}, {0, kHalf / 2, kHalf}},
+                        {Pattern::kDirect, {1, 3}, {kHalf, kHalf + kHalf / 2, kShareUnits}}}};
+  return {4, {below, above}};
+}
+
 TEST(EngineWindow, HoldsCallsOfAMiBBack) {
-  EXPECT_EQ(chunks_begun(0, 64), 16);
-  EXPECT_EQ(chunks_begun(5000, 64), 4);
-  EXPECT_EQ(chunks_begun(1 << 20, 64), 16);
-  EXPECT_EQ(chunks_begun(1, 64), 2) << "one ends while another begins";
-  EXPECT_EQ(chunks_begun(1, 16 * 1024), 16) << "small calls begin at once";
-  EXPECT_EQ(chunks_begun(1, 64, 16 << 10), 16) << "large calls, too";
-  EXPECT_EQ(chunks_begun(1, 64, 1024, 2), 2) << "one in each engine";
+  const auto begun = [](std::uint32_t busy_bytes, std::size_t large_bytes,
+                        std::size_t chunk_bytes = 1024, int threads = 1) {
+    PlanSet plans{{one_level()}, "direct"};
+    plans.busy_bytes = busy_bytes;
+    EngineOptions options;
+    options.chunk_bytes = chunk_bytes;
+    options.large_bytes = large_bytes;
+    return chunks_begun(plans, options, 16 * chunk_bytes, threads);
+  };
+  EXPECT_EQ(begun(0, 64), 16);
+  EXPECT_EQ(begun(5000, 64), 4);
+  EXPECT_EQ(begun(1 << 20, 64), 16);
+  EXPECT_EQ(begun(1, 64), 2) << "one ends while another begins";
+  EXPECT_EQ(begun(1, 16 * 1024), 16) << "small calls begin at once";
+  EXPECT_EQ(begun(1, 64, 16 << 10), 16) << "large calls, too";
+  EXPECT_EQ(begun(1, 64, 1024, 2), 2) << "one in each engine";
+}
+
+TEST(EngineWindow, CutsACallIntoAChunkPerLevel) {
+  const auto begun = [](const GroupPlan& plan, std::uint32_t busy_bytes) {
+    PlanSet plans{{plan}, "p"};
+    plans.busy_bytes = busy_bytes;
+    EngineOptions options;
+    options.large_bytes = 64;
+    return chunks_begun(plans, options, 12'345);
+  };
+  EXPECT_EQ(begun(one_level(), 1 << 19), 1);
+  EXPECT_EQ(begun(two_levels(), 1 << 19), 2);
+  EXPECT_EQ(begun(two_levels(), 0), 1) << "without a window whole";
 }
 
 }  // namespace
