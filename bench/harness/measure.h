@@ -53,10 +53,11 @@ struct Row {
   double mean_us = 0;
   // Every iteration in its order; of small sums the mean of the 20 that are one iteration.
   std::vector<double> samples_us;
-  double bound_us = 0;      // 0: no bound (links without rate)
-  std::size_t wrong = 0;    // elements, over all ranks and iterations
-  double cpu_load = 0;      // of the whole machine while the all-reduces ran, 0..1; -1: too short
-  double cpu_s_per_gb = 0;  // CPU seconds of the library per GB of buffer and node
+  double bound_us = 0;    // 0: no bound (links without rate)
+  std::size_t wrong = 0;  // elements, over all ranks and iterations
+  double cpu_load = 0;    // of the whole machine while the all-reduces ran, 0..1; -1: too short
+  // CPU seconds of the library per GB of buffer and node; 0: not known (plugin_process.h).
+  double cpu_s_per_gb = 0;
   double sent_per_byte =
       -1;               // bytes on the wire that the busiest node sent per buffer byte; -1: unknown
   double not_zero = 1;  // part of a result's elements, in the last iteration; only if is_sparse

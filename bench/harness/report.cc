@@ -40,7 +40,8 @@ std::string table_head(const cluster::Profile& profile, bool emulated,
       "node,\n"
       "# of the whole process; for riffle, nccl-* and blueconnect of the plugin's own threads, "
       "which\n"
-      "# leave calls of up to 64 KiB to the host's (docs/engine.md).\n#\n";
+      "# leave calls of up to 64 KiB to the host's, and all on fewer than 8 CPUs (-; "
+      "RIFFLE_POLLED_BYTES).\n#\n";
   text += printed(kHead, "peer", "size", "count", "type", "redop", "root", "time", "algbw", "busbw",
                   "#wrong", "bound", "x bound", "cpu", "tx/S", "cpu/GB");
   return text + printed(kHead, "", "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "",
@@ -57,7 +58,7 @@ std::string table_line(const Row& row) {
                            : printed("%10s %8s ", "-", "-");
   text += row.cpu_load >= 0 ? printed("%5.0f ", 100 * row.cpu_load) : printed("%5s ", "-");
   text += row.sent_per_byte >= 0 ? printed("%6.2f", row.sent_per_byte) : printed("%6s", "-");
-  text += printed(" %7.2f", row.cpu_s_per_gb);
+  text += row.cpu_s_per_gb > 0 ? printed(" %7.2f", row.cpu_s_per_gb) : printed(" %7s", "-");
   if (row.variant != row.peer) text += "  " + row.variant;
   if (row.network == "file") text += "  told the network";
   if (row.network == "racks") text += "  told the racks";
@@ -111,9 +112,10 @@ std::string to_json(const std::vector<Row>& rows) {
                            {"x_bound", nullptr},
                            {"cpu_load", nullptr},
                            {"cpu_bound", row.cpu_bound()},
-                           {"cpu_s_per_gb", row.cpu_s_per_gb},
+                           {"cpu_s_per_gb", nullptr},
                            {"sent_per_byte", nullptr},
                            {"off_wire", row.off_wire}};
+    if (row.cpu_s_per_gb > 0) item["cpu_s_per_gb"] = row.cpu_s_per_gb;
     if (row.congestion != "system") item["rto_min_ms"] = cluster::kRtoMinMs;
     if (row.bound_us > 0) {
       item["bound_us"] = row.bound_us;

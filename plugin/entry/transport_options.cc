@@ -41,7 +41,8 @@ ThreadOptions thread_options(const Config& c, const DeviceChoice& choice) {
   const Result<std::vector<Device>> all = is_auto ? devices(choice) : std::vector<Device>();
   ThreadOptions threads = {.count = thread_count(c.threads, all ? *all : std::vector<Device>(),
                                                  is_auto ? placement::job_mask().size() : 0),
-                           .cpus = c.cpus};
+                           .cpus = c.cpus,
+                           .polled_bytes = c.polled_bytes};
   const bool is_exact = sync_settings(c).mode == SyncMode::kExact && c.on_loss == "error";
   if (is_exact) threads.per_mesh = threads.count;
   return threads;

@@ -7,14 +7,14 @@ PLUGIN = "build/plugin/libnccl-net-riffle.so"
 TRACED = (f"build/tools/riffle bench --json {{json}} --profile uniform8 --plugin plain={PLUGIN} --plugin traced={PLUGIN} "
           "--settings traced:RIFFLE_RECORD={tmp}/,RIFFLE_TRACE=1 ")
 ENCRYPTED = (f"build/tools/riffle bench --json {{json}} --profile uniform8 --plugin plain={PLUGIN} --plugin encrypted={PLUGIN} "
-             "--settings encrypted:RIFFLE_ENCRYPT=1 ")
+             "--settings encrypted:RIFFLE_ENCRYPT=1,RIFFLE_POLLED_BYTES=64K --settings plain:RIFFLE_POLLED_BYTES=64K ")
 
 AREA = Area(
     title="Processor time", minutes=6,
     targets=("riffle", "riffle_plugin", "riffle_bench_gloo", "riffle_net_bench", "riffle_tuner_bench",
              "riffle_reduce_bench", "riffle_seal_bench", "riffle_decision_bench"),
     runs=[
-        Run("fast2", "build/tools/riffle bench --json {json} --profile fast2 --peers gloo --sizes 64M --iters 15", [
+        Run("fast2", "env RIFFLE_POLLED_BYTES=64K build/tools/riffle bench --json {json} --profile fast2 --peers gloo --sizes 64M --iters 15", [
             Figure("NET over a bare send/recv loop, two namespaces, percent", printed(r"ratio +([0-9.]+)%"),
                    at_least(85), digits=0, before=Before("129 (76 to 200)")),
             Figure("bytes per CPU second, times Gloo's", ratio(rows("cpu_s_per_gb", peer="gloo"),

@@ -22,6 +22,8 @@ struct ThreadOptions {
   int count = 1;
   int per_mesh = 1;  // that share the work of one; all nodes take the least of any
   std::string cpus;  // where they run (device/placement.h); empty: near the NIC
+  // Work that moves no more is left to callers that wait (Reactor::poll); -1: as there are CPUs.
+  std::int64_t polled_bytes = -1;
 };
 
 // Names of transports.

@@ -75,9 +75,9 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
   static constexpr std::uint64_t kAsideNs = 1'000'000;
   virtual void poll() = 0;
   // Any thread: `more` more pieces of work under way that would keep a caller too long, which is
-  // what moves more than kPolledBytes. While there are any, poll() does nothing.
-  static constexpr std::size_t kPolledBytes = 64 << 10;
+  // what moves more than polled_bytes(). While there are any, poll() does nothing.
   virtual void keep_thread(int more) = 0;
+  std::size_t polled_bytes() const { return polled_bytes_; }
   // Any thread: runs `f` on the reactor thread and returns after it ran (at once when called on the
   // reactor thread); what `f` throws reaches the caller. Set-up and teardown only: it allocates. In
   // a forked child `f` does not run. What nothing waits for is left to a WakeHandler: it has an
@@ -106,7 +106,11 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
 
   static std::uint64_t now_ns();  // CLOCK_MONOTONIC
 
+ protected:
+  explicit Reactor(std::size_t polled_bytes) : polled_bytes_(polled_bytes) {}
+
  private:
+  std::size_t polled_bytes_;
   std::array<std::weak_ptr<void>, 2> commons_;
 };
 

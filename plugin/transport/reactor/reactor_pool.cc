@@ -1,6 +1,7 @@
 // The process-wide pool: RIFFLE_THREADS reactors, each alive while it is held.
 #include <pthread.h>
 
+#include <limits>
 #include <mutex>
 #include <vector>
 
@@ -32,6 +33,15 @@ Pool& pool() {
   return *instance;
 }
 
+// With CPUs to spare, work of any size has one of its own, beside the caller's. On few of them the
+// two would take turns on one: a caller that waits spins, as NCCL's progress thread does.
+std::size_t most_polled(const ThreadOptions& options) {
+  if (options.polled_bytes >= 0) return static_cast<std::size_t>(options.polled_bytes);
+  constexpr std::size_t kShortWork = 64 << 10;
+  return placement::job_mask().size() < kFewestCores ? std::numeric_limits<std::size_t>::max()
+                                                     : kShortWork;
+}
+
 }  // namespace
 
 std::shared_ptr<Reactor> Reactor::acquire(const TransportOptions& options) {
@@ -55,9 +65,11 @@ std::shared_ptr<Reactor> Reactor::acquire(const TransportOptions& options, std::
       !static_cast<const ReactorThread*>(reactor.get())->is_of_this_process()) {
     raise_open_files();
     reactor = std::shared_ptr<Reactor>(
-        new ReactorThread([index = static_cast<int>(index), threads = options.threads] {
-          return placement::cpus_of_thread(index, threads);
-        }),
+        new ReactorThread(
+            [index = static_cast<int>(index), threads = options.threads] {
+              return placement::cpus_of_thread(index, threads);
+            },
+            most_polled(options.threads)),
         [](Reactor* r) { ReactorThread::retire(static_cast<ReactorThread*>(r)); });
     slot = reactor;
   }

@@ -33,8 +33,9 @@ std::uint64_t Reactor::now_ns() {
   return static_cast<std::uint64_t>(t.tv_sec) * kSecond + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-ReactorThread::ReactorThread(Seat seat)
-    : seat_(std::move(seat)),
+ReactorThread::ReactorThread(Seat seat, std::size_t polled_bytes)
+    : Reactor(polled_bytes),
+      seat_(std::move(seat)),
       generation_(fork_registry::generation()),
       epoll_(require(Fd::make([] { return ::epoll_create1(EPOLL_CLOEXEC); }), "epoll_create1")),
       wake_event_(

@@ -25,7 +25,7 @@ class ReactorThread final : public Reactor {
  public:
   // Where it runs; empty: wherever. Asked by the thread itself until it is told.
   using Seat = std::function<std::optional<CpuList>()>;
-  explicit ReactorThread(Seat seat);
+  ReactorThread(Seat seat, std::size_t polled_bytes);
 
   void wake(WakeHandler* handler) override;
   void poll() override;

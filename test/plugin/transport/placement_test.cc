@@ -129,10 +129,12 @@ TEST(Placement, TheReactorRunsWhereRiffleCpusSays) {
 
 TEST(Placement, AThreadMovesWhenItsSeatIsKnown) {
   std::atomic<bool> is_known{false};
-  auto* const reactor = new ReactorThread([&]() -> std::optional<CpuList> {
-    if (!is_known) return {};
-    return CpuList{first_cpu()};
-  });
+  auto* const reactor = new ReactorThread(
+      [&]() -> std::optional<CpuList> {
+        if (!is_known) return {};
+        return CpuList{first_cpu()};
+      },
+      0);
   const auto cpus = [&] {
     cpu_set_t mask;
     CPU_ZERO(&mask);

@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 #include "plugin/transport/base/owned_timers.h"
+#include "plugin/transport/device/placement.h"
 #include "plugin/transport/reactor/kernel_version.h"
 #include "test/plugin/transport/transport_harness.h"
 
@@ -283,6 +285,15 @@ TEST(Reactor, LargeWorkStaysWithTheThread) {
     reactor->keep_thread(-1);
   }
   reactor->run_and_wait([&] { reactor->forget(&handler); });
+}
+
+TEST(Reactor, LeavesWorkOfAnySizeToCallersWhereCpusAreFew) {
+  TransportOptions options;
+  options.threads.polled_bytes = 12'345;
+  EXPECT_EQ(Reactor::acquire(options)->polled_bytes(), 12'345U);
+  const bool has_few = placement::job_mask().size() < kFewestCores;
+  EXPECT_EQ(Reactor::acquire(TransportOptions())->polled_bytes(),
+            has_few ? std::numeric_limits<std::size_t>::max() : std::size_t{64} << 10);
 }
 
 TEST(Reactor, WhoPollsMayWaitForACallOfItsOwn) {
