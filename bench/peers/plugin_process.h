@@ -17,8 +17,8 @@ namespace riffle::bench {
 inline constexpr host::ProgressOptions kProgress{.spin_us = 5000, .in_wait = true};
 
 // A reducer's CPU time is that of the plugin's own threads. The others play NCCL and its GPU, which
-// copy and reduce elsewhere. Always 0 where they leave all calls to the host's thread, of which
-// nobody knows how much is what (RIFFLE_POLLED_BYTES).
+// copy and reduce elsewhere. Always 0 where they leave all calls to the host's thread, whose
+// time is not told apart (RIFFLE_POLLED_BYTES).
 class PluginReducer : public AllReducer {
  public:
   std::int64_t cpu_us() const override;
