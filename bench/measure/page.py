@@ -21,7 +21,8 @@ that it needs was missing; `not repeated`: taken over with its date from the evi
 `riffle bench` told Riffle the network by a file, and Gloo and Open MPI ran under the machine's BBR, where now Riffle finds the network itself and all
 run under cubic. Behind the status stands what makes a figure doubtful: `N % busy` or `load N`: others used the machine before (a load average
 also counts what had just ended); `uncommitted`: no commit has the code; `older rows`: the command took them from a file of an earlier run;
-`plan changed meanwhile`: Riffle took another plan between measured calls. Results are medians, with the range where a run was repeated.
+`plan changed meanwhile`: Riffle took another plan between measured calls. Results are medians, with the range where a run was repeated, or
+the 95 % interval of the median where rivals took turns in rounds of new processes.
 x bound: time over the least that any exact all-reduce can take on that network. `racks8` has ranks in turn over the racks, as a scheduler may
 place them, `racks8-ordered` rack by rack, the best order for a ring. What does not hold is explained in
 [known-limits.md](known-limits.md).

@@ -5,7 +5,7 @@ import math
 import re
 import statistics
 
-from table import ROOT, Before
+from table import ROOT, Before, Output
 
 SCHEMA = "riffle-measure-1"
 FOLDER = ROOT / "bench" / "results"
@@ -66,11 +66,20 @@ def doubts(run, figure, kept):
     return found + load_doubt(kept)
 
 
+def spread_of(figure, values, repeats):
+    """Of the repetitions, or within a single one, where that can be told."""
+    if len(values) > 1:
+        return min(values), max(values)
+    if figure.spread and repeats[0].get("rows"):
+        return figure.spread(Output(repeats[0]["exit"], repeats[0]["seconds"], "", repeats[0]["rows"]))
+    return None
+
+
 def result_of(figure, values, repeats):
     """The median, the range where there is one, and what is missing of it."""
     shown = figure.shown(statistics.median(values))
-    if len(values) > 1:
-        shown += f" ({figure.shown(min(values))} to {figure.shown(max(values))})"
+    if found := spread_of(figure, values, repeats):
+        shown += " ({} to {})".format(*map(figure.shown, found))
     lacking = len(repeats) - len(values)
     return shown + (f"; {lacking} of {len(repeats)} failed" if lacking else "")
 

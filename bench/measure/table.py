@@ -57,6 +57,7 @@ class Figure:
     unit: str = ""
     digits: int = 2
     before: typing.Optional[Before] = None
+    spread: typing.Optional[typing.Callable[[Output], tuple]] = None  # of one repetition: from, to
 
     def shown(self, value):
         if self.unit == "passes":

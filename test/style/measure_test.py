@@ -48,6 +48,12 @@ class Measure(unittest.TestCase):
         self.assertEqual([row["median"] for row in rows], [1.5, 3.5, 4.0])
         self.assertEqual([row["status"] for row in rows], ["holds", "below limit", "measured"])
 
+    def test_a_single_repetition_has_the_spread_that_its_rows_tell(self):
+        spread = table.Figure("times", table.rows("time_us", max), spread=lambda out: (out.rows[0]["time_us"], out.rows[1]["time_us"]))
+        self.assertEqual(measured(Run("r", WRITE, [spread]))[0]["result"], "6.00 (2.00 to 5.00)")
+        self.assertEqual(measured(Run("r", WRITE, [spread], repeat=2))[0]["result"], "6.00 (6.00 to 6.00)")
+        self.assertEqual(measured(Run("r", "exit 1", [spread]))[0]["result"], "")
+
     def test_what_areas_build_is_there(self):
         lists = [*ROOT.glob("**/CMakeLists.txt"), *ROOT.glob("test/*.cmake")]
         made = set(re.findall(r"(?:add_executable|add_library|gtest_program|strict_library)\(\s*([\w$.{}-]+)",

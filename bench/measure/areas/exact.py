@@ -30,9 +30,16 @@ def bound(profile, before):
         quick=command + "1M --iters 2", repeat=3)
 
 
-def least_ratio(peers, size):
-    """Of times of rivals over Riffle's, taken in turns."""
-    return lambda out: min(row["ratio"]["median"] for row in out.rows if row["peer"] in peers and row["bytes"] == size)
+def fastest(peers, size):
+    """Of times of rivals over Riffle's, taken in turns: those of the fastest rival."""
+    return lambda out: min((row["ratio"] for row in out.rows if row["peer"] in peers and row["bytes"] == size),
+                           key=lambda ratio: ratio["median"])
+
+
+def against(peers, size, words, limit, **more):
+    found = fastest(peers, size)
+    return Figure(words, lambda out: found(out)["median"], limit,
+                  spread=lambda out: (found(out)["low_95"], found(out)["high_95"]), **more)
 
 
 def in_turns(profile, before):
@@ -45,14 +52,14 @@ def in_turns(profile, before):
     def run(name, rivals, options, figures, **more):
         peers = [peer for group in rivals.values() for peer in group]
         command = RIFFLE + f"--profile {profile} --in-turns --rounds 10 --peers {','.join(peers)} --sizes "
-        fastest = [Figure(f"`{profile}`, {words}, times as fast as the fastest of {len(peers)} rivals",
-                          least_ratio(peers, size), at_least(0.98), digits=3) for words, size in SIZES[name].items()]
-        return Run(f"{profile}-{name}", command + options, figures + fastest,
+        best = [against(peers, size, f"`{profile}`, {words}, times as fast as the fastest of {len(peers)} rivals",
+                        at_least(0.98), digits=3) for words, size in SIZES[name].items()]
+        return Run(f"{profile}-{name}", command + options, figures + best,
                    quick=command.replace("--rounds 10", "--rounds 1") + options.replace("64M", "1M").replace("16M", "1M"), **more)
     large = (SMALL_RIVALS if profile == "mixed16" else LARGE_RIVALS) | ordered
-    single = [Figure(f"`{profile}`, 16 MiB, times as fast as {words}", least_ratio(group, 16 << 20),
-                     at_least(limit) if words == "NCCL's ring" else None, digits=digits,
-                     before=Before(befores[words]) if befores.get(words) else None)
+    single = [against(group, 16 << 20, f"`{profile}`, 16 MiB, times as fast as {words}",
+                      at_least(limit) if words == "NCCL's ring" else None, digits=digits,
+                      before=Before(befores[words]) if befores.get(words) else None)
               for words, group in large.items()]
     runs = [run("small", SMALL_RIVALS | ordered, "8,1K,64K,1M", []), run("16M", large, "16M", single)]
     if profile != "mixed16":
@@ -65,7 +72,8 @@ AREA = Area(
     title="Exact sums on uneven networks", minutes=120,
     about="`racks8` has ranks interleaved over the racks, as a scheduler may place them; `racks8-ordered` has them rack by rack, the best order for a "
           "ring. Riffle finds the network itself. Rivals are measured in turns with Riffle, all-reduce by all-reduce, in ten rounds of new processes; "
-          "ratios are medians of the rounds, of the fastest variant among those that the command names. All sockets have the same congestion control, cubic.",
+          "ratios are medians of the rounds, with their 95 % interval, of the fastest variant among those that the command names. All sockets have the "
+          "same congestion control, cubic.",
     targets=("riffle", "riffle_plugin", "riffle_bench_gloo", "riffle_bench_mpi"),
     runs=[bound(*pair) for pair in X_BEFORE.items()]
     + [run for pair in RING_LIMITS.items() for run in in_turns(*pair)])
