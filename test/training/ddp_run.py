@@ -62,18 +62,19 @@ def run(library, plugin, arguments, environment, workers=WORKERS, limit_s=150, c
         return Outcome(folder, range(workers))
 
 
-def run_with_loss(library, plugin, arguments, environment, lost, workers=WORKERS, limit_s=150):
-    """As run() on loopback, but the worker `lost` does not come through: the outcome of the others, their
-    logs, exit code and log of the lost one. Others that fail are an error."""
+def run_with_losses(library, plugin, arguments, environment, lost, workers=WORKERS, limit_s=150):
+    """As run() on loopback, but the workers `lost` do not come through: the outcome of the others, their
+    logs, exit codes and logs of the lost ones. Others that fail are an error."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["--library", str(library), "--plugin", str(plugin), "--output", folder,
-                   *map(str, arguments), "--fault-rank", str(lost)]
+                   *map(str, arguments), "--fault-ranks", ",".join(map(str, lost))]
         logs = os.path.join(folder, "log")
         codes = side_by_side.run("ddp_worker", command, environment, workers, limit_s, logs)
         texts = [pathlib.Path(f"{logs}{rank}").read_text() for rank in range(workers)]
-        others = [rank for rank in range(workers) if rank != lost]
+        others = [rank for rank in range(workers) if rank not in lost]
         failed = [rank for rank in others if codes[rank] != 0]
         if failed:
             said = "\n\n".join(f"worker {rank}:\n{texts[rank]}" for rank in failed)
             raise RuntimeError(f"exit codes of the workers: {codes} (None: not ended in time)\n{said}")
-        return Outcome(folder, others), [texts[r] for r in others], codes[lost], texts[lost]
+        return (Outcome(folder, others), [texts[r] for r in others], [codes[r] for r in lost],
+                [texts[r] for r in lost])

@@ -7,9 +7,10 @@ Leaves <output>/course<rank>.json (losses, times, scores of this worker's own mo
 of the monotonic clock, which all workers of a machine share. Scores are made after the last step,
 from copies of the weights, so that nobody waits for a worker that is being scored.
 
-With --fault kill or stop one worker sends itself that signal in mid-step, with its first bucket queued,
-and the others go on without it, if the plugin does (RIFFLE_ON_LOSS=continue); nothing may meet the lost
-worker then but the gradients' sums. A stopped one is woken by the next worker when that is through."""
+With --fault kill or stop workers send themselves that signal in mid-step, with their first bucket queued,
+one after the other, and the others go on without them, if the plugin does (RIFFLE_ON_LOSS=continue); nothing
+may meet a lost worker then but the gradients' sums. Stopped ones are woken by the first of the others when
+that is through."""
 
 import argparse
 import datetime
@@ -58,12 +59,17 @@ def parse(arguments):
     parser.add_argument("--algorithm", default="", help="what NCCL_ALGO would force")
     parser.add_argument("--fault", choices=("", "lost", "bit", *SIGNALS), default="",
                         help="spoil a worker's share of one sum, or one bit of its result, or lose it")
-    parser.add_argument("--fault-rank", type=int, help="default: the last")
-    parser.add_argument("--fault-step", type=int, help="default: in the middle")
+    parser.add_argument("--fault-ranks", type=ranks_of, metavar="RANK,RANK", help="default: the last")
+    parser.add_argument("--fault-step", type=int, help="of the first of them; default: in the middle")
+    parser.add_argument("--fault-every", type=int, default=0, help="steps from one of them to the next")
     options = parser.parse_args(arguments)
     if options.through == "gloo" and options.fault in SIGNALS:
         parser.error(f"--fault {options.fault} needs --through riffle")
     return options
+
+
+def ranks_of(text):
+    return [int(rank) for rank in text.split(",")]
 
 
 def flat(model):
@@ -104,10 +110,11 @@ def main(arguments=None):
     dist._DEFAULT_FIRST_BUCKET_BYTES = options.bucket_bytes
     model = DistributedDataParallel(module, bucket_cap_mb=options.bucket_bytes / (1 << 20),
                                     broadcast_buffers=False)
-    faulty = ranks - 1 if options.fault_rank is None else options.fault_rank
-    fault_step = steps // 2 if options.fault_step is None else options.fault_step
-    loses_one = options.fault in SIGNALS
-    if rank == faulty:
+    first = steps // 2 if options.fault_step is None else options.fault_step
+    fault_steps = {faulty: first + i * options.fault_every
+                   for i, faulty in enumerate(options.fault_ranks or [ranks - 1])}
+    loses_some = options.fault in SIGNALS
+    if rank in fault_steps:
         pid_file(options, rank).write_text(str(os.getpid()))
 
     course, trace, to_score = [], {}, {}
@@ -118,8 +125,8 @@ def main(arguments=None):
         start = time.monotonic()
         if group:
             group.clear()
-        spoiled = rank == faulty and step == fault_step
-        if spoiled and loses_one:
+        spoiled = fault_steps.get(rank) == step
+        if spoiled and loses_some:
             group.after_next_sum = lambda: os.kill(os.getpid(), SIGNALS[options.fault])
         optimizer.zero_grad()
         loss = task.loss(model(data.inputs[rows[rank]]), data.targets[rows[rank]])
@@ -138,10 +145,11 @@ def main(arguments=None):
             to_score[step] = flat(module)
         if options.trace_every and (step + 1) % options.trace_every == 0:
             trace[f"step{step + 1}"] = flat(module)
-    if options.fault == "stop" and rank == (faulty + 1) % ranks:
-        os.kill(int(pid_file(options, faulty).read_text()), signal.SIGCONT)
+    if options.fault == "stop" and rank == min(set(range(ranks)) - set(fault_steps)):
+        for faulty in fault_steps:
+            os.kill(int(pid_file(options, faulty).read_text()), signal.SIGCONT)
     # In relaxed modes others may have steps ahead that this worker has no part in.
-    if not loses_one:
+    if not loses_some:
         dist.barrier()
     for step, weights in to_score.items():
         course[step]["score"] = score(task, module, weights, data)
