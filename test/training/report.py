@@ -168,7 +168,8 @@ def curves(group, folder):
         body.append(f'<rect x="{x}" y="{y}" width="18" height="4" fill="{colour[record["mode"]]}"/>')
         body.append(label(x + 24, y + 6, record["mode"]))
     height = 300 + 16 * ((len(group) - 1) // IN_A_ROW)
-    name = f"training-{first['task']}-{first['optimizer']}-{first['source'].replace(' ', '-')}.svg"
+    workers = f"-{first['workers']}-workers" if first["workers"] != 8 else ""
+    name = f"training-{first['task']}-{first['optimizer']}-{first['source'].replace(' ', '-')}{workers}.svg"
     (folder / name).write_text(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1230 {height}" '
         f'font-family="sans-serif" font-size="11"><title>{title}</title>'
@@ -185,7 +186,7 @@ def main():
     groups = collections.defaultdict(list)
     for file in options.records:
         record = json.loads(file.read_text())
-        groups[record["source"], record["task"], record["optimizer"]].append(record)
+        groups[record["source"], record["task"], record["optimizer"], record["workers"]].append(record)
     for _, group in sorted(groups.items()):
         group.sort(key=lambda r: (r["mode"] != "exact", r["mode"]))
         table(group)

@@ -1,9 +1,10 @@
-"""Trains 8 workers in one process by the formulas of relaxed.py, without the plugin: many paired runs
+"""Trains the workers, 8 unless told, in one process by the formulas of relaxed.py, without the plugin: many paired runs
 (same start, same data order) at little cost. Writes <output>/<task>-<optimizer>-<mode>.json, marked
 as simulation, or adds its seeds to such a file of the same settings; `report.py` compares them.
 
   simulate.py --task digits-mlp --seeds 0-9 --modes exact,ds_sync --output DIR
   simulate.py --task digits-mlp --seeds 0-9 --modes exact,sparse-0.01 --library SO --output DIR
+  simulate.py --task text --seeds 0-4 --modes exact,shadow_sync-gap1 --workers 32 --output DIR
 
 Sparse sums (sparse-DENSITY, sparse-DENSITY-RESIDUAL) are the library's own (sparse_rule.py), so the
 records of such a run are marked as sparse simulation and their names end in -by-library; weights are the
@@ -32,6 +33,10 @@ WORKERS = 8
 
 def rule(mode, options):
     """A fresh rule: it keeps the state of one training."""
+    has_groups = "grid" in mode or mode.partition("-")[0] in ("stateless", "ds_sync", "moshpit")
+    if has_groups and options.workers != WORKERS:
+        raise SystemExit(f'simulate.py: --modes "{mode}": its groups are of {WORKERS} workers, --workers is '
+                         f'{options.workers}')
     relaxing = dict(warmup=options.warmup, full_every=options.full_every)
     if mode == "exact":
         return relaxed.Exact()
@@ -61,7 +66,7 @@ def rule(mode, options):
     if mode == "shadow_sync-easgd":
         return relaxed.ShadowCentre(mode, options.gap, 0.5, 0.9, **relaxing)
     if mode == "shadow_sync-bmuf":
-        return relaxed.ShadowCentre(mode, options.gap, 0.5, 1.0, 1 - 1 / WORKERS, **relaxing)
+        return relaxed.ShadowCentre(mode, options.gap, 0.5, 1.0, 1 - 1 / options.workers, **relaxing)
     if mode == "shadow_sync-fir":
         return relaxed.ShadowFir(mode, options.gap, **relaxing)
     raise SystemExit(f'simulate.py: --modes "{mode}" is unknown; see rule() in this file')
@@ -82,7 +87,8 @@ class Stack:
     """Runs x workers models of one kind as rows of one matrix of parameters; where all workers have
     the same weights, runs x 1."""
 
-    def __init__(self, task, runs, models=WORKERS):
+    def __init__(self, task, runs, workers=WORKERS, models=None):
+        self._workers = workers
         starts = [task.model(seed) for seed, _ in runs]
         if tasks.batch_norms(starts[0]):
             raise SystemExit(f"simulate.py: --task {task.name} has batch norm, whose statistics the workers of one "
@@ -92,7 +98,7 @@ class Stack:
         self._sizes = [p.numel() for p in parameters]
         start = torch.stack([torch.cat([p.detach().flatten() for p in m.parameters()])
                              for m in starts])
-        self.x = start[:, None].repeat(1, models, 1).requires_grad_()  # runs x models x elements
+        self.x = start[:, None].repeat(1, models or workers, 1).requires_grad_()  # runs x models x elements
         self._task = task
 
     def logits(self, row, inputs):
@@ -103,7 +109,7 @@ class Stack:
         """Losses (runs x workers) and gradients; inputs: runs x workers x batch x ..."""
         def loss(row, inputs, targets):
             return self._task.loss(self.logits(row, inputs), targets)
-        x = self.x.detach().expand(-1, WORKERS, -1).requires_grad_()
+        x = self.x.detach().expand(-1, self._workers, -1).requires_grad_()
         losses = functorch.vmap(functorch.vmap(loss))(x, inputs, targets)
         return losses.detach(), torch.autograd.grad(losses.sum(), x)[0]
 
@@ -118,10 +124,10 @@ def train(task, runs, rule, options, trace=None):
     """One training per (seed, fold) of `runs`. `trace` receives the weights of all workers after
     every --trace-every steps."""
     data = [load(task.name, seed, fold) for seed, fold in runs]
-    models = 1 if options.library else WORKERS
-    stack = Stack(task, runs, models)
+    models = 1 if options.library else options.workers
+    stack = Stack(task, runs, options.workers, models)
     optimizer = tasks.Optimizer(options.optimizer, task, [stack.x], options.steps, options.rate)
-    orders = [d.batches(seed, options.steps, WORKERS, task.batch)
+    orders = [d.batches(seed, options.steps, options.workers, task.batch)
               for d, (seed, _) in zip(data, runs)]
     curve, losses_since = [], []
     for step, rows in enumerate(zip(*orders), start=1):
@@ -173,7 +179,8 @@ def parse(arguments=None):
     parser.add_argument("--seeds", type=seeds, default=range(10), metavar="FIRST-LAST")
     parser.add_argument("--folds", type=seeds, metavar="FIRST-LAST", help="default: all of the task")
     parser.add_argument("--at-once", type=int, default=10, help="runs that share a pass")
-    parser.add_argument("--steps", type=int, help="default: the task's")
+    parser.add_argument("--workers", type=int, default=WORKERS, help="who share the steps' data")
+    parser.add_argument("--steps", type=int, help=f"default: the task's, which are for {WORKERS} workers: as much data")
     parser.add_argument("--warmup", type=int, default=20, help="exact steps at the start")
     parser.add_argument("--full-every", type=int, default=64, help="steps; 0: never")
     parser.add_argument("--gap", type=int, default=4, help="steps per round of shadow_sync")
@@ -185,7 +192,9 @@ def parse(arguments=None):
     parser.add_argument("--output", type=pathlib.Path, required=True)
     options = parser.parse_args(arguments)
     task = tasks.TASKS[options.task]
-    options.steps = options.steps or task.steps
+    if options.workers < 1:
+        parser.error(f"--workers {options.workers}: 1 and more are accepted")
+    options.steps = options.steps or task.steps * WORKERS // options.workers
     options.folds = range(task.folds) if options.folds is None else options.folds
     return options
 
@@ -239,11 +248,13 @@ def main():
         settings |= {"rate": tasks.rate_of(options.optimizer, task, options.rate),
                      "batch": task.batch, "decays": task.decays}
         source = "sparse simulation" if options.library else "simulation"
-        record = {"source": source, "task": task.name, "mode": mode, "workers": WORKERS,
+        record = {"source": source, "task": task.name, "mode": mode, "workers": options.workers,
                   "optimizer": options.optimizer, "score": task.score_name, "settings": settings,
                   "curve": merged([curve for curve, _ in done], list(map(len, passes))),
                   "runs": [run for _, ended in done for run in ended]}
         kind = "-by-library" if options.library else ""
+        if options.workers != WORKERS:
+            kind += f"-{options.workers}-workers"
         file = options.output / f"{task.name}-{options.optimizer}-{mode}{kind}.json"
         record = added(record, file)
         file.write_text(text_of(record))

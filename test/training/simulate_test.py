@@ -47,12 +47,12 @@ def options(*arguments):
 
 class Simulate(unittest.TestCase):
     def test_exact_as_one_module(self):
-        for name, steps in (("digits-mlp", 30), ("digits-cnn", 30), ("text", 5)):
+        for name, steps, workers in (("digits-mlp", 30, 8), ("digits-cnn", 30, 8), ("text", 5, 8), ("digits-mlp", 30, 3)):
             task, trace = tasks.TASKS[name], {}
-            settings = options("--task", name, "--steps", str(steps))
+            settings = options("--task", name, "--steps", str(steps), "--workers", str(workers))
             settings.trace_every = steps
             _, ended = simulate.train(task, [(3, 0)], relaxed.Exact(), settings, trace)
-            alone = tasks.train_alone(task, 3, 0, steps, simulate.WORKERS)
+            alone = tasks.train_alone(task, 3, 0, steps, settings.workers)
             want = torch.cat([p.detach().flatten() for p in alone.parameters()])
             self.assertLess((trace[steps][0] - want).abs().max(), 1e-5)
             data = task.load(3, 0)
@@ -88,6 +88,14 @@ class Simulate(unittest.TestCase):
             warm = relaxed.deviation(trace[5])[0] if mode != "local" else 0
             self.assertEqual(float(warm), 0, mode)
             self.assertEqual(float(relaxed.deviation(trace[27])[0]) > 1e-12, apart, mode)
+
+    def test_fewer_workers_take_more_steps_for_the_same_data(self):
+        self.assertEqual(options("--task", "digits-mlp").steps, 450)
+        self.assertEqual(options("--task", "digits-mlp", "--workers", "2").steps, 1800)
+        for mode in ("ds_sync", "shadow_sync-gap1-grid2x2x2"):
+            with self.assertRaisesRegex(SystemExit, "of 8 workers"):
+                simulate.rule(mode, options("--workers", "4"))
+        simulate.rule("shadow_sync-gap1", options("--workers", "4"))
 
     def test_seeds_are_added_to_a_file_of_the_same_settings(self):
         record = {"source": "simulation", "mode": "x", "curve": [{"step": 1, "loss": 1.0}],
