@@ -57,35 +57,40 @@ std::string NarrowJob::check(std::uint64_t /*step*/, std::size_t /*index*/, cons
 }
 
 // Only where it or, of float8, one that shares its block of 32 is none.
-bool NarrowJob::may_be_no_number(const Outcome& o, std::size_t e) const {
+bool NarrowJob::may_be_no_number(const Outcome& o, std::size_t node, std::size_t e) const {
   const bool is_float8 = options_.settings.wire == WireFormat::kFloat8Block;
   const std::size_t begin = is_float8 ? e / kTogether * kTogether : e;
   const std::size_t end =
       is_float8 ? std::min<std::size_t>(begin + kTogether, o.call.valid) : e + 1;
-  return std::ranges::any_of(o.input, [&](const std::vector<float>& input) {
-    return std::any_of(input.begin() + static_cast<std::ptrdiff_t>(begin),
-                       input.begin() + static_cast<std::ptrdiff_t>(end),
-                       [](float x) { return !std::isfinite(x); });
-  });
+  const auto input = o.input[node].begin();
+  return std::any_of(input + static_cast<std::ptrdiff_t>(begin),
+                     input + static_cast<std::ptrdiff_t>(end),
+                     [](float x) { return !std::isfinite(x); });
 }
 
 std::string NarrowJob::check_element(const Outcome& o, std::size_t e, const Held& after) const {
   const auto result = static_cast<double>(o.output[0][e]);
   const std::size_t at = o.call.first + e;
   const auto found = before_.find({o.call.bucket, o.call.total});
-  const double held_before = found == before_.end() ? 0 : found->second.sum[at];
-  if (may_be_no_number(o, e)) {
-    return after.sum[at] == held_before ? "" : "what nodes hold back changed without a number";
-  }
-  double sum = held_before - after.sum[at];
-  double magnitude = after.magnitude[at];
+  const auto before = [&](std::size_t r) {
+    return found == before_.end() || found->second[r].empty() ? 0 : found->second[r][at];
+  };
+  bool is_no_number = false;
+  double sum = 0, magnitude = 0;
   double not_kept = 0;  // what a node in doubt sends is rounded, and it has no place for the rest
   for (std::size_t r = 0; r < o.input.size(); ++r) {
+    if (after[r].empty()) return "";  // the mode has ended there
+    if (may_be_no_number(o, r, e)) {
+      is_no_number = true;
+      if (after[r][at] != before(r)) return "what a node holds back changed without a number";
+    }
+    if (!std::isfinite(after[r][at])) return "what a node holds back is no number";
     const auto x = static_cast<double>(o.input[r][e]);
-    sum += x;
-    magnitude += std::fabs(x);
+    sum += x + static_cast<double>(before(r)) - static_cast<double>(after[r][at]);
+    magnitude += std::fabs(x) + std::fabs(static_cast<double>(after[r][at]));
     if (!o.took_part[r]) not_kept += std::fabs(x);
   }
+  if (is_no_number) return "";
   // A block's largest number, of which its others may lose a little, is in the hundreds at most.
   const double absolute = options_.settings.wire == WireFormat::kFloat8Block ? 0x1p-17 * 1024 : 0;
   const double allowed = rounding() * (std::fabs(sum) + not_kept) + 1e-5 * magnitude + absolute +
@@ -106,13 +111,12 @@ std::map<NarrowJob::Bucket, NarrowJob::Held> NarrowJob::held() {
       if (error == nullptr) continue;
       const Layout::Piece& p = run->position(i).piece;
       Held& held = all[{bucket_of(p.buffer), p.total}];
-      held.sum.resize(p.total);
-      held.magnitude.resize(p.total);
+      held.resize(static_cast<std::size_t>(size()));
+      std::vector<float>& own = held[static_cast<std::size_t>(r)];
+      own.resize(p.total);
+      std::copy_n(error, p.valid, own.begin() + static_cast<std::ptrdiff_t>(p.first));
       for (std::uint64_t e = 0; e < p.valid; ++e) {
-        const auto x = static_cast<double>(error[e]);
-        held.sum[p.first + e] += x;
-        held.magnitude[p.first + e] += std::fabs(x);
-        largest_error_ = std::max(largest_error_, std::fabs(x));
+        largest_error_ = std::max(largest_error_, std::fabs(static_cast<double>(error[e])));
       }
     }
   }

@@ -42,9 +42,7 @@ class NarrowJob final : public MemoryJob {
 
  private:
   using Bucket = std::pair<std::uint32_t, std::uint64_t>;  // and its elements
-  struct Held {                                            // by all nodes together, by element
-    std::vector<double> sum, magnitude;
-  };
+  using Held = std::vector<std::vector<float>>;            // by node and element
 
   std::string check(std::uint64_t step, std::size_t index, const Outcome& outcome) override;
   std::string check_element(const Outcome& o, std::size_t e, const Held& after) const;
@@ -52,7 +50,7 @@ class NarrowJob final : public MemoryJob {
 
   std::map<Bucket, Held> held();
   double rounding() const;
-  bool may_be_no_number(const Outcome& o, std::size_t e) const;
+  bool may_be_no_number(const Outcome& o, std::size_t node, std::size_t e) const;
 
   const Options options_;
   std::map<Bucket, Held> before_;

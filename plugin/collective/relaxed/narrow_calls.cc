@@ -1,6 +1,7 @@
 #include "plugin/collective/relaxed/narrow_calls.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "plugin/config/log.h"
@@ -23,6 +24,24 @@ void to_wire(WireFormat wire, const float* from, std::uint64_t count, std::byte*
 void from_wire(WireFormat wire, const std::byte* from, std::uint64_t count, float* to) {
   if (wire == WireFormat::kBfloat16) return rules::widen(from, DataType::kBfloat16, count, to);
   unpack_float8(from, count, to);
+}
+
+// What rounding held back; where that is no number, because the gradient is none, it stays as it
+// was.
+void hold_back(const float* gradient, const float* sent, std::uint64_t count, float* error) {
+  for (std::uint64_t k = 0; k < count; ++k) {
+    const float left = gradient[k] - sent[k];
+    error[k] = std::isfinite(left) ? left : error[k];
+  }
+}
+
+bool are_finite(const float* numbers, std::uint64_t count) {
+  constexpr std::uint32_t kExponent = 0x7f800000;
+  std::uint32_t others = 0;
+  for (std::uint64_t k = 0; k < count; ++k) {
+    others += (std::bit_cast<std::uint32_t>(numbers[k]) & kExponent) == kExponent ? 1 : 0;
+  }
+  return others == 0;
 }
 
 // A call's elements in the job's memory and in its slot, those that mean something first.
@@ -86,13 +105,19 @@ void NarrowCalls::fill(const StagedCall& call) {
   const std::lock_guard lock(memory_.mutex);
   if (memory_.is_fenced) return;  // it fails anyway
   const DefaultFloatEnvironment environment;
-  float z[kNumbers];
+  float z[kNumbers], sent[kNumbers];
   by_steps(0, view.piece.valid, [&](std::uint64_t first, std::uint64_t n) {
+    float* const error = view.error + first;
+    std::byte* const wire = call.narrow->send + view.in_slot(first);
     rules::widen(call.send + view.in_job(first), view.type, n, z);
     if (call.takes_part) {
-      for (std::uint64_t k = 0; k < n; ++k) z[k] += view.error[first + k];
+      for (std::uint64_t k = 0; k < n; ++k) z[k] += error[k];
     }
-    to_wire(view.run.wire(), z, n, call.narrow->send + view.in_slot(first));
+    to_wire(view.run.wire(), z, n, wire);
+    if (call.takes_part) {
+      from_wire(view.run.wire(), wire, n, sent);
+      hold_back(z, sent, n, error);
+    }
   });
   // Where lengths are not told all nodes sum these, too: of a node that is sure they are stale.
   std::fill_n(z, kNumbers, 0.0F);
@@ -121,37 +146,24 @@ Result<bool> NarrowCalls::test(StagedCall* call) {
   return true;
 }
 
-// The job's input is as it was: nothing was written over it so far. False: some result is no
-// number.
+// False: some result is no number.
 bool NarrowCalls::finish(const StagedCall& call) {
   const CallView view(call);
   const std::lock_guard lock(memory_.mutex);
   if (memory_.is_fenced) return true;
   const DefaultFloatEnvironment environment;
-  const WireFormat wire = view.run.wire();
   bool is_finite = true;
-  float z[kNumbers], sent[kNumbers], result[kNumbers];
-  by_steps(0, view.piece.valid, [&](std::uint64_t first, std::uint64_t n) {
-    from_wire(wire, call.narrow->recv + view.in_slot(first), n, result);
-    if (call.takes_part) {
-      rules::widen(call.send + view.in_job(first), view.type, n, z);
-      from_wire(wire, call.narrow->send + view.in_slot(first), n, sent);
-      float* const error = view.error + first;
-      for (std::uint64_t k = 0; k < n; ++k) {
-        const float left = z[k] + error[k] - sent[k];
-        const bool is_number = std::isfinite(left) && std::isfinite(result[k]);
-        error[k] = is_number ? left : error[k];
-        is_finite = is_finite && is_number;
-      }
-    }
+  float result[kNumbers];
+  const auto hand_over = [&](std::uint64_t first, std::uint64_t n) {
+    from_wire(view.run.wire(), call.narrow->recv + view.in_slot(first), n, result);
     rules::narrow(result, view.type, n, call.recv + view.in_job(first));
+  };
+  by_steps(0, view.piece.valid, [&](std::uint64_t first, std::uint64_t n) {
+    hand_over(first, n);
+    is_finite = is_finite && are_finite(result, n);
   });
   const bool is_whole = call.narrow->sum.length > view.valid_units;  // the length was not known
-  if (call.takes_part || !is_whole) return is_finite;
-  by_steps(view.piece.valid, view.piece.count, [&](std::uint64_t first, std::uint64_t n) {
-    from_wire(wire, call.narrow->recv + view.in_slot(first), n, result);
-    rules::narrow(result, view.type, n, call.recv + view.in_job(first));
-  });
+  if (!call.takes_part && is_whole) by_steps(view.piece.valid, view.piece.count, hand_over);
   return is_finite;
 }
 

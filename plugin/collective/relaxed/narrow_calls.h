@@ -12,8 +12,9 @@
 // A node that is not sure which gradients a call holds sends them without an error, all that the
 // call has, and keeps its errors as they are: what this rounding takes is given up. The agreement
 // ends the mode then, as any doubt does.
-// Nor does an error change where a result is no number. What errors hold when the mode ends is
-// given up: less than one rounding each.
+// Nor does an error change where its node's own gradient is no number; what the others held back of
+// such a sum, which the job will hardly use, they send with the next one. What errors hold when the
+// mode ends is given up: less than one rounding each.
 //
 // Threads: NCCL's progress thread.
 #pragma once
