@@ -170,6 +170,16 @@ class Statistics(unittest.TestCase):
         self.assertAlmostEqual(low * high, 4)  # the mean of the logarithms is that of 2
         self.assertAlmostEqual(high, 2 * 2 ** (4.303 / 3 ** 0.5), places=9)  # their deviation is log 2
 
+    def test_a_mode_that_never_began_is_told(self):
+        began, why = "info x: ds_sync from call 456 on: the same calls", "info x: ds_sync never began: the calls do not repeat"
+        self.assertEqual(time_to_accuracy.never_began("ds_sync", began), "")
+        self.assertEqual(time_to_accuracy.never_began("exact", ""), "")
+        self.assertEqual(time_to_accuracy.never_began("wire-bf16", "narrow from call 7 on"), "")
+        self.assertEqual(time_to_accuracy.never_began("moshpit", began), "no node said why")
+        self.assertEqual(time_to_accuracy.never_began("ds_sync", f"a\n{why}\nb"), why)
+        record = dict(training("ds_sync", 3, 0.1, 0.9), never_began=why)
+        self.assertIn("ds_sync of seed 3 never began", printed(time_to_accuracy.table, [record], 0.9).text)
+
     def test_seconds_are_not_taken_for_a_ratio(self):
         out = printed(time_to_accuracy.table, [training("ds_sync", 0, 0.1, 0.9, 0.9)], 0.9)
         with self.assertRaises(ValueError):

@@ -19,6 +19,7 @@ import json
 import math
 import pathlib
 import statistics
+import tempfile
 
 import ddp_compare
 import ddp_run
@@ -37,6 +38,18 @@ def compute_s(outcome):
     return statistics.median(max(e["step_s"] - e["wait_s"] for e in entries) for entries in steps)
 
 
+def never_began(mode, text):
+    """What the nodes' logs say of it; empty where the mode began, or nothing has to begin."""
+    name = mode.partition("-")[0]
+    if name in ("exact", ddp_compare.GLOO, RING):
+        return ""
+    name = {"wire": "narrow"}.get(name, name)
+    if f"{name} from call" in text:
+        return ""
+    said = [line for line in text.splitlines() if name in line and "beg" in line]
+    return said[-1] if said else "no node said why"
+
+
 def train(mode, seed, options):
     arguments = ["--task", options.task, "--seed", seed, "--steps", options.steps, "--bucket-bytes",
                  options.bucket_bytes, "--algorithm", "ring" if mode == RING else "collnet",
@@ -47,8 +60,11 @@ def train(mode, seed, options):
     if mode == ddp_compare.GLOO:
         arguments += ["--through", mode]
     environment = {} if mode == RING else ddp_compare.environment_of(mode, options)
-    outcome = ddp_run.run(options.library, options.plugin, arguments, environment, options.workers,
-                          options.limit_s, (options.riffle, options.profile, *options.cluster))
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = ddp_run.run(options.library, options.plugin, arguments,
+                              {"RIFFLE_LOG_FILE": f"{folder}/%h-%p.log", **environment}, options.workers,
+                              options.limit_s, (options.riffle, options.profile, *options.cluster))
+        text = "\n".join(file.read_text() for file in sorted(pathlib.Path(folder).iterdir()))
     scored = [i for i, entry in enumerate(outcome.courses[0]) if "score" in entry]
     curve = [{"step": i + 1, "seconds": round(outcome.seconds(i), 4),
               "score": statistics.fmean(course[i]["score"] for course in outcome.courses),
@@ -58,7 +74,7 @@ def train(mode, seed, options):
                 "rate": options.rate, "workers": options.workers, "cluster": options.cluster,
                 "bucket_bytes": outcome.bucket_bytes, "environment": environment}
     return {"profile": options.profile, "mode": mode, "seed": seed, "settings": settings,
-            "collnet_calls": outcome.collnet_calls,
+            "collnet_calls": outcome.collnet_calls, "never_began": never_began(mode, text),
             "gradient_bytes": sum(outcome.bucket_bytes), "compute_s": compute_s(outcome),
             "step_s": statistics.median(b - a for a, b in zip(ends, ends[1:])), "curve": curve}
 
@@ -139,6 +155,9 @@ def table(records, target):
         row.append(f"{statistics.fmean(p['score'] for p in ends):.4f}, "
                    f"{min(p['worst'] for p in ends):.4f}")
         print("| " + " | ".join(map(str, row)) + " |")
+    for record in records:
+        if record.get("never_began"):
+            print(f"\n{record['mode']} of seed {record['seed']} never began, its sums were exact: {record['never_began']}")
 
 
 def picture(records, target, file):

