@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <random>
 
 #include "bench/harness/report.h"
 #include "topology/base/printed.h"
@@ -13,6 +15,19 @@ namespace {
 double median(std::vector<double> x) {
   std::ranges::sort(x);
   return (x[(x.size() - 1) / 2] + x[x.size() / 2]) / 2;
+}
+
+// Who takes part when in the trial of a round: with every trial and round another goes first; the
+// others follow in an order of that trial, so that none always comes behind the same one. The same
+// in every run.
+std::vector<std::size_t> order_of(std::size_t contenders, std::size_t round, std::size_t trial) {
+  std::vector<std::size_t> order(contenders);
+  std::iota(order.begin(), order.end(), 0);
+  const std::size_t first = (round + trial) % contenders;
+  std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(first), order.end());
+  std::mt19937_64 random(round << 32 | trial);
+  std::shuffle(order.begin() + 1, order.end(), random);
+  return order;
 }
 
 // Which of n sorted values, counted from either end, bounds the median's 95 % interval: the largest
@@ -96,7 +111,7 @@ Row over_all(const TurnsRow& measured) {
 
 Status measure_round(const std::vector<std::unique_ptr<Session>>& sessions,
                      const Question& question, std::vector<TurnsRow>& rows) {
-  const std::size_t first = rows[0].rounds.size();
+  const std::size_t round = rows[0].rounds.size();
   Question one = question;
   one.iters = 1;
   one.warmup = 0;
@@ -107,8 +122,7 @@ Status measure_round(const std::vector<std::unique_ptr<Session>>& sessions,
   int warmup = 0;
   for (const TurnsRow& row : rows) warmup = std::max(warmup, warmup_of(row));
   for (int i = 0; i < warmup + question.iters; ++i) {
-    for (std::size_t turn = 0; turn < rows.size(); ++turn) {
-      const std::size_t who = (first + static_cast<std::size_t>(i) + turn) % rows.size();
+    for (const std::size_t who : order_of(rows.size(), round, static_cast<std::size_t>(i))) {
       if (i < warmup - warmup_of(rows[who])) continue;  // all end their warm-up together
       auto trial = sessions[who]->ask(one, [](int) {});
       if (!trial) return trial.status();

@@ -3,7 +3,7 @@ import itertools
 import json
 import textwrap
 
-from results import FOLDER
+from results import FOLDER, cores
 from table import ROOT, place
 
 PAGE = ROOT / "docs" / "performance.md"
@@ -20,9 +20,11 @@ ended without the figure or with a wrong result, whatever the others show; `not 
 that it needs was missing; `not repeated`: taken over with its date from the evidence page before this suite (commit 8d31140), not measured since: then
 `riffle bench` told Riffle the network by a file, and Gloo and Open MPI ran under the machine's BBR, where now Riffle finds the network itself and all
 run under cubic. Behind the status stands what makes a figure doubtful: `N % busy` or `load N`: others used the machine before (a load average
-also counts what had just ended); `uncommitted`: no commit has the code; `older rows`: the command took them from a file of an earlier run;
-`plan changed meanwhile`: Riffle took another plan between measured calls. Results are medians, with the range where a run was repeated, or
-the 95 % interval of the median where rivals took turns in rounds of new processes.
+also counts what had just ended); `uncommitted`: no commit has the code; `older`: the command took them from a file of an earlier run;
+`plan changed`: Riffle took another plan between measured calls; `on N`, `on N of M`: with so many processors in place of the usual 2; a question
+mark: the limit lies within the interval. Results are medians, with the range where a run was repeated, or the 95 % interval of the median where
+rivals took turns in rounds of new processes. "NCCL's" ring and trees are its algorithms under a stand-in for its host side, over Riffle's own
+connections ([which](commands.md#riffle-bench-riffle-beside-its-rivals)); real NCCL stands in the areas `nccl` and `gpu`.
 x bound: time over the least that any exact all-reduce can take on that network. `racks8` has ranks in turn over the racks, as a scheduler may
 place them, `racks8-ordered` rack by rack, the best order for a ring. What does not hold is explained in
 [known-limits.md](known-limits.md).
@@ -30,7 +32,7 @@ place them, `racks8-ordered` rack by rack, the best order for a ring. What does 
 
 
 def line(row, command):
-    status = "; ".join([row["status"], *row.get("doubts", [])])
+    status = "; ".join([row["status"] + ("?" if row.get("is_open") else ""), *row.get("doubts", [])])
     cells = [row["claim"], f"`{command}`", row["limit"], row["result"], row["date"], status]
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -53,11 +55,6 @@ def table_lines(content):
     return lines
 
 
-def cores(machine):
-    usable, whole = machine["cores"], machine.get("machine_cores", machine["cores"])
-    return f"{usable} of {whole}" if usable < whole else str(usable)
-
-
 def conditions(contents):
     """What measured runs have in common, in lines: machines and commits."""
     runs = [run for content in contents for run in content["runs"].values() if run["repeats"]]
@@ -77,4 +74,9 @@ def render(folder=FOLDER):
     lines = [*conditions(contents), "| claim | command | limit | result | date | status |", "|---|---|---|---|---|---|"]
     for content in contents:
         lines += [f"| **{content['title']}** (`{content['area']}`) | | | | | |", *table_lines(content)]
+    lines += ["", "## How the areas measure", ""]
+    for content in contents:
+        if content["about"]:
+            lines += textwrap.wrap(f"* **{content['title']}** (`{content['area']}`): {content['about']}", LONGEST_LINE - 10, subsequent_indent="  ",
+                                   break_long_words=False, break_on_hyphens=False)
     return "\n".join([HEAD, *lines]) + "\n"

@@ -16,6 +16,7 @@ NOT_MEASURED, NOT_HERE, NOT_REPEATED = "not measured", "not measured here", "not
 
 # Of the processors, what others may use before a repetition without a word on the page.
 MOST_BUSY = 0.25
+USUAL_CORES = 2  # of the machines on which most is measured
 MOST_LOAD = 0.75  # the load average per processor, where nothing better was kept
 
 
@@ -49,6 +50,23 @@ def load_doubt(kept):
     return [f"load {load:.0f}"] if load > MOST_LOAD * kept["machine"].get("cores", 1) else []
 
 
+def cores(machine):
+    usable, whole = machine["cores"], machine.get("machine_cores", machine["cores"])
+    return f"{usable} of {whole}" if usable < whole else str(usable)
+
+
+def machine_doubt(kept):
+    """Where other processors than the usual two may have made the figure."""
+    machine = kept["machine"]
+    return [f"on {cores(machine)}"] if machine.get("cores", USUAL_CORES) != USUAL_CORES else []
+
+
+def is_open(figure, values, repeats):
+    """Whether the limit lies within what a single repetition leaves open."""
+    found = spread_of(figure, values, repeats) if figure.limit and len(values) == 1 else None
+    return bool(found) and len({figure.limit.holds(end) for end in found}) > 1
+
+
 def is_older(entry):
     """Its rows took longer than the command that has them: it found them in a file."""
     return sum(row.get("seconds", 0) for row in entry.get("rows", [])) > 1.05 * entry.get("seconds", math.inf)
@@ -58,12 +76,12 @@ def doubts(run, figure, kept):
     """What a figure may owe to something else than the code of that commit; empty: nothing is known."""
     found = ["uncommitted"] if "+changes" in origin(kept)[1] else []
     if any(map(is_older, kept["repeats"])):
-        found.append("older rows")
+        found.append("older")
     if figure.unit == "passes" or not run.is_timed:
         return found
     if any(row.get("plan_changes") for row in rows_of(kept) if row.get("schema") == "riffle-bench-1"):
-        found.append("plan changed meanwhile")
-    return found + load_doubt(kept)
+        found.append("plan changed")
+    return found + load_doubt(kept) + machine_doubt(kept)
 
 
 def spread_of(figure, values, repeats):
@@ -112,6 +130,8 @@ def row_of(run, figure, kept):
         date, commit = origin(kept)
         row |= {"result": result_of(figure, values, repeats) if values else "",
                 "date": date, "commit": commit, "status": status_of(figure, values, repeats)}
+        if is_open(figure, values, repeats):
+            row["is_open"] = True
         doubtful = doubts(run, figure, kept)
         return row | ({"doubts": doubtful} if doubtful else {})
     if figure.before:
