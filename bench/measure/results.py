@@ -88,8 +88,9 @@ def spread_of(figure, values, repeats):
     """Of the repetitions, or within a single one, where that can be told."""
     if len(values) > 1:
         return min(values), max(values)
-    if figure.spread and repeats[0].get("rows"):
-        return figure.spread(Output(repeats[0]["exit"], repeats[0]["seconds"], "", repeats[0]["rows"]))
+    if figure.spread:
+        entry = repeats[0]
+        return figure.spread(Output(entry["exit"], entry["seconds"], entry.get("text", ""), entry.get("rows", [])))
     return None
 
 

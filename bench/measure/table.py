@@ -57,7 +57,7 @@ class Figure:
     unit: str = ""
     digits: int = 2
     before: typing.Optional[Before] = None
-    spread: typing.Optional[typing.Callable[[Output], tuple]] = None  # of one repetition: from, to
+    spread: typing.Optional[typing.Callable[[Output], tuple]] = None  # of one repetition: from, to; None: not known
 
     def shown(self, value):
         if self.unit == "passes":
@@ -129,26 +129,41 @@ def printed(pattern, of=statistics.median):
 
 
 NUMBER = re.compile(r"(?:≥ )?([-+]?[0-9][0-9,.]*)(?: \([^)]*\))?")  # one, with another in brackets or without
+RANGE = re.compile(r"([-+]?[0-9][0-9,.]*) to ([-+]?[0-9][0-9,.]*)")
 
 
 def cells(line):
     return [cell.strip() for cell in line.strip()[1:-1].split("|")]
 
 
+def found_cells(out, column, row):
+    """Of all Markdown tables: what stands in the column of that name, in rows whose first cell is `row`."""
+    found, head = [], None
+    for line in out.text.splitlines():
+        if not line.startswith("|"):
+            head = None
+        elif head is None:
+            head = cells(line)
+        elif column in head and cells(line)[0] == row:
+            found.append(cells(line)[head.index(column)])
+    return found
+
+
 def cell(column, row):
     """The number in a Markdown table's column of that name, in the row whose first cell is `row`."""
     def value(out):
-        found, head = [], None
-        for line in out.text.splitlines():
-            if not line.startswith("|"):
-                head = None
-            elif head is None:
-                head = cells(line)
-            elif column in head and cells(line)[0] == row:
-                found.append(cells(line)[head.index(column)])
+        found = found_cells(out, column, row)
         if len(found) != 1 or not (number := NUMBER.fullmatch(found[0])):
             raise ValueError(f"{row}, \"{column}\": one number is wanted, the tables have {found}")
         return float(number[1].replace(",", ""))
+    return value
+
+
+def cell_range(column, row):
+    """Both ends of what stands there as "1.2 to 1.4"; None where nothing does."""
+    def value(out):
+        ends = [RANGE.fullmatch(text) for text in found_cells(out, column, row)]
+        return (float(ends[0][1]), float(ends[0][2])) if len(ends) == 1 and ends[0] else None
     return value
 
 

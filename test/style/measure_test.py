@@ -53,6 +53,10 @@ class Measure(unittest.TestCase):
         self.assertEqual(measured(Run("r", WRITE, [spread]))[0]["result"], "6.00 (2.00 to 5.00)")
         self.assertEqual(measured(Run("r", WRITE, [spread], repeat=2))[0]["result"], "6.00 (6.00 to 6.00)")
         self.assertEqual(measured(Run("r", "exit 1", [spread]))[0]["result"], "")
+        shown = [Figure(column, table.cell("a", "x"), spread=table.cell_range(column, "x")) for column in ("b", "c")]
+        text = "| n | a | b | c |\\n|---|---|---|---|\\n| x | 1.5 | 1.2 to 1.9 |  |"
+        rows = measured(Run("r", f"printf '{text}'", shown))
+        self.assertEqual([row["result"] for row in rows], ["1.50 (1.20 to 1.90)", "1.50"])
 
     def test_what_areas_build_is_there(self):
         lists = [*ROOT.glob("**/CMakeLists.txt"), *ROOT.glob("test/*.cmake")]

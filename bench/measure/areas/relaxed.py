@@ -1,7 +1,7 @@
 """ds_sync, moshpit and shadow_sync beside exact mode: time of a call, time to accuracy, accuracy."""
 import statistics
 
-from table import Area, Before, Figure, Run, at_least, at_most, cell, passes, ratio, selected, times_as_fast
+from table import Area, Before, Figure, Run, at_least, at_most, cell, cell_range, passes, ratio, selected, times_as_fast
 
 FULL_EVERY = 64  # steps: RIFFLE_FULL_EVERY's default, so that as many calls have one full step among them
 BENCH = f"build/tools/riffle bench --json {{json}} --sizes 32M --iters {FULL_EVERY} --peers riffle-exact "
@@ -32,7 +32,8 @@ def accuracy(profile, limit, before, date="2026-11-23", more="", target=0.95, st
     return Run(f"accuracy-{profile}", command.strip(), [
         Figure(f"`{profile}`, ds_sync: times as fast to accuracy {target}",
                cell("times as fast, median (worst)", "ds_sync"),
-               at_least(limit) if limit else None, before=Before(before, date) if before else None)], is_long=True)
+               at_least(limit) if limit else None, before=Before(before, date) if before else None,
+               spread=cell_range("95 % of the geometric mean", "ds_sync"))], is_long=True)
 
 
 def loss(task, mode, mean, upper):
@@ -51,8 +52,8 @@ def loss(task, mode, mean, upper):
 AREA = Area(
     title="Relaxed modes", minutes=40,
     about="Averages in groups; mean times of 64 calls, among them one full step over all nodes (`RIFFLE_FULL_EVERY=64`); before this suite "
-          "medians, without it. Time to accuracy, 8.06 MiB of gradients ([training.md](training.md)): pairs of trainings from the same start; the figures of "
-          "November 2026 are of one pair each.",
+          "medians, without it. Time to accuracy, 8.06 MiB of gradients ([training.md](training.md)): pairs of trainings from the same start, the ratio's "
+          "median and the 95 % interval of its geometric mean; figures not repeated are of one pair each.",
     targets=("riffle", "riffle_plugin", "riffle_trainer"),
     runs=[
         call("racks8", "ds_sync", 1.4, "2.02"), call("racks8", "moshpit", None, "1.98"),
