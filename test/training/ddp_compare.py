@@ -80,7 +80,7 @@ def train(task, mode, seed, fold, options):
                  "--algorithm", options.algorithm, "--score-every", options.score_every,
                  "--trace-every", options.score_every, *(["--through", GLOO] if mode == GLOO else [])]
     outcome = ddp_run.run(options.library, options.plugin, arguments, environment_of(mode, options),
-                          cluster=options.cluster, limit_s=options.limit_s)
+                          options.workers, options.limit_s, options.cluster)
     data = task.load(seed, fold)
     curve = curve_of(outcome)
     run = {"seed": seed, "fold": fold, "tested": len(data.held_out),
@@ -107,6 +107,7 @@ def parse():
     parser.add_argument("--seeds", type=simulate.seeds, default=range(10), metavar="FIRST-LAST")
     parser.add_argument("--folds", type=simulate.seeds, metavar="FIRST-LAST",
                         help="default: all of the task")
+    parser.add_argument("--workers", type=int, default=ddp_run.WORKERS)
     parser.add_argument("--steps", type=int, help="default: the task's")
     parser.add_argument("--bucket-bytes", type=int, default=1 << 20)
     parser.add_argument("--algorithm", default="collnet", help="what NCCL_ALGO would force")
@@ -135,7 +136,7 @@ def main():
                     "decays": task.decays,
                     "network": options.cluster[1] if options.cluster else "loopback",
                     "environment": environment_of(mode, options)}
-        record = {"source": "plugin", "task": task.name, "mode": mode, "workers": ddp_run.WORKERS,
+        record = {"source": "plugin", "task": task.name, "mode": mode, "workers": options.workers,
                   "optimizer": options.optimizer, "score": task.score_name, "settings": settings,
                   "curve": simulate.merged([curve], [1]), "runs": [run]}
         file = options.output / f"{task.name}-{options.optimizer}-{mode}-plugin.json"
