@@ -13,7 +13,7 @@ def check(name, script, claims):
 AREA = Area(
     title="Real NCCL", minutes=20, targets=("riffle_plugin", "riffle_trainer"),
     about="The kept results are cases passed on NCCL 2.28.9 and 2.30.7, their host code with device work emulated on the CPU, by a harness that is "
-          "not distributed; the commands do the like on a machine with a GPU, and [On a GPU](#on-a-gpu) has what they found there.",
+          "not distributed; the commands do the like on a machine with a GPU, and the area `gpu` has what they found there.",
     runs=[
         check("all-reduce", "all_reduce", [
             ("COLLNET, closes, kills, aborts, create and destroy", "34 of 34 each"),
