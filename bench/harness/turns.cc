@@ -17,19 +17,6 @@ double median(std::vector<double> x) {
   return (x[(x.size() - 1) / 2] + x[x.size() / 2]) / 2;
 }
 
-// Who takes part when in the trial of a round: with every trial and round another goes first; the
-// others follow in an order of that trial, so that none always comes behind the same one. The same
-// in every run.
-std::vector<std::size_t> order_of(std::size_t contenders, std::size_t round, std::size_t trial) {
-  std::vector<std::size_t> order(contenders);
-  std::iota(order.begin(), order.end(), 0);
-  const std::size_t first = (round + trial) % contenders;
-  std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(first), order.end());
-  std::mt19937_64 random(round << 32 | trial);
-  std::shuffle(order.begin() + 1, order.end(), random);
-  return order;
-}
-
 // Which of n sorted values, counted from either end, bounds the median's 95 % interval: the largest
 // k such that n fair coins show fewer than k heads in at most 2.5 % of all cases. 0: there is none.
 std::size_t bound_of_interval(std::size_t n) {
@@ -107,6 +94,16 @@ Row over_all(const TurnsRow& measured) {
   row.time_us = median(times);
   row.cpu_load = loads > 0 ? row.cpu_load / loads : -1;
   return row;
+}
+
+std::vector<std::size_t> order_of(std::size_t contenders, std::size_t round, std::size_t trial) {
+  std::vector<std::size_t> order(contenders);
+  std::iota(order.begin(), order.end(), 0);
+  const std::size_t first = (round + trial) % contenders;
+  std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(first), order.end());
+  std::mt19937_64 random(round << 32 | trial);
+  std::shuffle(order.begin() + 1, order.end(), random);
+  return order;
 }
 
 Status measure_round(const std::vector<std::unique_ptr<Session>>& sessions,

@@ -42,8 +42,12 @@ struct TurnsRow {
 // All trials as one row: median and mean time, the sum of wrong elements.
 Row over_all(const TurnsRow& row);
 
-// One more round, appended to the rows of all contenders, whose sessions' peers run. The order
-// changes with every round and every trial.
+// The order of contenders in one trial of a round: with every trial and round another one comes
+// first; the others follow in an order of that trial, so that none always comes behind the same
+// one. The same in every run.
+std::vector<std::size_t> order_of(std::size_t contenders, std::size_t round, std::size_t trial);
+
+// One more round, appended to the rows of all contenders, whose sessions' peers run.
 Status measure_round(const std::vector<std::unique_ptr<Session>>& sessions,
                      const Question& question, std::vector<TurnsRow>& rows);
 

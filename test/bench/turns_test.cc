@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace riffle::bench::turns_test {
 namespace {
@@ -25,6 +27,23 @@ Rounds rounds_of(const Times& times_us) {
     }
   }
   return rounds;
+}
+
+TEST(Turns, AnotherComesFirstEveryTimeAndNoneAlwaysBehindTheSame) {
+  constexpr std::size_t kContenders = 5;
+  std::set<std::size_t> before_last_one;
+  for (std::size_t round = 0; round < 3; ++round) {
+    for (std::size_t trial = 0; trial < 10; ++trial) {
+      const std::vector<std::size_t> order = order_of(kContenders, round, trial);
+      EXPECT_EQ(order[0], (round + trial) % kContenders);
+      EXPECT_EQ(std::set<std::size_t>(order.begin(), order.end()).size(), kContenders);
+      EXPECT_EQ(order, order_of(kContenders, round, trial));
+      const auto at = std::ranges::find(order, kContenders - 1);
+      if (at != order.begin()) before_last_one.insert(*(at - 1));
+    }
+  }
+  EXPECT_EQ(before_last_one.size(), kContenders - 1);
+  EXPECT_EQ(order_of(1, 2, 3), std::vector<std::size_t>{0});
 }
 
 TEST(PairedRatio, TrialByTrialHoweverTheMachineDrifts) {

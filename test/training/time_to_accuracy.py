@@ -62,7 +62,7 @@ def train(mode, seed, options):
     environment = {} if mode == RING else ddp_compare.environment_of(mode, options)
     with tempfile.TemporaryDirectory() as folder:
         outcome = ddp_run.run(options.library, options.plugin, arguments,
-                              {"RIFFLE_LOG_FILE": f"{folder}/%h-%p.log", **environment}, options.workers,
+                              {**environment, "RIFFLE_LOG_FILE": f"{folder}/%h-%p.log"}, options.workers,
                               options.limit_s, (options.riffle, options.profile, *options.cluster))
         text = "\n".join(file.read_text() for file in sorted(pathlib.Path(folder).iterdir()))
     scored = [i for i, entry in enumerate(outcome.courses[0]) if "score" in entry]
