@@ -45,7 +45,10 @@ std::string ModeChecks::check(const ModeOutcome& o, std::size_t index) {
   counts_->staged_after_loss += is_late;
   counts_->broken_off += is_broken_off;
   if (o.mode == SyncMode::kSparse) return check_sparse(o);
-  if (o.mode == SyncMode::kNarrow) return check_exact(o);
+  if (o.mode == SyncMode::kNarrow) {
+    const std::string e = check_held_back(o);
+    return e.empty() ? check_exact(o) : e;
+  }
   std::string e;
   if (o.mode != SyncMode::kShadowSync && given_.settings.momentum == 0) e = check_relaxed(o);
   return e.empty() ? check_moved(o, index) : e;
@@ -71,27 +74,33 @@ std::string ModeChecks::check_exact(const ModeOutcome& o) const {
 
 std::string ModeChecks::wrong_among(const ModeOutcome& o, const std::vector<int>& side) const {
   const testing::Numbers output = valid(o, o.parts[left_.front()].output);
+  const bool is_narrow = o.parts[left_.front()].is_staged;
   std::vector<testing::Numbers> inputs;
-  if (!o.parts[left_.front()].is_staged) {
-    for (const int r : side) inputs.push_back(valid(o, o.parts[r].input));
-    return testing::wrong_sum(output, inputs, scale_of(side.size()));
-  }
-  // In a narrower type: of what nodes sent partial sums are rounded, some times. What one sent that
-  // did not see the end of it is not known but to a rounding of its numbers, 1.34 at most.
-  const double rounding = given_.settings.wire == WireFormat::kBfloat16 ? 0x1p-8 : 0x1p-4;
-  std::vector<std::vector<float>> sent;
-  double unknown = 0;
   for (const int r : side) {
-    const ModePart& p = o.parts[r];
-    sent.emplace_back(p.input.begin(), p.input.begin() + static_cast<std::ptrdiff_t>(o.call.valid));
-    for (std::size_t e = 0; e < o.call.valid; ++e) {
-      sent.back()[e] += p.before[e] - (p.is_done ? p.after[e] : 0.0F);
-    }
-    unknown += p.is_done ? 0 : 1.5 * rounding;
+    inputs.push_back(valid(o, is_narrow ? o.parts[r].sent : o.parts[r].input));
   }
-  for (const std::vector<float>& numbers : sent) inputs.emplace_back(numbers);
-  counts_->narrow_sums += unknown == 0;
-  return testing::wrong_sum(output, inputs, scale_of(side.size()), 4 * rounding, unknown + 0x1p-12);
+  if (!is_narrow) return testing::wrong_sum(output, inputs, scale_of(side.size()));
+  // Partial sums are rounded, some times.
+  return testing::wrong_sum(output, inputs, scale_of(side.size()), 4 * rounding(), 0x1p-12);
+}
+
+double ModeChecks::rounding() const {
+  return given_.settings.wire == WireFormat::kBfloat16 ? 0x1p-8 : 0x1p-4;
+}
+
+// What a node held back before, what it sent and what it holds back now are its gradient but for a
+// rounding of its numbers, 1.34 at most, and a loss changes none of it.
+std::string ModeChecks::check_held_back(const ModeOutcome& o) const {
+  for (const int r : left_) {
+    const ModePart& p = o.parts[r];
+    if (p.after != p.before) return "what node " + std::to_string(r) + " holds back has changed";
+    for (std::uint64_t e = 0; e < o.call.valid; ++e) {
+      if (std::fabs(p.sent[e] + p.before[e] - p.input[e]) <= 1.5 * rounding()) continue;
+      return "node " + std::to_string(r) + " sent " + std::to_string(p.sent[e]) + " of " +
+             std::to_string(p.input[e]) + " and holds back " + std::to_string(p.before[e]);
+    }
+  }
+  return "";
 }
 
 std::string ModeChecks::check_sparse(const ModeOutcome& o) {

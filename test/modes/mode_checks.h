@@ -26,7 +26,9 @@ namespace riffle::sim {
 struct ModePart {  // of one call on one node
   bool is_posted = false, is_done = false, is_staged = false, is_full = false;
   std::uint64_t broken = 0, term = 0;
-  std::vector<float> input, before, after, output;  // before, after: the mode's state
+  std::vector<float> input, before, after, output;  // before, after: the mode's state,
+  // as it is posted and when it is over
+  std::vector<float> sent;  // of a sum in a narrower type
   std::vector<SparseSegment::Outcome> outcomes;
   std::size_t among = 0;  // nodes that a sparse one was ordered for
 };
@@ -44,7 +46,6 @@ struct ModeCounts {
   std::uint64_t dense_segments = 0;     // sparse ones that ran densely, among fewer nodes
   std::uint64_t broken_off = 0;         // calls in which a segment was left as each node's own
   std::uint64_t full_after_loss = 0;    // relaxed steps over all survivors
-  std::uint64_t narrow_sums = 0;        // of which all is known that was sent
   std::uint64_t sparse_after_loss = 0;  // segments that were sparse among survivors
 };
 
@@ -72,6 +73,7 @@ class ModeChecks {
 
   std::string check_exact(const ModeOutcome& o) const;
   std::string wrong_among(const ModeOutcome& o, const std::vector<int>& side) const;
+  std::string check_held_back(const ModeOutcome& o) const;
   std::string check_sparse(const ModeOutcome& o);
   std::string check_sparse_segment(const ModeOutcome& o, std::size_t s);
   std::string not_conserved(const ModeOutcome& o, std::size_t s,
@@ -82,6 +84,7 @@ class ModeChecks {
   std::string check_moved(const ModeOutcome& o, std::size_t index);
   std::string differing_bits(const ModeOutcome& o) const;
   double scale_of(std::size_t members) const;
+  double rounding() const;  // of a number of a sum in a narrower type, by its magnitude
 
   const Given given_;
   ModeCounts* const counts_;

@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "lab/simulation/sim_background.h"
+#include "plugin/kernels/convert.h"
+#include "plugin/kernels/float8_block.h"
 #include "test/modes/job_plans.h"
 
 namespace riffle::sim {
@@ -30,7 +32,17 @@ std::vector<float> input_of(const testing::JobCall& c, std::mt19937 values) {
   return data;
 }
 
-// The mode's state of a staged call's elements, before it or when it is over.
+std::vector<float> sent_by(const NarrowRun& run, const NarrowSlot& slot, std::uint64_t valid) {
+  std::vector<float> sent(valid);
+  if (run.wire() == WireFormat::kBfloat16) {
+    rules::widen(slot.send, DataType::kBfloat16, valid, sent.data());
+  } else {
+    unpack_float8(slot.send, valid, sent.data());
+  }
+  return sent;
+}
+
+// The mode's state of a staged call's elements, as it is posted or when it is over.
 void snapshot(const testing::PostedCall& call, bool is_after, ModePart* part) {
   std::vector<float>& to = is_after ? part->after : part->before;
   const std::size_t position = call.staged.position;
@@ -42,7 +54,9 @@ void snapshot(const testing::PostedCall& call, bool is_after, ModePart* part) {
     }
   } else if (NarrowRun* narrow = call.run->narrow()) {
     const float* const error = narrow->error(position);
-    to.assign(error, error + call.run->position(position).piece.valid);
+    const std::uint64_t valid = call.run->position(position).piece.valid;
+    to.assign(error, error + valid);
+    if (!is_after) part->sent = sent_by(*narrow, *call.staged.narrow, valid);
   } else {
     const RelaxedRun::Position& p = call.run->position(position);
     to.assign(p.state, p.state + p.piece.valid);
