@@ -11,6 +11,12 @@ import typing
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 AREAS = pathlib.Path(__file__).resolve().parent / "areas"
 
+# The start of a command that several areas use.
+TIME_TO_ACCURACY = (
+    "/usr/bin/python3 test/training/time_to_accuracy.py --plugin build/plugin/libnccl-net-riffle.so "
+    "--library build/test/training/libriffle_trainer.so --riffle build/tools/riffle --batch 2 --rate 0.01 "
+    "--output {tmp} --json {json} ")
+
 
 @dataclasses.dataclass
 class Output:

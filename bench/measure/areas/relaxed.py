@@ -1,14 +1,11 @@
 """ds_sync, moshpit and shadow_sync beside exact mode: time of a call, time to accuracy, accuracy."""
 import statistics
 
-from table import Area, Before, Figure, Run, at_least, at_most, cell, cell_range, passes, ratio, selected, times_as_fast
+from table import TIME_TO_ACCURACY, Area, Before, Figure, Run, at_least, at_most, cell, cell_range, passes, ratio, selected, times_as_fast
 
 FULL_EVERY = 64  # steps: RIFFLE_FULL_EVERY's default, so that as many calls have one full step among them
 BENCH = f"build/tools/riffle bench --json {{json}} --sizes 32M --iters {FULL_EVERY} --peers riffle-exact "
 SETTLED = 20  # all-reduces that a plan has to follow the foreign flow
-TRAIN = ("/usr/bin/python3 test/training/time_to_accuracy.py --plugin build/plugin/libnccl-net-riffle.so "
-         "--library build/test/training/libriffle_trainer.so --riffle build/tools/riffle --batch 2 "
-         "--rate 0.01 --output {tmp} --json {json} ")
 
 
 def call(profile, mode, limit, before, words="", date="2026-11-22"):
@@ -28,7 +25,7 @@ def settled(peer):
 
 
 def accuracy(profile, limit, before, date="2026-11-23", more="", target=0.95, steps=320):
-    command = f"{TRAIN} --target {target} --steps {steps} --profile {profile} --modes exact,ds_sync {more}"
+    command = f"{TIME_TO_ACCURACY} --target {target} --steps {steps} --profile {profile} --modes exact,ds_sync {more}"
     return Run(f"accuracy-{profile}", command.strip(), [
         Figure(f"`{profile}`, ds_sync: times as fast to accuracy {target}",
                cell("times as fast, median (worst)", "ds_sync"),
