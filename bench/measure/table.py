@@ -15,7 +15,7 @@ AREAS = pathlib.Path(__file__).resolve().parent / "areas"
 TIME_TO_ACCURACY = (
     "/usr/bin/python3 test/training/time_to_accuracy.py --plugin build/plugin/libnccl-net-riffle.so "
     "--library build/test/training/libriffle_trainer.so --riffle build/tools/riffle --batch 2 --rate 0.01 "
-    "--output {tmp} --json {json} ")
+    "--output {tmp} ")
 
 
 @dataclasses.dataclass

@@ -5,6 +5,7 @@ from table import TIME_TO_ACCURACY, Area, Before, Figure, Run, at_least, at_most
 
 FULL_EVERY = 64  # steps: RIFFLE_FULL_EVERY's default, so that as many calls have one full step among them
 BENCH = f"build/tools/riffle bench --json {{json}} --sizes 32M --iters {FULL_EVERY} --peers riffle-exact "
+TRAIN = f"{TIME_TO_ACCURACY}--json {{json}} "
 SETTLED = 20  # all-reduces that a plan has to follow the foreign flow
 
 
@@ -25,7 +26,7 @@ def settled(peer):
 
 
 def accuracy(profile, limit, before, date="2026-11-23", more="", target=0.95, steps=320):
-    command = f"{TIME_TO_ACCURACY} --target {target} --steps {steps} --profile {profile} --modes exact,ds_sync {more}"
+    command = f"{TRAIN} --target {target} --steps {steps} --profile {profile} --modes exact,ds_sync {more}"
     return Run(f"accuracy-{profile}", command.strip(), [
         Figure(f"`{profile}`, ds_sync: times as fast to accuracy {target}",
                cell("times as fast, median (worst)", "ds_sync"),

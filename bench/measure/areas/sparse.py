@@ -60,7 +60,8 @@ AREA = Area(
         Run("accuracy-slow8", "for seed in 0 1 2 3 4; do "
             f"{TRAIN} --modes exact --steps 250 --score-every 10 --seeds $seed && "
             f"{TRAIN} --modes sparse-0.01 --steps 1000 --score-every 20 --seeds $seed "
-            "--set RIFFLE_WARMUP_STEPS=4 --set RIFFLE_SPARSE_RAMP=12 || exit 1; done", [
+            "--set RIFFLE_WARMUP_STEPS=4 --set RIFFLE_SPARSE_RAMP=12 || exit 1; done > {tmp}/tables; "
+            "/usr/bin/python3 test/training/time_to_accuracy.py --output {tmp} --target 0.93 --json {json}", [
                 Figure("`slow8` (100 Mbit/s), 1 %: times as fast to accuracy 0.93",
                        cell("times as fast, median (worst)", "sparse-0.01"), at_least(5), digits=1,
                        spread=cell_range("95 % of the geometric mean", "sparse-0.01"))], is_long=True, limit_s=5400),
