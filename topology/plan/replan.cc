@@ -27,6 +27,17 @@ Result<Weighed> weigh(const Fabric& fabric, const PlanSet& current, std::uint64_
   return weighed;
 }
 
+void choose_groups(const PlanSet& current, RelaxedPlans others, double gain, Weighed* weighed) {
+  const bool gains = gain >= Hysteresis::kClearGain;
+  const bool follows = gains || weighed->choice.plans.lanes != current.lanes;
+  if (others.is_empty() || others == current.relaxed || !follows) {
+    weighed->choice.plans.relaxed = current.relaxed;
+    return;
+  }
+  weighed->choice.plans.relaxed = std::move(others);
+  if (gains) weighed->groups_gain = gain;
+}
+
 bool is_news(const Fabric& before, const Fabric& now) {
   if (before.nodes.size() != now.nodes.size() || before.racks.size() != now.racks.size()) {
     return true;

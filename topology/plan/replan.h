@@ -6,6 +6,7 @@
 // Pure; weigh() on any thread (it plans, which may take seconds at thousands of nodes).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "topology/fabric/fabric.h"
@@ -17,10 +18,20 @@ struct Weighed {
   Fabric fabric;         // on which it was weighed
   PlanChoice choice;     // the best plan there
   double former_us = 0;  // what the current plan would take there
-  double gain() const { return choice.time_us > 0 ? former_us / choice.time_us : 1; }
+  // How many times as long relaxed steps over the current groups would take there; 1: no others.
+  double groups_gain = 1;
+  double gain() const {
+    return std::max(groups_gain, choice.time_us > 0 ? former_us / choice.time_us : 1);
+  }
 };
 Result<Weighed> weigh(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes,
                       const PlanOptions& options);
+
+// The groups of relaxed modes that go with the plan weighed. They follow the fabric where the exact
+// plan does, or where they gain clearly: exact plans of several kinds often take as long, so that
+// after a change back the one in force may stay, while groups made for other rates do not suit.
+// Where there are no others those in force stay. `gain`: of the others there.
+void choose_groups(const PlanSet& current, RelaxedPlans others, double gain, Weighed* weighed);
 
 // True if a rate differs by more than measuring it twice does.
 bool is_news(const Fabric& before, const Fabric& now);

@@ -77,6 +77,9 @@ struct ReplanHooks {
   // Node 0, any thread: what the relaxed modes run over on a fabric. Null: they keep what they
   // have.
   std::function<RelaxedPlans(const Fabric&)> relaxed_plans;
+  // Node 0, any thread: how many times as long a relaxed step over the first takes on a fabric as
+  // over the second. Not null where relaxed_plans is not.
+  std::function<double(const Fabric&, const RelaxedPlans&, const RelaxedPlans&)> groups_gain;
   // Node 0 (where nodes may be lost: every node), where the sparse mode is wanted: how it should
   // run for the calls that `participant` knows, on this fabric and beside these exact plans. An
   // error: better not, and why.

@@ -7,6 +7,7 @@
 #include "plugin/collective/adapt/replanner.h"
 #include "plugin/config/log.h"
 #include "plugin/transport/base/mesh.h"
+#include "topology/base/printed.h"
 #include "topology/fabric/fabric_file.h"
 
 namespace riffle {
@@ -67,6 +68,7 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
       former.choice.time_us = pace_.last_us();
       proof_.begin(std::move(former), to.choice.time_us);
     }
+    const bool has_new_groups = to.groups_gain > 1;
     plans_ = std::make_shared<const PlanSet>(to.choice.plans);
     pace_.restart(is_going_back_ ? to.choice.time_us : 0);
     expected_us_ = planned_us_ = to.choice.time_us;
@@ -79,6 +81,10 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
       log_info("{}: {}; predicted {} instead of {} for 32 MiB (plan {}, from chunk {} on)", e.cause,
                to.choice.reason, in_seconds(e.time_us), in_seconds(e.former_time_us), e.generation,
                e.first_seq);
+      if (has_new_groups) {
+        log_info("{}: groups that are {} times as fast there as those before",
+                 name_of(options_.mode), printed("%.2f", to.groups_gain));
+      }
     }
   } else {
     e.cause += "; but " + first_seq.status().message();

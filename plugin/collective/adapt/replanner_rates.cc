@@ -32,6 +32,15 @@ Fabric no_slower(Fabric fabric, const Fabric& than) {
   return fabric;
 }
 
+void weigh_groups(const PlanSet& current, const ReplanHooks& hooks, Weighed* weighed) {
+  RelaxedPlans others;
+  if (hooks.relaxed_plans) others = hooks.relaxed_plans(weighed->fabric);
+  const bool has_both = !others.is_empty() && !current.relaxed.is_empty();
+  const double gain = has_both ? hooks.groups_gain(weighed->fabric, current.relaxed, others)
+                               : Hysteresis::kClearGain;
+  choose_groups(current, std::move(others), gain, weighed);
+}
+
 }  // namespace
 
 // Since connect.
@@ -58,14 +67,11 @@ void Replanner::follow(const Fabric& live) {
   auto result = std::make_shared<std::shared_ptr<Weighed>>();
   const std::uint64_t began_ns = mesh_->now_ns();
   const bool runs = background_->run(
-      [result, live, plans = plans_, options = options_, relaxed = hooks_.relaxed_plans] {
+      [result, live, plans = plans_, options = options_, hooks = hooks_] {
         Result<Weighed> w = weigh(live, *plans, options.planned_bytes, options.plan);
-        // The relaxed plans follow the fabric when the exact one does.
-        if (w && !plans->relaxed.is_empty()) {
-          const bool is_as_before = w->choice.plans.lanes == plans->lanes || !relaxed;
-          w->choice.plans.relaxed = is_as_before ? plans->relaxed : relaxed(live);
-        }
-        if (w) *result = std::make_shared<Weighed>(std::move(*w));
+        if (!w) return;
+        weigh_groups(*plans, hooks, &*w);
+        *result = std::make_shared<Weighed>(std::move(*w));
       },
       [this, result, began_ns] {
         is_planning_ = false;

@@ -114,7 +114,7 @@ NodeReport own_report(const ConnectOptions& options, int rank, const Device& d,
   return r;
 }
 
-RelaxedPlans relaxed_plans(const Fabric& fabric, const SyncSettings& sync) {
+RelaxedPlans relaxed_plans(const Fabric& fabric, const SyncSettings& sync, bool is_told) {
   const SyncMode mode = sync.mode;
   if (is_same_on_all_nodes(mode)) return {};
   ScheduleOptions options;
@@ -128,7 +128,7 @@ RelaxedPlans relaxed_plans(const Fabric& fabric, const SyncSettings& sync) {
   }
   Result<ScheduleChoice> choice = choose_schedule(fabric, pattern, options);
   if (!choice) {
-    log_warn("{} does not begin: {}", name_of(mode), choice.status().message());
+    if (is_told) log_warn("{} does not begin: {}", name_of(mode), choice.status().message());
     return {};
   }
   ScheduleTable& t = choice->table;
@@ -136,11 +136,28 @@ RelaxedPlans relaxed_plans(const Fabric& fabric, const SyncSettings& sync) {
   if (mode == SyncMode::kShadowSync) {
     line += " by the rule " + describe(sync.shadow, fabric.size());
   }
-  log_info("{}: {}", line,
-           options.all_nodes ? "rounds over all nodes, by the exact plan" : choice->reason);
+  if (is_told) {
+    log_info("{}: {}", line,
+             options.all_nodes ? "rounds over all nodes, by the exact plan" : choice->reason);
+  }
   if (options.all_nodes) t.chunk_bytes = 0;
   return {static_cast<std::uint32_t>(t.steps), static_cast<std::uint32_t>(t.lanes),
           std::move(t.partitions), std::move(t.table), t.chunk_bytes};
+}
+
+double groups_gain(const Fabric& fabric, const RelaxedPlans& former, const RelaxedPlans& others) {
+  const auto step_us = [&fabric](const RelaxedPlans& plans) {
+    ScheduleTable table;
+    table.nodes = fabric.size();
+    table.steps = static_cast<int>(plans.steps);
+    table.lanes = static_cast<int>(plans.lanes);
+    table.partitions = plans.partitions;
+    table.table = plans.table;
+    ScheduleOptions options;
+    options.bytes = kPlannedBytes;
+    return predicted_us(fabric, table, options);
+  };
+  return step_us(former) / step_us(others);
 }
 
 Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& reports,
@@ -211,7 +228,7 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
         fabric->size());
   }
   for (const NodeReport& r : reports) verdict.hosts.push_back(r.host);
-  choice->plans.relaxed = relaxed_plans(*fabric, sync);
+  choice->plans.relaxed = relaxed_plans(*fabric, sync, true);
   verdict.plans = encode(choice->plans);
   verdict.digest = digest(choice->plans);
   verdict.knows_lengths = know_lengths(reports);

@@ -287,4 +287,11 @@ Result<ScheduleChoice> choose_schedule(const Fabric& fabric, ScheduleMode mode,
   return Chooser(fabric, mode, options).choose();
 }
 
+double predicted_us(const Fabric& fabric, const ScheduleTable& table,
+                    const ScheduleOptions& options) {
+  ScheduleProposal proposal;
+  predict_time(FabricView(fabric), table, options, proposal);
+  return proposal.candidate.time_us;
+}
+
 }  // namespace riffle

@@ -94,4 +94,9 @@ struct ScheduleChoice {
 Result<ScheduleChoice> choose_schedule(const Fabric& fabric, ScheduleMode mode,
                                        const ScheduleOptions& options);
 
+// What a step over a valid table takes on a fabric of as many nodes, as ScheduleCandidate::time_us,
+// in chunks of the size that is best there.
+double predicted_us(const Fabric& fabric, const ScheduleTable& table,
+                    const ScheduleOptions& options);
+
 }  // namespace riffle

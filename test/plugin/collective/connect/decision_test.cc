@@ -10,6 +10,7 @@
 #include "plugin/version.h"
 #include "test/plugin/entry/knobs.h"
 #include "topology/plan/group_plan.h"
+#include "topology/plan/replan.h"
 
 namespace riffle::decision_test {
 namespace {
@@ -196,6 +197,66 @@ TEST(Decide, AllLevelsOfMoshpitAreAGridWhereThereIsOne) {
     EXPECT_EQ(plans->name.starts_with("grid"), is_grid) << plans->name;
     EXPECT_TRUE(plans->relaxed.is_empty());
   }
+}
+
+// Two racks of four whose uplinks carry half of a node's rate.
+Fabric two_racks() {
+  Fabric fabric = even_fabric(8, 400'000);
+  fabric.racks.assign(2, {"", 200'000, 200'000});
+  for (std::size_t i = 0; i < 8; ++i) fabric.nodes[i].rack = static_cast<int>(i % 2);
+  return fabric;
+}
+
+SyncSettings with_mode(SyncMode mode) {
+  SyncSettings sync;
+  sync.mode = mode;
+  return sync;
+}
+
+// One replanning interval with steady rates, as node 0 takes it.
+void follow(const Fabric& live, const SyncSettings& sync, PlanSet* current) {
+  Weighed w = *weigh(live, *current, 32 << 20, {});
+  RelaxedPlans others = relaxed_plans(live, sync, false);
+  const double gain = groups_gain(live, current->relaxed, others);
+  choose_groups(*current, std::move(others), gain, &w);
+  if (w.gain() >= Hysteresis::kSmallGain) *current = w.choice.plans;
+}
+
+// A neighbour slows nodes down and leaves again. Exact plans of several kinds take as long on these
+// racks, so the one made for the slow nodes may stay, but its groups may not.
+TEST(RelaxedPlans, FollowTheNetworkBackWhereTheExactPlanStays) {
+  const Fabric calm = two_racks();
+  const SyncSettings sync = with_mode(SyncMode::kDsSync);
+  PlanSet first = plan(calm, 32 << 20, {})->plans;
+  first.relaxed = relaxed_plans(calm, sync, false);
+  for (const std::int64_t kbps : {120'000, 200'000, 320'000}) {
+    Fabric contended = calm;
+    contended.nodes[0].out_kbps = contended.nodes[0].in_kbps = kbps;
+    contended.racks.assign(2, {"", 220'000, 220'000});  // rates that are measured wander
+    PlanSet current = first;
+    follow(contended, sync, &current);
+    EXPECT_GT(groups_gain(calm, current.relaxed, first.relaxed), 1.3) << kbps;
+    EXPECT_LT(weigh(calm, current, 32 << 20, {})->gain(), Hysteresis::kSmallGain) << kbps;
+    follow(calm, sync, &current);
+    EXPECT_LT(groups_gain(calm, current.relaxed, first.relaxed), Hysteresis::kClearGain) << kbps;
+  }
+}
+
+TEST(RelaxedPlans, ThoseInForceStayWhereThereAreNoOthers) {
+  const Fabric calm = two_racks();
+  Fabric contended = calm;
+  contended.nodes[3].out_kbps = contended.nodes[3].in_kbps = 100'000;
+  PlanSet current = plan(calm, 32 << 20, {})->plans;
+  current.relaxed = relaxed_plans(calm, with_mode(SyncMode::kDsSync), false);
+  Weighed w = *weigh(contended, current, 32 << 20, {});
+  ASSERT_NE(w.choice.plans.lanes, current.lanes);
+  choose_groups(current, {}, 1, &w);
+  EXPECT_EQ(w.choice.plans.relaxed, current.relaxed);
+  EXPECT_DOUBLE_EQ(w.groups_gain, 1);
+}
+
+TEST(RelaxedPlans, AreNoneInExactMode) {
+  EXPECT_TRUE(relaxed_plans(two_racks(), with_mode(SyncMode::kExact), true).is_empty());
 }
 
 // Ranks in turn over two racks whose uplinks carry half of a node's rate, then rack by rack.
