@@ -170,15 +170,24 @@ class Statistics(unittest.TestCase):
         self.assertAlmostEqual(low * high, 4)  # the mean of the logarithms is that of 2
         self.assertAlmostEqual(high, 2 * 2 ** (4.303 / 3 ** 0.5), places=9)  # their deviation is log 2
 
-    def test_a_mode_that_never_began_is_told(self):
+    def test_a_mode_that_does_not_run_throughout_is_told(self):
         began, why = "info x: ds_sync from call 456 on: the same calls", "info x: ds_sync never began: the calls do not repeat"
-        self.assertEqual(time_to_accuracy.never_began("ds_sync", began), "")
-        self.assertEqual(time_to_accuracy.never_began("exact", ""), "")
-        self.assertEqual(time_to_accuracy.never_began("wire-bf16", "narrow from call 7 on"), "")
-        self.assertEqual(time_to_accuracy.never_began("moshpit", began), "no node said why")
-        self.assertEqual(time_to_accuracy.never_began("ds_sync", f"a\n{why}\nb"), why)
-        record = dict(training("ds_sync", 3, 0.1, 0.9), never_began=why)
-        self.assertIn("ds_sync of seed 3 never began", printed(time_to_accuracy.table, [record], 0.9).text)
+        never = "never began, its sums were exact: "
+        told = time_to_accuracy.not_throughout
+        self.assertEqual(told("ds_sync", began), "")
+        self.assertEqual(told("exact", ""), "")
+        self.assertEqual(told("wire-bf16", "narrow from call 7 on"), "")
+        self.assertEqual(told("moshpit", began), f"{never}no node said why")
+        self.assertEqual(told("ds_sync", f"a\n{why}\nb"), never + why)
+        for end in ("warn x: exact from call 999 on: the calls changed", "warn x: ds_sync ended: the calls changed",
+                    "warn x: ds_sync ends here: call 7 has 3 elements"):
+            self.assertEqual(told("ds_sync", f"{began}\n{end}\nb"), f"ended: {end}")
+        change = "info x: node 3 now sends 100 Mbit/s; predicted 1.1 s instead of 1.5 s for 32 MiB (plan 1, from chunk 7 on)"
+        self.assertEqual(time_to_accuracy.plan_changes(f"{began}\n{change}"), [change])
+        record = dict(training("ds_sync", 3, 0.1, 0.9), not_throughout=never + why, plan_changes=[change])
+        text = printed(time_to_accuracy.table, [record], 0.9).text
+        self.assertIn("ds_sync of seed 3 never began", text)
+        self.assertIn("ds_sync of seed 3: 1 changes of plan", text)
 
     def test_seconds_are_not_taken_for_a_ratio(self):
         out = printed(time_to_accuracy.table, [training("ds_sync", 0, 0.1, 0.9, 0.9)], 0.9)

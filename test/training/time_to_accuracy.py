@@ -38,16 +38,23 @@ def compute_s(outcome):
     return statistics.median(max(e["step_s"] - e["wait_s"] for e in entries) for entries in steps)
 
 
-def never_began(mode, text):
-    """What the nodes' logs say of it; empty where the mode began, or nothing has to begin."""
+def not_throughout(mode, text):
+    """What the nodes' logs say of a mode that never began, or ended; empty where it went on to the end, or
+    nothing has to begin."""
     name = mode.partition("-")[0]
     if name in ("exact", ddp_compare.GLOO, RING):
         return ""
     name = {"wire": "narrow"}.get(name, name)
+    ended = [line for line in text.splitlines() if "exact from call" in line or f"{name} end" in line]
     if f"{name} from call" in text:
-        return ""
+        return f"ended: {ended[-1]}" if ended else ""
     said = [line for line in text.splitlines() if name in line and "beg" in line]
-    return said[-1] if said else "no node said why"
+    return f"never began, its sums were exact: {said[-1] if said else 'no node said why'}"
+
+
+def plan_changes(text):
+    """What node 0 said of them."""
+    return [line for line in text.splitlines() if "predicted" in line and "instead of" in line]
 
 
 def train(mode, seed, options):
@@ -74,7 +81,8 @@ def train(mode, seed, options):
                 "rate": options.rate, "workers": options.workers, "cluster": options.cluster,
                 "bucket_bytes": outcome.bucket_bytes, "environment": environment}
     return {"profile": options.profile, "mode": mode, "seed": seed, "settings": settings,
-            "collnet_calls": outcome.collnet_calls, "never_began": never_began(mode, text),
+            "collnet_calls": outcome.collnet_calls, "not_throughout": not_throughout(mode, text),
+            "plan_changes": plan_changes(text),
             "gradient_bytes": sum(outcome.bucket_bytes), "compute_s": compute_s(outcome),
             "step_s": statistics.median(b - a for a, b in zip(ends, ends[1:])), "curve": curve}
 
@@ -156,8 +164,10 @@ def table(records, target):
                    f"{min(p['worst'] for p in ends):.4f}")
         print("| " + " | ".join(map(str, row)) + " |")
     for record in records:
-        if record.get("never_began"):
-            print(f"\n{record['mode']} of seed {record['seed']} never began, its sums were exact: {record['never_began']}")
+        if record.get("not_throughout"):
+            print(f"\n{record['mode']} of seed {record['seed']} {record['not_throughout']}")
+        if changes := len(record.get("plan_changes", ())):
+            print(f"\n{record['mode']} of seed {record['seed']}: {changes} changes of plan")
 
 
 def picture(records, target, file):
