@@ -152,8 +152,11 @@ ReplanHooks Communicator::replan_hooks(const SyncSettings& sync, const SessionOp
     return thread_wanted_ns(thread);
   };
   if (relaxed_) hooks.participant = relaxed_->participant();
-  hooks.relaxed_plans = [sync](const Fabric& fabric) { return relaxed_plans(fabric, sync, false); };
-  hooks.groups_gain = groups_gain;
+  hooks.relaxed_plans = [sync](const Fabric& fabric, bool is_told) {
+    return relaxed_plans(fabric, sync, is_told);
+  };
+  // (Groups of shadow_sync are chosen by how they mix, too.)
+  if (sync.mode != SyncMode::kShadowSync) hooks.groups_gain = groups_gain;
   // (After losses any node may be the lowest that is left.)
   if (sync.mode == SyncMode::kSparse && (rank_ == 0 || options.survivors.is_on)) {
     hooks.sparse_order = [this, sync, speed = report.speed,

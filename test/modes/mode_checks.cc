@@ -77,6 +77,8 @@ std::string ModeChecks::wrong_among(const ModeOutcome& o, const std::vector<int>
   const bool is_narrow = o.parts[left_.front()].is_staged;
   std::vector<testing::Numbers> inputs;
   for (const int r : side) {
+    if (is_narrow && o.parts[r].sent.empty())
+      return "node " + std::to_string(r) + " sent it exactly";
     inputs.push_back(valid(o, is_narrow ? o.parts[r].sent : o.parts[r].input));
   }
   if (!is_narrow) return testing::wrong_sum(output, inputs, scale_of(side.size()));
@@ -88,8 +90,8 @@ double ModeChecks::rounding() const {
   return given_.settings.wire == WireFormat::kBfloat16 ? 0x1p-8 : 0x1p-4;
 }
 
-// What a node held back before, what it sent and what it holds back now are its gradient but for a
-// rounding of its numbers, 1.34 at most, and a loss changes none of it.
+// What a node sent and what it holds back of that are its gradient but for what it held back
+// before, a rounding of its numbers, 1.34 at most; and a loss changes none of it.
 std::string ModeChecks::check_held_back(const ModeOutcome& o) const {
   for (const int r : left_) {
     const ModePart& p = o.parts[r];

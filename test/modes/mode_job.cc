@@ -145,7 +145,7 @@ void ModeJob::make_node(int r) {
   o.background = &n->background;
   SessionHooks& hooks = n->job.hooks;
   hooks.replan.count = [n] { return n->job.posted; };
-  hooks.replan.relaxed_plans = [mode = options_.settings.mode](const Fabric& fabric) {
+  hooks.replan.relaxed_plans = [mode = options_.settings.mode](const Fabric& fabric, bool) {
     return mode == SyncMode::kSparse ? RelaxedPlans() : testing::half_plans(fabric.size());
   };
   hooks.replan.sparse_order = [this](const Fabric& fabric, const PlanSet&) {

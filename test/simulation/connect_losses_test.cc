@@ -151,7 +151,7 @@ class ConnectJob {
     };
     hooks.probed = [](const std::vector<NodeReport>&, const ProbeOutcome&) {};
     hooks.replan.count = [n] { return n->job.posted; };
-    hooks.replan.relaxed_plans = [](const Fabric& fabric) {
+    hooks.replan.relaxed_plans = [](const Fabric& fabric, bool) {
       return testing::half_plans(fabric.size());
     };
     hooks.connected = [this, n](const Status& outcome, const std::string&) {

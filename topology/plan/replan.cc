@@ -34,6 +34,11 @@ void choose_groups(const PlanSet& current, RelaxedPlans others, double gain, Wei
     weighed->choice.plans.relaxed = current.relaxed;
     return;
   }
+  if (gains && weighed->gain() < Hysteresis::kSmallGain) {  // the exact plan stays
+    weighed->choice.plans = current;
+    weighed->choice.time_us = weighed->former_us;
+    weighed->choice.reason = "other groups";
+  }
   weighed->choice.plans.relaxed = std::move(others);
   if (gains) weighed->groups_gain = gain;
 }

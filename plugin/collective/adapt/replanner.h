@@ -74,11 +74,11 @@ struct ReplanHooks {
   // Every node: its calls, where a relaxed mode is wanted; must outlive the replanning intervals.
   // Null: none is.
   ModeParticipant* participant = nullptr;
-  // Node 0, any thread: what the relaxed modes run over on a fabric. Null: they keep what they
-  // have.
-  std::function<RelaxedPlans(const Fabric&)> relaxed_plans;
+  // Node 0, any thread: what the relaxed modes run over on a fabric, and whether a line is to tell
+  // of it. Null: they keep what they have.
+  std::function<RelaxedPlans(const Fabric&, bool is_told)> relaxed_plans;
   // Node 0, any thread: how many times as long a relaxed step over the first takes on a fabric as
-  // over the second. Not null where relaxed_plans is not.
+  // over the second, both not empty. Null: the groups change with the exact plan alone.
   std::function<double(const Fabric&, const RelaxedPlans&, const RelaxedPlans&)> groups_gain;
   // Node 0 (where nodes may be lost: every node), where the sparse mode is wanted: how it should
   // run for the calls that `participant` knows, on this fabric and beside these exact plans. An

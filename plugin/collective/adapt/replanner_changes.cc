@@ -68,7 +68,7 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
       former.choice.time_us = pace_.last_us();
       proof_.begin(std::move(former), to.choice.time_us);
     }
-    const bool has_new_groups = to.groups_gain > 1;
+    const bool has_new_groups = to.groups_gain > 1 && !plans_->relaxed.is_empty();
     plans_ = std::make_shared<const PlanSet>(to.choice.plans);
     pace_.restart(is_going_back_ ? to.choice.time_us : 0);
     expected_us_ = planned_us_ = to.choice.time_us;

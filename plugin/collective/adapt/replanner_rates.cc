@@ -34,10 +34,13 @@ Fabric no_slower(Fabric fabric, const Fabric& than) {
 
 void weigh_groups(const PlanSet& current, const ReplanHooks& hooks, Weighed* weighed) {
   RelaxedPlans others;
-  if (hooks.relaxed_plans) others = hooks.relaxed_plans(weighed->fabric);
-  const bool has_both = !others.is_empty() && !current.relaxed.is_empty();
-  const double gain = has_both ? hooks.groups_gain(weighed->fabric, current.relaxed, others)
-                               : Hysteresis::kClearGain;
+  if (hooks.relaxed_plans) others = hooks.relaxed_plans(weighed->fabric, false);
+  double gain = 1;
+  if (current.relaxed.is_empty()) {
+    gain = Hysteresis::kClearGain;
+  } else if (hooks.groups_gain && !others.is_empty()) {
+    gain = hooks.groups_gain(weighed->fabric, current.relaxed, others);
+  }
   choose_groups(current, std::move(others), gain, weighed);
 }
 

@@ -24,7 +24,7 @@ void choose_plans(const RecoveryPlanning& planning, RecoveryOrder* order) {
     order->problem = choice.status().message();
     return;
   }
-  if (planning.relaxed_plans) choice->plans.relaxed = planning.relaxed_plans(fabric);
+  if (planning.relaxed_plans) choice->plans.relaxed = planning.relaxed_plans(fabric, true);
   take_plans(choice->plans, order);
 }
 

@@ -15,8 +15,8 @@ namespace riffle {
 struct RecoveryPlanning {
   PlanBasis basis;  // of the nodes that are left
   PlanOptions options;
-  std::uint64_t bytes = 0;                                   // the size that plans are compared at
-  std::function<RelaxedPlans(const Fabric&)> relaxed_plans;  // null: there are none
+  std::uint64_t bytes = 0;  // the size that plans are compared at
+  std::function<RelaxedPlans(const Fabric&, bool is_told)> relaxed_plans;  // null: there are none
 };
 
 // `planned` hears the encoded RecoveryOrder, or what is wrong with an account; once, now or later.

@@ -11,6 +11,7 @@
 #include "lab/memory/memory_network.h"
 #include "plugin/collective/session.h"
 #include "test/manual_clock.h"
+#include "test/modes/job_plans.h"
 
 namespace riffle::replanner_test {
 namespace {
@@ -78,9 +79,11 @@ struct Sums {
 
 class Cluster {
  public:
-  Cluster(std::uint64_t seed, std::uint64_t every, const Sums& sums = {})
+  // `has_groups`: of relaxed modes; others where a node is slow.
+  Cluster(std::uint64_t seed, std::uint64_t every, const Sums& sums = {}, bool has_groups = false)
       : step_ns(sums.step_ns), elements_(sums.elements), random_(seed), network_(kNodes, seed) {
     first_plans = plan(even_fabric(kNodes, kRateKbps), 32 << 20, {})->plans;
+    if (has_groups) first_plans.relaxed = testing::grid_plans();
     for (int r = 0; r < kNodes; ++r) {
       auto node = std::make_unique<Node>(network_.mesh(r), clock_, contended, has_others);
       SessionOptions options;
@@ -98,6 +101,15 @@ class Cluster {
       };
       hooks.basis = [] { return PlanBasis{even_fabric(kNodes, kRateKbps), false}; };
       hooks.replan.count = [this] { return posted_[0]; };
+      if (has_groups) {
+        hooks.replan.relaxed_plans = [](const Fabric& f, bool) {
+          return f.nodes[kSlow].out_kbps < kRateKbps / 2 ? testing::half_plans(kNodes)
+                                                         : testing::grid_plans();
+        };
+        hooks.replan.groups_gain = [](const Fabric&, const RelaxedPlans&, const RelaxedPlans&) {
+          return 1.5;
+        };
+      }
       hooks.replan.observer = r == 0 ? &recorder : nullptr;
       hooks.connected = [this](const Status& s, const std::string&) { connected_ += s.is_ok(); };
       hooks.failed = [this](const std::string& why) { failure = why; };
@@ -215,6 +227,20 @@ TEST(Intervals, ThePlanFollowsANeighbourThatComesAndGoes) {
   ASSERT_EQ(changes.size(), 2u);
   EXPECT_EQ(changes[1].generation, 2u);
   EXPECT_EQ(changes[1].fabric.nodes[kSlow].out_kbps, kRateKbps);
+}
+
+TEST(Intervals, SoDoTheGroupsOfRelaxedModes) {
+  Cluster cluster(1, 4, {}, true);
+  ASSERT_EQ(cluster.run(20), "");
+  EXPECT_TRUE(cluster.recorder.changes().empty());
+  for (const bool contended : {true, false}) {
+    cluster.contended = contended;
+    ASSERT_EQ(cluster.run(20), "");
+    const ReplanEvent last = cluster.recorder.changes().back();
+    PlanSet plans = plan(last.fabric, ReplanOptions().planned_bytes, {})->plans;
+    plans.relaxed = contended ? testing::half_plans(kNodes) : testing::grid_plans();
+    EXPECT_EQ(last.digest, digest(plans)) << contended;
+  }
 }
 
 // Behind short queues a node's own traffic shows all kinds of rates. Sums of 1 MiB are too short to

@@ -237,7 +237,9 @@ TEST(RelaxedPlans, FollowTheNetworkBackWhereTheExactPlanStays) {
     follow(contended, sync, &current);
     EXPECT_GT(groups_gain(calm, current.relaxed, first.relaxed), 1.3) << kbps;
     EXPECT_LT(weigh(calm, current, 32 << 20, {})->gain(), Hysteresis::kSmallGain) << kbps;
+    const PlanSet slow = current;
     follow(calm, sync, &current);
+    EXPECT_EQ(current.lanes, slow.lanes) << kbps;
     EXPECT_LT(groups_gain(calm, current.relaxed, first.relaxed), Hysteresis::kClearGain) << kbps;
   }
 }
