@@ -14,6 +14,22 @@ bool differs(std::int64_t a, std::int64_t b) {
          kNews * static_cast<double>(std::max<std::int64_t>(1, std::max(a, b)));
 }
 
+// Of the same nodes and racks: some rate is lower, by more than measuring it twice differs.
+bool has_slower(const Fabric& before, const Fabric& now) {
+  const auto is_slower = [](std::int64_t was, std::int64_t is) {
+    return is < was && differs(was, is);
+  };
+  for (std::size_t i = 0; i < std::min(before.nodes.size(), now.nodes.size()); ++i) {
+    const NodeLink &a = before.nodes[i], &b = now.nodes[i];
+    if (is_slower(a.out_kbps, b.out_kbps) || is_slower(a.in_kbps, b.in_kbps)) return true;
+  }
+  for (std::size_t r = 0; r < std::min(before.racks.size(), now.racks.size()); ++r) {
+    const RackLink &a = before.racks[r], &b = now.racks[r];
+    if (is_slower(a.up_kbps, b.up_kbps) || is_slower(a.down_kbps, b.down_kbps)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<Weighed> weigh(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes,
@@ -67,11 +83,18 @@ bool Hysteresis::interval_ended(const Fabric& live) {
 
 bool Hysteresis::is_worth_it(const Weighed& weighed) const {
   if (intervals_since_change_ < pause_) return false;
+  const bool is_return = weighed.exact_gain() < kSmallGain && !has_slower(planned_, weighed.fabric);
+  if (is_return && intervals_since_change_ < return_pause_) return false;
   if (weighed.gain() >= kClearGain) return true;
   return weighed.gain() >= kSmallGain && steady_intervals_ >= kSteadyIntervals;
 }
 
 void Hysteresis::changed(const Fabric& to) {
+  if (!has_slower(planned_, to)) {
+    return_pause_ = std::min(2 * return_pause_, kLongestReturn);
+  } else if (intervals_since_change_ >= return_pause_) {
+    return_pause_ = kQuickIntervals;
+  }
   planned_ = to;
   const bool was_quick = intervals_since_change_ < kQuickIntervals;
   pause_ = was_quick ? std::min(2 * pause_, kLongestPause) : std::max(1, pause_ / 2);

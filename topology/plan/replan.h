@@ -20,9 +20,8 @@ struct Weighed {
   double former_us = 0;  // what the current plan would take there
   // How many times as long relaxed steps over the current groups would take there; 1: no others.
   double groups_gain = 1;
-  double gain() const {
-    return std::max(groups_gain, choice.time_us > 0 ? former_us / choice.time_us : 1);
-  }
+  double exact_gain() const { return choice.time_us > 0 ? former_us / choice.time_us : 1; }
+  double gain() const { return std::max(groups_gain, exact_gain()); }
 };
 Result<Weighed> weigh(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes,
                       const PlanOptions& options);
@@ -43,6 +42,10 @@ class Hysteresis {
   static constexpr int kSteadyIntervals = 1;  // for a small gain
   static constexpr int kQuickIntervals = 8;   // changes closer than this grow the pause
   static constexpr int kLongestPause = 32;    // replanning intervals
+  // Groups that hardly use a slow link leave its rate unmeasured, which then counts as risen until
+  // they are others. So the way back is tried after a pause, twice as long after every try that did
+  // not hold for as long.
+  static constexpr int kLongestReturn = 128;
 
   explicit Hysteresis(Fabric fabric) : live_(fabric), planned_(std::move(fabric)) {}
 
@@ -60,6 +63,7 @@ class Hysteresis {
   int steady_intervals_ = 0;
   int intervals_since_change_ = kQuickIntervals;
   int pause_ = 1;
+  int return_pause_ = kQuickIntervals;
 };
 
 }  // namespace riffle
