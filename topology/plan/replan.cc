@@ -38,6 +38,7 @@ Result<Weighed> weigh(const Fabric& fabric, const PlanSet& current, std::uint64_
   if (!choice) return choice.status();
   Weighed weighed;
   weighed.fabric = fabric;
+  weighed.has_groups = !current.relaxed.is_empty();
   weighed.former_us = predict(fabric, current, bytes, options.message_ns).time_us;
   weighed.choice = std::move(*choice);
   return weighed;
@@ -83,7 +84,7 @@ bool Hysteresis::interval_ended(const Fabric& live) {
 
 bool Hysteresis::is_worth_it(const Weighed& weighed) const {
   if (intervals_since_change_ < pause_) return false;
-  const bool is_return = weighed.exact_gain() < kSmallGain && !has_slower(planned_, weighed.fabric);
+  const bool is_return = weighed.has_groups && !has_slower(planned_, weighed.fabric);
   if (is_return && intervals_since_change_ < return_pause_) return false;
   if (weighed.gain() >= kClearGain) return true;
   return weighed.gain() >= kSmallGain && steady_intervals_ >= kSteadyIntervals;

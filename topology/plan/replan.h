@@ -18,6 +18,7 @@ struct Weighed {
   Fabric fabric;         // on which it was weighed
   PlanChoice choice;     // the best plan there
   double former_us = 0;  // what the current plan would take there
+  bool has_groups = false;  // relaxed steps run over groups of their own, not as the current plan
   // How many times as long relaxed steps over the current groups would take there; 1: no others.
   double groups_gain = 1;
   double exact_gain() const { return choice.time_us > 0 ? former_us / choice.time_us : 1; }
@@ -43,8 +44,8 @@ class Hysteresis {
   static constexpr int kQuickIntervals = 8;   // changes closer than this grow the pause
   static constexpr int kLongestPause = 32;    // replanning intervals
   // Groups that hardly use a slow link leave its rate unmeasured, which then counts as risen until
-  // they are others. So the way back is tried after a pause, twice as long after every try that did
-  // not hold for as long.
+  // they are others, whatever the exact plan would gain by it. So the way back is tried after a
+  // pause, twice as long after every try that did not hold for as long.
   static constexpr int kLongestReturn = 128;
 
   explicit Hysteresis(Fabric fabric) : live_(fabric), planned_(std::move(fabric)) {}
