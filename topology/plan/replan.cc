@@ -91,11 +91,13 @@ bool Hysteresis::is_worth_it(const Weighed& weighed) const {
 }
 
 void Hysteresis::changed(const Fabric& to) {
-  if (!has_slower(planned_, to)) {
+  const bool is_return = !has_slower(planned_, to);
+  if (is_return) {
     return_pause_ = std::min(2 * return_pause_, kLongestReturn);
-  } else if (intervals_since_change_ >= return_pause_) {
+  } else if (has_returned_ && intervals_since_change_ >= return_pause_) {
     return_pause_ = kQuickIntervals;
   }
+  has_returned_ = is_return;
   planned_ = to;
   const bool was_quick = intervals_since_change_ < kQuickIntervals;
   pause_ = was_quick ? std::min(2 * pause_, kLongestPause) : std::max(1, pause_ / 2);

@@ -65,6 +65,7 @@ class Hysteresis {
   int intervals_since_change_ = kQuickIntervals;
   int pause_ = 1;
   int return_pause_ = kQuickIntervals;
+  bool has_returned_ = false;  // the last change was a way back
 };
 
 }  // namespace riffle
