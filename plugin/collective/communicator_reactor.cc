@@ -156,7 +156,7 @@ ReplanHooks Communicator::replan_hooks(const SyncSettings& sync, const SessionOp
     return relaxed_plans(fabric, sync, is_told);
   };
   // (Groups of shadow_sync are chosen by how they mix, too.)
-  if (sync.mode != SyncMode::kShadowSync) hooks.groups_gain = groups_gain;
+  if (sync.mode != SyncMode::kShadowSync) hooks.step_us = relaxed_step_us;
   // (After losses any node may be the lowest that is left.)
   if (sync.mode == SyncMode::kSparse && (rank_ == 0 || options.survivors.is_on)) {
     hooks.sparse_order = [this, sync, speed = report.speed,

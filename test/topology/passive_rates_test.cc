@@ -395,7 +395,7 @@ TEST(Hysteresis, AClearGainChangesThePlanAndTheEvenPlanComesBack) {
   const Weighed down = *weigh(contended, first, kBytes, {});
   EXPECT_GT(down.gain(), 1.3);
   ASSERT_TRUE(hysteresis.is_worth_it(down));
-  hysteresis.changed(contended);
+  hysteresis.changed(down);
   for (int e = 0; e < 10; ++e) EXPECT_FALSE(hysteresis.interval_ended(contended));
 
   // The way back gains little; it takes rates that stay.
@@ -419,33 +419,49 @@ TEST(Hysteresis, TheCurrentPlanIsPricedAsTheBestOneIs) {
   }
 }
 
+struct Times {
+  double exact_us, step_us;
+};
+Weighed beside_groups(const Fabric& on, Times current, Times best) {
+  Weighed w;
+  w.fabric = on;
+  w.has_groups = true;
+  w.former_us = current.exact_us;
+  w.former_step_us = current.step_us;
+  w.choice.time_us = best.exact_us;
+  w.step_us = best.step_us;
+  w.groups_gain = current.step_us / best.step_us;
+  return w;
+}
+
 // A link that the groups do not use counts as risen after some intervals, until they do again;
-// groups gain by that, or the exact plan does, which relaxed steps do not use. That what is left of
-// the link differs a little in between does not make tries any more frequent.
+// groups gain by that, and so may the exact plan, which relaxed steps do not use. That another link
+// differs, or that what is left of this one does in between, does not make tries more frequent.
 TEST(Hysteresis, TheWayBackToGroupsOfAFasterNetworkIsTriedMoreAndMoreRarely) {
   const Fabric calm = even_fabric(8, kBase);
-  Fabric contended = calm, a_little_slower = calm;
+  Fabric contended = calm, a_little_slower = calm, risen = calm;
   contended.nodes[3].in_kbps = 100'000;
   a_little_slower.nodes[3].in_kbps = 90'000;
-  for (const auto& [exact_us, groups_gain] : {std::pair{1.0, 1.3}, std::pair{1.5, 1.0}}) {
+  risen.nodes[3].out_kbps = kBase * 7 / 8;
+  for (const double exact_gains : {1.0, 1.5}) {
     for (const int slower_at : {0, 18}) {
+      const Weighed slow = beside_groups(contended, {2 * exact_gains, 2.4}, {2, 0.9});
+      const Weighed slower = beside_groups(a_little_slower, {2.2, 1}, {2.2, 0.9});
+      const Weighed back = beside_groups(risen, {2 / exact_gains, 0.8}, {2 / exact_gains, 0.6});
       Hysteresis hysteresis(calm);
-      Weighed w;
-      w.has_groups = true;
-      w.choice.time_us = 1;
-      w.former_us = exact_us;
-      w.groups_gain = groups_gain;
       int returns = 0, since_slow = -1;  // -1: groups use the link
       for (int e = 0; e < 250; ++e) {
         since_slow += since_slow >= 0;
-        const bool is_measured = since_slow < 0;
+        const bool is_slow = since_slow < 0;
         const bool is_drop = slower_at > 0 && since_slow == slower_at;
-        w.fabric = is_drop ? a_little_slower : since_slow < slower_at ? contended : calm;
-        if (!hysteresis.interval_ended(w.fabric) || !hysteresis.is_worth_it(w)) continue;
-        hysteresis.changed(w.fabric);
+        const bool is_as_planned = since_slow >= 0 && since_slow < slower_at;
+        const Weighed& w = is_drop ? slower : is_slow ? slow : back;
+        if (!hysteresis.interval_ended(is_as_planned ? contended : w.fabric)) continue;
+        if (!hysteresis.is_worth_it(w)) continue;
+        hysteresis.changed(w);
         if (is_drop) continue;
-        returns += !is_measured;
-        since_slow = is_measured ? 0 : -1;
+        returns += !is_slow;
+        since_slow = is_slow ? 0 : -1;
       }
       EXPECT_GE(returns, 3);
       EXPECT_LE(returns, 5);
@@ -465,7 +481,7 @@ TEST(Hysteresis, ANervousNetworkIsFollowedMoreAndMoreRarely) {
     if (!hysteresis.interval_ended(now)) continue;
     Weighed w = *weigh(now, current, kBytes, {});
     if (!hysteresis.is_worth_it(w)) continue;
-    hysteresis.changed(now);
+    hysteresis.changed(w);
     current = w.choice.plans;
     ++changes;
   }

@@ -14,22 +14,6 @@ bool differs(std::int64_t a, std::int64_t b) {
          kNews * static_cast<double>(std::max<std::int64_t>(1, std::max(a, b)));
 }
 
-// Of the same nodes and racks: some rate is lower, by more than measuring it twice differs.
-bool has_slower(const Fabric& before, const Fabric& now) {
-  const auto is_slower = [](std::int64_t was, std::int64_t is) {
-    return is < was && differs(was, is);
-  };
-  for (std::size_t i = 0; i < std::min(before.nodes.size(), now.nodes.size()); ++i) {
-    const NodeLink &a = before.nodes[i], &b = now.nodes[i];
-    if (is_slower(a.out_kbps, b.out_kbps) || is_slower(a.in_kbps, b.in_kbps)) return true;
-  }
-  for (std::size_t r = 0; r < std::min(before.racks.size(), now.racks.size()); ++r) {
-    const RackLink &a = before.racks[r], &b = now.racks[r];
-    if (is_slower(a.up_kbps, b.up_kbps) || is_slower(a.down_kbps, b.down_kbps)) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 Result<Weighed> weigh(const Fabric& fabric, const PlanSet& current, std::uint64_t bytes,
@@ -49,6 +33,7 @@ void choose_groups(const PlanSet& current, RelaxedPlans others, double gain, Wei
   const bool follows = gains || weighed->choice.plans.lanes != current.lanes;
   if (others.is_empty() || others == current.relaxed || !follows) {
     weighed->choice.plans.relaxed = current.relaxed;
+    weighed->step_us = weighed->former_step_us;
     return;
   }
   if (gains && weighed->gain() < Hysteresis::kSmallGain) {  // the exact plan stays
@@ -57,6 +42,7 @@ void choose_groups(const PlanSet& current, RelaxedPlans others, double gain, Wei
     weighed->choice.reason = "other groups";
   }
   weighed->choice.plans.relaxed = std::move(others);
+  weighed->step_us = weighed->former_step_us / gain;
   if (gains) weighed->groups_gain = gain;
 }
 
@@ -82,26 +68,40 @@ bool Hysteresis::interval_ended(const Fabric& live) {
   return is_news(planned_, live);
 }
 
+// Nothing that runs has become slower: rates seem to have risen.
+bool Hysteresis::is_return(const Weighed& weighed) const {
+  return weighed.former_us < kSmallGain * planned_us_ &&
+         weighed.former_step_us <= kSmallGain * planned_step_us_;
+}
+
 bool Hysteresis::is_worth_it(const Weighed& weighed) const {
   if (intervals_since_change_ < pause_) return false;
-  const bool is_return = weighed.has_groups && !has_slower(planned_, weighed.fabric);
-  if (is_return && intervals_since_change_ < return_pause_) return false;
+  if (weighed.has_groups && is_return(weighed) && intervals_since_change_ < return_pause_) {
+    return false;
+  }
   if (weighed.gain() >= kClearGain) return true;
   return weighed.gain() >= kSmallGain && steady_intervals_ >= kSteadyIntervals;
 }
 
-void Hysteresis::changed(const Fabric& to) {
-  const bool is_return = !has_slower(planned_, to);
-  if (is_return) {
+void Hysteresis::changed(const Weighed& to) {
+  if (is_return(to)) {
     return_pause_ = std::min(2 * return_pause_, kLongestReturn);
   } else if (has_returned_ && intervals_since_change_ >= return_pause_) {
     return_pause_ = kQuickIntervals;
   }
-  has_returned_ = is_return;
-  planned_ = to;
+  has_returned_ = is_return(to);
+  planned_ = to.fabric;
+  planned_us_ = to.choice.time_us;
+  planned_step_us_ = to.step_us;
   const bool was_quick = intervals_since_change_ < kQuickIntervals;
   pause_ = was_quick ? std::min(2 * pause_, kLongestPause) : std::max(1, pause_ / 2);
   intervals_since_change_ = 0;
+}
+
+void Hysteresis::confirmed(const Weighed& weighed) {
+  planned_ = weighed.fabric;
+  planned_us_ = weighed.former_us;
+  planned_step_us_ = weighed.former_step_us;
 }
 
 }  // namespace riffle

@@ -15,10 +15,12 @@
 namespace riffle {
 
 struct Weighed {
-  Fabric fabric;         // on which it was weighed
-  PlanChoice choice;     // the best plan there
-  double former_us = 0;  // what the current plan would take there
-  bool has_groups = false;  // relaxed steps run over groups of their own, not as the current plan
+  Fabric fabric;              // on which it was weighed
+  PlanChoice choice;          // the best plan there
+  double former_us = 0;       // what the current plan would take there
+  bool has_groups = false;    // relaxed steps run over groups of their own, not as the current plan
+  double former_step_us = 0;  // what such a step would take there; 0: not known
+  double step_us = 0;         // ... over the groups of the choice
   // How many times as long relaxed steps over the current groups would take there; 1: no others.
   double groups_gain = 1;
   double exact_gain() const { return choice.time_us > 0 ? former_us / choice.time_us : 1; }
@@ -44,8 +46,8 @@ class Hysteresis {
   static constexpr int kQuickIntervals = 8;   // changes closer than this grow the pause
   static constexpr int kLongestPause = 32;    // replanning intervals
   // Groups that hardly use a slow link leave its rate unmeasured, which then counts as risen until
-  // they are others, whatever the exact plan would gain by it. So the way back is tried after a
-  // pause, twice as long after every try that did not hold for as long.
+  // they are others. So while what runs would take no longer than it was planned to, a change is
+  // tried after a pause, twice as long after every try that did not hold for as long.
   static constexpr int kLongestReturn = 128;
 
   explicit Hysteresis(Fabric fabric) : live_(fabric), planned_(std::move(fabric)) {}
@@ -53,14 +55,19 @@ class Hysteresis {
   // A replanning interval ended with these rates. False: the current plan was made for them.
   bool interval_ended(const Fabric& live);
   bool is_worth_it(const Weighed& weighed) const;
-  // The plan changed, or the best plan turned out to be the current one.
-  void changed(const Fabric& to);
+  // The plan changed, or the best plan turned out to be the current one, or what it is made for is
+  // to be another network.
+  void changed(const Weighed& to);
+  void confirmed(const Weighed& weighed);
   void confirmed(const Fabric& fabric) { planned_ = fabric; }
   const Fabric& planned() const { return planned_; }
 
  private:
-  Fabric live_;     // of the last replanning interval
-  Fabric planned_;  // that the current plan was made for
+  bool is_return(const Weighed& weighed) const;
+
+  Fabric live_;                                  // of the last replanning interval
+  Fabric planned_;                               // that the current plan was made for
+  double planned_us_ = 0, planned_step_us_ = 0;  // predicted then; 0: not known
   int steady_intervals_ = 0;
   int intervals_since_change_ = kQuickIntervals;
   int pause_ = 1;

@@ -77,9 +77,9 @@ struct ReplanHooks {
   // Node 0, any thread: what the relaxed modes run over on a fabric, and whether a line is to tell
   // of it. Null: they keep what they have.
   std::function<RelaxedPlans(const Fabric&, bool is_told)> relaxed_plans;
-  // Node 0, any thread: how many times as long a relaxed step over the first takes on a fabric as
-  // over the second, both not empty. Null: the groups change with the exact plan alone.
-  std::function<double(const Fabric&, const RelaxedPlans&, const RelaxedPlans&)> groups_gain;
+  // Node 0, any thread: what a relaxed step over these, which are not empty, takes on a fabric.
+  // Null: the groups change with the exact plan alone.
+  std::function<double(const Fabric&, const RelaxedPlans&)> step_us;
   // Node 0 (where nodes may be lost: every node), where the sparse mode is wanted: how it should
   // run for the calls that `participant` knows, on this fabric and beside these exact plans. An
   // error: better not, and why.

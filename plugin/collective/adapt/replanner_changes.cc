@@ -54,7 +54,8 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
   const Fabric planned = hysteresis_->planned();
   // Also where it was given up: no plan is tried twice for the same rates. Nor is one that did not
   // pay, so what it was made for stays the measure of news.
-  if (!is_trial) hysteresis_->changed(is_going_back_ ? planned : to.fabric);
+  if (!is_trial) hysteresis_->changed(to);
+  if (is_going_back_) hysteresis_->confirmed(planned);
   if (is_going_back_) proof_.end();
   if (first_seq) {
     e.generation = engine_->newest_generation();

@@ -38,8 +38,11 @@ void weigh_groups(const PlanSet& current, const ReplanHooks& hooks, Weighed* wei
   double gain = 1;
   if (current.relaxed.is_empty()) {
     gain = Hysteresis::kClearGain;
-  } else if (hooks.groups_gain && !others.is_empty()) {
-    gain = hooks.groups_gain(weighed->fabric, current.relaxed, others);
+  } else if (hooks.step_us) {
+    weighed->former_step_us = hooks.step_us(weighed->fabric, current.relaxed);
+    if (!others.is_empty()) {
+      gain = weighed->former_step_us / hooks.step_us(weighed->fabric, others);
+    }
   }
   choose_groups(current, std::move(others), gain, weighed);
 }
@@ -121,7 +124,7 @@ void Replanner::look_for_slow(const Fabric& live,
 void Replanner::decide_on(const std::shared_ptr<Weighed>& weighed) {
   if (is_same_way(weighed->choice.plans, *plans_)) {
     planned_us_ = weighed->former_us;
-    return hysteresis_->confirmed(weighed->fabric);
+    return hysteresis_->confirmed(*weighed);
   }
   const bool is_between = engine_->generations() > 1;  // the last change is not over
   if (has_node_left_ || is_between || !hysteresis_->is_worth_it(*weighed)) return;

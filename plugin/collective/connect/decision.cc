@@ -145,19 +145,16 @@ RelaxedPlans relaxed_plans(const Fabric& fabric, const SyncSettings& sync, bool 
           std::move(t.partitions), std::move(t.table), t.chunk_bytes};
 }
 
-double groups_gain(const Fabric& fabric, const RelaxedPlans& former, const RelaxedPlans& others) {
-  const auto step_us = [&fabric](const RelaxedPlans& plans) {
-    ScheduleTable table;
-    table.nodes = fabric.size();
-    table.steps = static_cast<int>(plans.steps);
-    table.lanes = static_cast<int>(plans.lanes);
-    table.partitions = plans.partitions;
-    table.table = plans.table;
-    ScheduleOptions options;
-    options.bytes = kPlannedBytes;
-    return predicted_us(fabric, table, options);
-  };
-  return step_us(former) / step_us(others);
+double relaxed_step_us(const Fabric& fabric, const RelaxedPlans& plans) {
+  ScheduleTable table;
+  table.nodes = fabric.size();
+  table.steps = static_cast<int>(plans.steps);
+  table.lanes = static_cast<int>(plans.lanes);
+  table.partitions = plans.partitions;
+  table.table = plans.table;
+  ScheduleOptions options;
+  options.bytes = kPlannedBytes;
+  return predicted_us(fabric, table, options);
 }
 
 Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& reports,

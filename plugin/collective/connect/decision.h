@@ -33,9 +33,9 @@ std::string find_problem(const std::vector<NodeReport>& reports);
 // What the relaxed mode of `sync` is to run over on the fabric; none for exact, or where there is
 // no schedule that mixes all nodes. `is_told`: a line says which, or why none. Any thread.
 RelaxedPlans relaxed_plans(const Fabric& fabric, const SyncSettings& sync, bool is_told);
-// How many times as long a relaxed step over the former groups takes on the fabric as over the
-// others; neither is empty. Any thread.
-double groups_gain(const Fabric& fabric, const RelaxedPlans& former, const RelaxedPlans& others);
+// What a relaxed step of 32 MiB over these groups, which are not none, takes on the fabric. Any
+// thread.
+double relaxed_step_us(const Fabric& fabric, const RelaxedPlans& plans);
 
 // Checks versions and knobs, reads the fabric, plans. `probed`: the network as it was measured, or
 // null; a fabric file comes first. `racks`: known without measuring, or null; for a network that

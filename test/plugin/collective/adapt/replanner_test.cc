@@ -102,12 +102,13 @@ class Cluster {
       hooks.basis = [] { return PlanBasis{even_fabric(kNodes, kRateKbps), false}; };
       hooks.replan.count = [this] { return posted_[0]; };
       if (has_groups) {
-        hooks.replan.relaxed_plans = [](const Fabric& f, bool) {
+        const auto suited = [](const Fabric& f) {
           return f.nodes[kSlow].out_kbps < kRateKbps / 2 ? testing::half_plans(kNodes)
                                                          : testing::grid_plans();
         };
-        hooks.replan.groups_gain = [](const Fabric&, const RelaxedPlans&, const RelaxedPlans&) {
-          return 1.5;
+        hooks.replan.relaxed_plans = [suited](const Fabric& f, bool) { return suited(f); };
+        hooks.replan.step_us = [suited](const Fabric& f, const RelaxedPlans& plans) {
+          return plans == suited(f) ? 2 : 3;
         };
       }
       hooks.replan.observer = r == 0 ? &recorder : nullptr;

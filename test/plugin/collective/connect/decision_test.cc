@@ -213,6 +213,10 @@ SyncSettings with_mode(SyncMode mode) {
   return sync;
 }
 
+double groups_gain(const Fabric& fabric, const RelaxedPlans& former, const RelaxedPlans& others) {
+  return relaxed_step_us(fabric, former) / relaxed_step_us(fabric, others);
+}
+
 // One replanning interval with steady rates, as node 0 takes it.
 void follow(const Fabric& live, const SyncSettings& sync, PlanSet* current) {
   Weighed w = *weigh(live, *current, 32 << 20, {});
