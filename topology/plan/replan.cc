@@ -22,7 +22,6 @@ Result<Weighed> weigh(const Fabric& fabric, const PlanSet& current, std::uint64_
   if (!choice) return choice.status();
   Weighed weighed;
   weighed.fabric = fabric;
-  weighed.has_groups = !current.relaxed.is_empty();
   weighed.former_us = predict(fabric, current, bytes, options.message_ns).time_us;
   weighed.choice = std::move(*choice);
   return weighed;
@@ -33,7 +32,6 @@ void choose_groups(const PlanSet& current, RelaxedPlans others, double gain, Wei
   const bool follows = gains || weighed->choice.plans.lanes != current.lanes;
   if (others.is_empty() || others == current.relaxed || !follows) {
     weighed->choice.plans.relaxed = current.relaxed;
-    weighed->step_us = weighed->former_step_us;
     return;
   }
   if (gains && weighed->gain() < Hysteresis::kSmallGain) {  // the exact plan stays
@@ -42,7 +40,6 @@ void choose_groups(const PlanSet& current, RelaxedPlans others, double gain, Wei
     weighed->choice.reason = "other groups";
   }
   weighed->choice.plans.relaxed = std::move(others);
-  weighed->step_us = weighed->former_step_us / gain;
   if (gains) weighed->groups_gain = gain;
 }
 
@@ -70,38 +67,36 @@ bool Hysteresis::interval_ended(const Fabric& live) {
 
 // Nothing that runs has become slower: rates seem to have risen.
 bool Hysteresis::is_return(const Weighed& weighed) const {
-  return weighed.former_us < kSmallGain * planned_us_ &&
-         weighed.former_step_us <= kSmallGain * planned_step_us_;
+  return weighed.is_relaxed && weighed.former_step_us > 0 &&
+         weighed.former_us <= kClearGain * promised_us_ &&
+         weighed.former_step_us <= kClearGain * promised_step_us_;
 }
 
 bool Hysteresis::is_worth_it(const Weighed& weighed) const {
   if (intervals_since_change_ < pause_) return false;
-  if (weighed.has_groups && is_return(weighed) && intervals_since_change_ < return_pause_) {
-    return false;
-  }
+  if (is_return(weighed) && intervals_since_change_ < return_pause_) return false;
   if (weighed.gain() >= kClearGain) return true;
   return weighed.gain() >= kSmallGain && steady_intervals_ >= kSteadyIntervals;
 }
 
 void Hysteresis::changed(const Weighed& to) {
   if (is_return(to)) {
-    return_pause_ = std::min(2 * return_pause_, kLongestReturn);
-  } else if (has_returned_ && intervals_since_change_ >= return_pause_) {
-    return_pause_ = kQuickIntervals;
+    has_returned_ = true;
+  } else if (std::exchange(has_returned_, false)) {
+    const bool has_held = intervals_since_change_ >= return_pause_;
+    return_pause_ = has_held ? kQuickIntervals : std::min(2 * return_pause_, kLongestReturn);
   }
-  has_returned_ = is_return(to);
   planned_ = to.fabric;
-  planned_us_ = to.choice.time_us;
-  planned_step_us_ = to.step_us;
+  promised_us_ = to.choice.time_us;
+  promised_step_us_ = to.step_us;
   const bool was_quick = intervals_since_change_ < kQuickIntervals;
   pause_ = was_quick ? std::min(2 * pause_, kLongestPause) : std::max(1, pause_ / 2);
   intervals_since_change_ = 0;
 }
 
-void Hysteresis::confirmed(const Weighed& weighed) {
-  planned_ = weighed.fabric;
-  planned_us_ = weighed.former_us;
-  planned_step_us_ = weighed.former_step_us;
+void Hysteresis::repriced(const Weighed& weighed) {
+  promised_us_ = weighed.former_us;
+  promised_step_us_ = weighed.former_step_us;
 }
 
 }  // namespace riffle

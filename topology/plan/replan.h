@@ -15,12 +15,12 @@
 namespace riffle {
 
 struct Weighed {
-  Fabric fabric;              // on which it was weighed
-  PlanChoice choice;          // the best plan there
-  double former_us = 0;       // what the current plan would take there
-  bool has_groups = false;    // relaxed steps run over groups of their own, not as the current plan
-  double former_step_us = 0;  // what such a step would take there; 0: not known
-  double step_us = 0;         // ... over the groups of the choice
+  Fabric fabric;         // on which it was weighed
+  PlanChoice choice;     // the best plan there
+  double former_us = 0;  // what the current plan would take there
+  // A relaxed step over the current groups, and over those of the choice, there; 0: not known.
+  double former_step_us = 0, step_us = 0;
+  bool is_relaxed = false;  // such steps are what runs now
   // How many times as long relaxed steps over the current groups would take there; 1: no others.
   double groups_gain = 1;
   double exact_gain() const { return choice.time_us > 0 ? former_us / choice.time_us : 1; }
@@ -55,19 +55,20 @@ class Hysteresis {
   // A replanning interval ended with these rates. False: the current plan was made for them.
   bool interval_ended(const Fabric& live);
   bool is_worth_it(const Weighed& weighed) const;
-  // The plan changed, or the best plan turned out to be the current one, or what it is made for is
-  // to be another network.
+  // The plan changed, or could not.
   void changed(const Weighed& to);
-  void confirmed(const Weighed& weighed);
+  // The best plan turned out to be the current one, or what it is made for is to be another fabric.
   void confirmed(const Fabric& fabric) { planned_ = fabric; }
+  // What the current plan and groups take now, as long as none are worth a change.
+  void repriced(const Weighed& weighed);
   const Fabric& planned() const { return planned_; }
 
  private:
   bool is_return(const Weighed& weighed) const;
 
-  Fabric live_;                                  // of the last replanning interval
-  Fabric planned_;                               // that the current plan was made for
-  double planned_us_ = 0, planned_step_us_ = 0;  // predicted then; 0: not known
+  Fabric live_;                                    // of the last replanning interval
+  Fabric planned_;                                 // that the current plan was made for
+  double promised_us_ = 0, promised_step_us_ = 0;  // by the current plan and groups; 0: not known
   int steady_intervals_ = 0;
   int intervals_since_change_ = kQuickIntervals;
   int pause_ = 1;

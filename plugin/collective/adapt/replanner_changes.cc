@@ -88,6 +88,7 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
       }
     }
   } else {
+    if (!is_trial) hysteresis_->repriced(to);
     e.cause += "; but " + first_seq.status().message();
     log_warn("the plan stays as it is: {}", e.cause);
     if (is_trial) trials_.refused();

@@ -35,16 +35,17 @@ Fabric no_slower(Fabric fabric, const Fabric& than) {
 void weigh_groups(const PlanSet& current, const ReplanHooks& hooks, Weighed* weighed) {
   RelaxedPlans others;
   if (hooks.relaxed_plans) others = hooks.relaxed_plans(weighed->fabric, false);
-  double gain = 1;
-  if (current.relaxed.is_empty()) {
-    gain = Hysteresis::kClearGain;
-  } else if (hooks.step_us) {
-    weighed->former_step_us = hooks.step_us(weighed->fabric, current.relaxed);
-    if (!others.is_empty()) {
-      gain = weighed->former_step_us / hooks.step_us(weighed->fabric, others);
-    }
-  }
+  const auto step_us = [&](const RelaxedPlans& plans) {
+    return hooks.step_us && !plans.is_empty() ? hooks.step_us(weighed->fabric, plans) : 0;
+  };
+  weighed->former_step_us = step_us(current.relaxed);
+  const double others_us = step_us(others);
+  const double gain = current.relaxed.is_empty() ? Hysteresis::kClearGain
+                      : others_us > 0            ? weighed->former_step_us / others_us
+                                                 : 1;
   choose_groups(current, std::move(others), gain, weighed);
+  weighed->step_us =
+      weighed->choice.plans.relaxed == current.relaxed ? weighed->former_step_us : others_us;
 }
 
 }  // namespace
@@ -122,9 +123,12 @@ void Replanner::look_for_slow(const Fabric& live,
 }
 
 void Replanner::decide_on(const std::shared_ptr<Weighed>& weighed) {
-  if (is_same_way(weighed->choice.plans, *plans_)) {
+  weighed->is_relaxed = sync_ && sync_->is_in_force();
+  const bool is_same = is_same_way(weighed->choice.plans, *plans_);
+  if (is_same || weighed->gain() < Hysteresis::kSmallGain) hysteresis_->repriced(*weighed);
+  if (is_same) {
     planned_us_ = weighed->former_us;
-    return hysteresis_->confirmed(*weighed);
+    return hysteresis_->confirmed(weighed->fabric);
   }
   const bool is_between = engine_->generations() > 1;  // the last change is not over
   if (has_node_left_ || is_between || !hysteresis_->is_worth_it(*weighed)) return;

@@ -7,23 +7,10 @@
 #include <vector>
 
 #include "test/kept_log.h"
+#include "test/plugin/collective/adapt/told_calls.h"
 
 namespace riffle::sync_agreement_test {
 namespace {
-
-class Calls final : public ModeParticipant {
- public:
-  SyncReport report() override { return now; }
-  Status prepare(const ModeOrder&) override { return Status::ok(); }
-  std::uint64_t hold(std::uint64_t, std::uint64_t) override { return 0; }
-  void use(std::uint64_t) override {}
-  void drop() override {}
-  ModeSpan span() override { return mode; }
-  Status catch_up(const ModeSpan&, int, int) override { return Status::ok(); }
-
-  SyncReport now;
-  ModeSpan mode;
-};
 
 SyncReport known_for(std::uint64_t steps) {
   SyncReport r;
@@ -44,7 +31,7 @@ std::vector<std::string> lines_of(int rank, const SyncReport& own, std::uint64_t
   kept_lines.clear();
   set_logger(keep_line);
   {
-    Calls calls;
+    testing::ToldCalls calls;
     calls.now = own;
     calls.mode = mode;
     SyncAgreementOptions options;
