@@ -62,13 +62,14 @@ bool Hysteresis::interval_ended(const Fabric& live) {
   ++intervals_since_change_;
   steady_intervals_ = is_news(live_, live) ? 0 : steady_intervals_ + 1;
   live_ = live;
-  return is_news(planned_, live);
+  const bool has_news = is_news(planned_, live);
+  if (!has_news) promised_step_us_ = planned_step_us_;
+  return has_news;
 }
 
-// Nothing that runs has become slower: rates seem to have risen.
+// Steps have not become slower: rates seem to have risen.
 bool Hysteresis::is_return(const Weighed& weighed) const {
   return weighed.is_relaxed && weighed.former_step_us > 0 &&
-         weighed.former_us <= kClearGain * promised_us_ &&
          weighed.former_step_us <= kClearGain * promised_step_us_;
 }
 
@@ -79,24 +80,25 @@ bool Hysteresis::is_worth_it(const Weighed& weighed) const {
   return weighed.gain() >= kSmallGain && steady_intervals_ >= kSteadyIntervals;
 }
 
-void Hysteresis::changed(const Weighed& to) {
-  if (is_return(to)) {
-    has_returned_ = true;
-  } else if (std::exchange(has_returned_, false)) {
-    const bool has_held = intervals_since_change_ >= return_pause_;
-    return_pause_ = has_held ? kQuickIntervals : std::min(2 * return_pause_, kLongestReturn);
+void Hysteresis::changed(const Weighed& to, bool was_taken) {
+  const bool was_return = is_return(to);
+  if (was_taken) {
+    if (!was_return && has_returned_) {
+      const bool has_held = intervals_since_change_ >= return_pause_;
+      return_pause_ = has_held ? kQuickIntervals : std::min(2 * return_pause_, kLongestReturn);
+    }
+    has_returned_ = was_return;
+    promised_step_us_ = planned_step_us_ = to.step_us;
   }
   planned_ = to.fabric;
-  promised_us_ = to.choice.time_us;
-  promised_step_us_ = to.step_us;
   const bool was_quick = intervals_since_change_ < kQuickIntervals;
   pause_ = was_quick ? std::min(2 * pause_, kLongestPause) : std::max(1, pause_ / 2);
   intervals_since_change_ = 0;
 }
 
-void Hysteresis::repriced(const Weighed& weighed) {
-  promised_us_ = weighed.former_us;
-  promised_step_us_ = weighed.former_step_us;
+void Hysteresis::confirmed(const Fabric& fabric) {
+  planned_ = fabric;
+  planned_step_us_ = promised_step_us_;
 }
 
 }  // namespace riffle

@@ -46,8 +46,8 @@ class Hysteresis {
   static constexpr int kQuickIntervals = 8;   // changes closer than this grow the pause
   static constexpr int kLongestPause = 32;    // replanning intervals
   // Groups that hardly use a slow link leave its rate unmeasured, which then counts as risen until
-  // they are others. So while what runs would take no longer than it was planned to, a change is
-  // tried after a pause, twice as long after every try that did not hold for as long.
+  // they are others. So while steps would not take clearly longer than promised, a change is tried
+  // after a pause, twice as long after every try that did not hold for as long.
   static constexpr int kLongestReturn = 128;
 
   explicit Hysteresis(Fabric fabric) : live_(fabric), planned_(std::move(fabric)) {}
@@ -55,20 +55,21 @@ class Hysteresis {
   // A replanning interval ended with these rates. False: the current plan was made for them.
   bool interval_ended(const Fabric& live);
   bool is_worth_it(const Weighed& weighed) const;
-  // The plan changed, or could not.
-  void changed(const Weighed& to);
-  // The best plan turned out to be the current one, or what it is made for is to be another fabric.
-  void confirmed(const Fabric& fabric) { planned_ = fabric; }
-  // What the current plan and groups take now, as long as none are worth a change.
-  void repriced(const Weighed& weighed);
+  // The plan changed, or some node refused the change.
+  void changed(const Weighed& to, bool was_taken = true);
+  // What steps over the current groups take as long as nothing is worth a change.
+  void repriced(const Weighed& weighed) { promised_step_us_ = weighed.former_step_us; }
+  // The best plan is the current one, or another fabric is to be the measure of news.
+  void confirmed(const Fabric& fabric);
   const Fabric& planned() const { return planned_; }
 
  private:
   bool is_return(const Weighed& weighed) const;
 
-  Fabric live_;                                    // of the last replanning interval
-  Fabric planned_;                                 // that the current plan was made for
-  double promised_us_ = 0, promised_step_us_ = 0;  // by the current plan and groups; 0: not known
+  Fabric live_;                  // of the last replanning interval
+  Fabric planned_;               // that the current plan was made for
+  double promised_step_us_ = 0;  // over the current groups; 0: not known
+  double planned_step_us_ = 0;   // ... on the fabric planned
   int steady_intervals_ = 0;
   int intervals_since_change_ = kQuickIntervals;
   int pause_ = 1;

@@ -78,7 +78,7 @@ struct ReplanHooks {
   // of it. Null: they keep what they have.
   std::function<RelaxedPlans(const Fabric&, bool is_told)> relaxed_plans;
   // Node 0, any thread: what a relaxed step over these, which are not empty, takes on a fabric.
-  // Null: the groups change with the exact plan alone.
+  // Null: the groups change with the exact plan alone, and no change waits as a way back.
   std::function<double(const Fabric&, const RelaxedPlans&)> step_us;
   // Node 0 (where nodes may be lost: every node), where the sparse mode is wanted: how it should
   // run for the calls that `participant` knows, on this fabric and beside these exact plans. An

@@ -54,7 +54,7 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
   const Fabric planned = hysteresis_->planned();
   // Also where it was given up: no plan is tried twice for the same rates. Nor is one that did not
   // pay, so what it was made for stays the measure of news.
-  if (!is_trial) hysteresis_->changed(to);
+  if (!is_trial) hysteresis_->changed(to, first_seq.is_ok());
   if (is_going_back_) hysteresis_->confirmed(planned);
   if (is_going_back_) proof_.end();
   if (first_seq) {
@@ -88,7 +88,6 @@ void Replanner::decided(const Result<std::uint64_t>& first_seq) {
       }
     }
   } else {
-    if (!is_trial) hysteresis_->repriced(to);
     e.cause += "; but " + first_seq.status().message();
     log_warn("the plan stays as it is: {}", e.cause);
     if (is_trial) trials_.refused();

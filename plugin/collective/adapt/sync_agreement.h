@@ -72,7 +72,9 @@ class SyncAgreement {
 
   bool is_mine(std::uint32_t kind) const { return switch_.is_mine(kind); }
   bool is_running() const { return switch_.is_running(); }
-  bool is_in_force() const { return is_relaxed_; }  // node 0: the mode, as of the last interval
+  bool is_in_force() const {
+    return is_relaxed_;
+  }  // node 0; until the next interval also a mode that ends
   Status received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
     return switch_.received(peer, kind, message);
   }

@@ -33,7 +33,7 @@ std::string find_problem(const std::vector<NodeReport>& reports);
 // What the relaxed mode of `sync` is to run over on the fabric; none for exact, or where there is
 // no schedule that mixes all nodes. `is_told`: a line says which, or why none. Any thread.
 RelaxedPlans relaxed_plans(const Fabric& fabric, const SyncSettings& sync, bool is_told);
-// What a relaxed step of 32 MiB over these groups, which are not none, takes on the fabric. Any
+// What a relaxed step of 32 MiB over these groups, which are not empty, takes on the fabric. Any
 // thread.
 double relaxed_step_us(const Fabric& fabric, const RelaxedPlans& plans);
 

@@ -80,7 +80,7 @@ TEST(Hysteresis, TheWayBackToGroupsOfAFasterNetworkIsTriedMoreAndMoreRarely) {
   for (const double gain : {1.0, 1.5}) {  // of the exact plan
     const Weighed slow = beside_groups(100'000, {2 * gain, 2.4}, {2, 0.9});
     const Weighed slower = beside_groups(85'000, {2.3, 1.1}, {2.3, 1});
-    const Weighed back = beside_groups(kBase, {2 / gain, 0.8}, {2 / gain, 0.6});
+    const Weighed back = beside_groups(kBase, {2, 0.8}, {2 / gain, 0.6});
     Hysteresis hysteresis(even_fabric(8, kBase));
     EXPECT_EQ(intervals_until_change(hysteresis, slow), 1);
     for (const int pause : {8, 16}) {
@@ -102,31 +102,56 @@ TEST(Hysteresis, TheWayBackToGroupsOfAFasterNetworkIsTriedMoreAndMoreRarely) {
   }
 }
 
-TEST(Hysteresis, WhatRunsAndTakesLongerIsNoWayBack) {
+TEST(Hysteresis, AChangeIsNoWayBackWhereStepsTakeLongerOrNoneRun) {
   const Weighed first = beside_groups(200'000, {2, 2}, {1, 1});
-  const Weighed exact_takes_longer = beside_groups(kBase, {1.2, 1}, {1, 0.8});
-  const Weighed steps_take_longer = beside_groups(kBase, {1, 1.2}, {0.8, 1});
-  Weighed not_running = beside_groups(kBase, {0.9, 0.9}, {0.6, 0.6});
+  const Weighed slower = beside_groups(kBase, {1, 1.1}, {0.8, 0.9});
+  const Weighed hardly_slower = beside_groups(kBase, {1, 1.05}, {0.8, 0.9});
+  const Weighed only_exact_is_slower = beside_groups(kBase, {2, 1}, {1, 0.9});
+  Weighed not_running = only_exact_is_slower;
   not_running.is_relaxed = false;
-  for (const Weighed& w : {exact_takes_longer, steps_take_longer, not_running}) {
+  Weighed not_known = only_exact_is_slower;
+  not_known.former_step_us = not_known.step_us = 0;
+  for (const auto& [w, intervals] : {std::pair{slower, 1},
+                                     {hardly_slower, 8},
+                                     {only_exact_is_slower, 8},
+                                     {not_running, 1},
+                                     {not_known, 1}}) {
     Hysteresis hysteresis(even_fabric(8, kBase));
     ASSERT_EQ(intervals_until_change(hysteresis, first), 1);
-    EXPECT_EQ(intervals_until_change(hysteresis, w), 1);
+    EXPECT_EQ(intervals_until_change(hysteresis, w), intervals);
   }
 }
 
-// The times promised are those of the fabric that the current plan was weighed on last.
-TEST(Hysteresis, ASlowDownOfAPlanThatHasBecomeFasterIsNoWayBack) {
+// What steps take on the way is the measure as long as nothing is worth a change, and no longer.
+TEST(Hysteresis, ASlowDownOfGroupsThatHaveBecomeFasterIsNoWayBack) {
   const Weighed first = beside_groups(100'000, {2, 2}, {2, 1});
   const Weighed faster = beside_groups(kBase, {1, 0.5}, {1, 0.5});
   const Weighed slow = beside_groups(200'000, {1.5, 0.9}, {1, 0.8});
   for (const bool is_repriced : {false, true}) {
-    Hysteresis hysteresis(even_fabric(8, kBase));
-    ASSERT_EQ(intervals_until_change(hysteresis, first), 1);
-    EXPECT_FALSE(changes_in_one_interval(hysteresis, faster));
-    if (is_repriced) hysteresis.repriced(faster);
-    EXPECT_EQ(intervals_until_change(hysteresis, slow), is_repriced ? 1 : 7);
+    for (const bool is_as_planned_again : {false, true}) {
+      Hysteresis hysteresis(even_fabric(8, kBase));
+      ASSERT_EQ(intervals_until_change(hysteresis, first), 1);
+      EXPECT_FALSE(changes_in_one_interval(hysteresis, faster));
+      if (is_repriced) hysteresis.repriced(faster);
+      if (is_as_planned_again) EXPECT_FALSE(hysteresis.interval_ended(first.fabric));
+      const int passed = is_as_planned_again ? 2 : 1;
+      EXPECT_EQ(intervals_until_change(hysteresis, slow),
+                is_repriced && !is_as_planned_again ? 1 : 8 - passed);
+    }
   }
+}
+
+// Neither is it a try, nor is the fabric that it was for what steps are judged by.
+TEST(Hysteresis, AChangeThatIsRefusedPromisesNothing) {
+  const Weighed first = beside_groups(200'000, {2, 2}, {1, 1});
+  const Weighed slow = beside_groups(100'000, {2, 2}, {1, 1});
+  const Weighed still_slow = beside_groups(90'000, {2, 2}, {1, 1});
+  Hysteresis hysteresis(even_fabric(8, kBase));
+  ASSERT_EQ(intervals_until_change(hysteresis, first), 1);
+  ASSERT_TRUE(hysteresis.interval_ended(slow.fabric));
+  ASSERT_TRUE(hysteresis.is_worth_it(slow));
+  hysteresis.changed(slow, false);
+  EXPECT_LE(intervals_until_change(hysteresis, still_slow), 2);
 }
 
 TEST(Hysteresis, ANervousNetworkIsFollowedMoreAndMoreRarely) {

@@ -257,6 +257,7 @@ TEST(Intervals, SoDoTheGroupsOfRelaxedModes) {
       while (cluster.recorder.changes().size() == before && ++intervals < 20) {
         ASSERT_EQ(cluster.run(kEvery), "");
       }
+      ASSERT_GT(cluster.recorder.changes().size(), before);
       EXPECT_EQ(intervals >= Hysteresis::kQuickIntervals, runs && !contended) << intervals;
       const ReplanEvent last = cluster.recorder.changes().back();
       PlanSet plans = plan(last.fabric, ReplanOptions().planned_bytes, {})->plans;

@@ -1,6 +1,8 @@
 // Calls of which a test says what a node knows.
 #pragma once
 
+#include <cstdint>
+
 #include "plugin/collective/base/mode_participant.h"
 
 namespace riffle::testing {
