@@ -72,9 +72,8 @@ class SyncAgreement {
 
   bool is_mine(std::uint32_t kind) const { return switch_.is_mine(kind); }
   bool is_running() const { return switch_.is_running(); }
-  bool is_in_force() const {
-    return is_relaxed_;
-  }  // node 0; until the next interval also a mode that ends
+  // Node 0: the mode runs; true until the next replanning interval where it has just ended.
+  bool is_in_force() const { return is_relaxed_; }
   Status received(int peer, std::uint32_t kind, const std::vector<std::uint8_t>& message) {
     return switch_.received(peer, kind, message);
   }
