@@ -9,7 +9,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <utility>
 
 #include "plugin/transport/reactor/reactor.h"
 
@@ -47,9 +46,12 @@ class StepReactor final : public Reactor {
       }
     }
   }
-  // All that wait now, whatever they wait for.
+  // All that wait now, whatever they wait for; one may cancel another.
   void pass_time() {
-    for (auto due = std::exchange(timers_, {}); auto& [id, f] : due) f();
+    const std::uint64_t last = last_timer_;
+    while (!timers_.empty() && timers_.begin()->first <= last) {
+      timers_.extract(timers_.begin()).mapped()();
+    }
   }
 
  private:
