@@ -1,7 +1,7 @@
 # Tests of one room lie in the folder of its name, each tests one header.
 # Those that start threads or processes: thread sanitizer has nothing to look for in the others.
 set(with_threads background_thread_test comm_trace_test communicator_test encrypted_link_test encrypted_mesh_test faults_test handshake_test
-  identity_threads_test link_channels_test link_clock_test link_joining_test link_streams_test link_test log_test
+  identity_threads_test link_channels_test link_clock_test link_delivery_test link_joining_test link_streams_test link_test log_test
   machine_reading_test mesh_test net_test peer_loss_test placement_test pollers_test reactor_test several_threads_test shared_links_terms_test shared_links_test
   strangers_test survivors_test telemetry_test traced_calls_test unshared_links_test)
 list(JOIN with_threads "|" with_threads)

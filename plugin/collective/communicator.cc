@@ -26,6 +26,9 @@ struct Communicator::Outcome {
 
 namespace {
 
+// What a slower network has not delivered by then, destroy does not wait for.
+constexpr std::chrono::seconds kLongestDelivery(5);
+
 bool overlaps(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) {
   return a < b + b_bytes && b < a + a_bytes;
 }
@@ -113,10 +116,11 @@ Communicator::~Communicator() {
   for (Request& r : requests_) {
     if (r.is_large) reactor_->keep_thread(-1);  // NCCL aborts
   }
-  reactor_->run_and_wait([this] { stop(); });
+  bool has_closed = false;
+  reactor_->run_and_wait([&] { has_closed = stop(); });
   if (is_close_deferred_) return;
   if (recording_) recording_->flush();
-  transport_->settle();
+  if (has_closed) (void)deliveries_->wait(kLongestDelivery);
 }
 
 void Communicator::fence(const void* base, std::size_t size) {

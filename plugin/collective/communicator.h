@@ -28,6 +28,7 @@
 #include "plugin/collective/session.h"
 #include "plugin/identity/call_identity.h"
 #include "plugin/identity/known_lengths.h"
+#include "plugin/transport/base/deliveries.h"
 #include "plugin/transport/base/owned_timers.h"
 #include "plugin/transport/base/transport.h"
 #include "plugin/transport/reactor/reactor.h"
@@ -95,7 +96,7 @@ class Communicator final : private Reactor::WakeHandler {
   bool defer_close();
   void end_deferred();
   void end_record();
-  void stop();
+  bool stop();  // false: it aborted, or there was nothing to close
 
   const std::shared_ptr<const Transport> transport_;
   const int rank_, size_;
@@ -120,6 +121,7 @@ class Communicator final : private Reactor::WakeHandler {
   bool knows_lengths_ = false;    // of the verdict; connect() reads it when the outcome is known
   std::unique_ptr<Session> session_;
   std::unique_ptr<TransportMesh> mesh_;
+  const std::shared_ptr<Deliveries> deliveries_ = std::make_shared<Deliveries>();
 
   std::shared_ptr<known_lengths::Nodes> told_;  // the tuner, if all nodes know lengths
   // Connect's outcome, from the reactor to the waiting service thread.

@@ -75,7 +75,8 @@ void Communicator::start(std::vector<HandleContent> handles, NodeReport report,
   mesh_ = transport_->make_mesh(*reactor_, std::move(listener), std::move(handles), rank_,
                                 {.peer_timeout_ns = options.peer_timeout_ns,
                                  .connect_timeout_ns = options.connect_timeout_ns,
-                                 .further = further_},
+                                 .further = further_,
+                                 .deliveries = deliveries_},
                                 session_->sink());
   if (report.problem.empty() && options_.connect.collnet != Wish::kOff) {
     report.problem = lack_of_open_files(mesh_->descriptors_to_open());
@@ -246,7 +247,7 @@ void Communicator::end_deferred() {
 }
 
 // All of it happens, whatever throws: nothing of a communicator outlives it on the reactor.
-void Communicator::stop() {
+bool Communicator::stop() {
   reactor_->forget(this);
   const auto warn = [](const Status& why) { log_caught("closing", why); };
   bool clean = false;
@@ -254,13 +255,14 @@ void Communicator::stop() {
   catching([&] { clean = session_ && session_->end(); }, warn);
   timers_.clear();
   if (background_) background_->stop();
-  if (!mesh_) return;
+  if (!mesh_) return false;
   if (clean) {
     mesh_->close();
   } else {
     mesh_->abort();
   }
   mesh_.reset();
+  return clean;
 }
 
 void Communicator::end_record() {

@@ -18,6 +18,7 @@
 
 namespace riffle {
 
+class Deliveries;
 struct Device;
 class Reactor;
 class TransportMesh;
@@ -35,6 +36,7 @@ struct MeshOptions {
   std::uint64_t peer_timeout_ns = 60'000'000'000;
   std::uint64_t connect_timeout_ns = 60'000'000'000;
   std::vector<std::shared_ptr<Reactor>> further;  // that share its work (mesh_part.h)
+  std::shared_ptr<Deliveries> deliveries;         // of its links; null: nobody waits for them
 };
 
 // A link on its way up. Destroying it drops what has not become a link. Reactor thread.
@@ -72,9 +74,6 @@ class Transport {
                                                    std::vector<HandleContent> handles, int rank,
                                                    const MeshOptions& options,
                                                    FrameSink* sink) const = 0;
-  // Any thread but a reactor's: waits, for a bounded time, until what closed meshes had to say has
-  // left this process, where it would otherwise not survive its end.
-  virtual void settle() const {}
 
  protected:
   explicit Transport(TransportOptions options) : options_(std::move(options)) {}

@@ -1,8 +1,6 @@
 #include "plugin/transport/nccl_net/library_core.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -15,24 +13,6 @@ namespace riffle::nccl_net {
 namespace {
 
 constexpr std::uint64_t kLongestTickNs = 500'000'000;
-constexpr auto kLongestSettle = std::chrono::seconds(1);
-
-// Of this process: closed meshes that still send.
-struct Closing {
-  std::mutex mutex;
-  std::condition_variable changed;
-  int meshes = 0;
-
-  void add(int more) {
-    const std::lock_guard lock(mutex);
-    meshes += more;
-    changed.notify_all();
-  }
-};
-Closing& closing() {
-  static Closing& all = *new Closing;  // outlives every thread
-  return all;
-}
 
 // Messages to all of a session over TCP, as a library that is stuck must not keep its news.
 bool goes_over_tcp(FrameType type) {
@@ -106,12 +86,13 @@ void LibraryCore::dismiss(int peer) {
 }
 
 void LibraryCore::close() {
+  if (is_gone_) return;
   const LibraryUse use;
   sink_ = nullptr;
   for (Peer& p : peers_) {
     if (use) p.link->close(Reactor::now_ns());
   }
-  closing().add(1);
+  delivery_.emplace(options_.deliveries);
   self_ = shared_from_this();
   if (!end_if_over()) reactor_->start_polling(this);
 }
@@ -302,6 +283,7 @@ void LibraryCore::keep_thread(bool wants) {
 bool LibraryCore::abandon() {
   reactor_->stop_polling(this);
   keep_thread(false);
+  delivery_.reset();
   return false;
 }
 
@@ -332,15 +314,8 @@ void LibraryCore::let_go() {
   if (tcp_ != nullptr) tcp_->abort();
   keep_thread(false);
   timers_.clear();
-  const std::shared_ptr<LibraryCore> last = std::move(self_);
-  if (last != nullptr) closing().add(-1);
-}
-
-void wait_for_closing_meshes() {
-  if (const LibraryUse use; !use) return;  // nothing moves any more, and a fork may have the lock
-  Closing& all = closing();
-  std::unique_lock lock(all.mutex);
-  (void)all.changed.wait_for(lock, kLongestSettle, [&] { return all.meshes == 0; });
+  delivery_.reset();
+  const std::shared_ptr<LibraryCore> last = std::move(self_);  // may be the last one
 }
 
 }  // namespace riffle::nccl_net

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "plugin/transport/base/caught.h"
+#include "plugin/transport/base/deliveries.h"
 #include "plugin/transport/base/owned_timers.h"
 #include "plugin/transport/base/transport_mesh.h"
 #include "plugin/transport/nccl_net/library_link.h"
@@ -134,7 +135,8 @@ class LibraryCore final : public FrameSink,
   std::uint64_t tick_due_ns_ = 0;
   bool keeps_thread_ = false;
   bool is_gone_ = false;
-  std::shared_ptr<LibraryCore> self_;  // while it closes
+  std::shared_ptr<LibraryCore> self_;        // while it closes
+  std::optional<Deliveries::One> delivery_;  // then, too
 };
 
 }  // namespace riffle::nccl_net

@@ -97,7 +97,7 @@ class LibraryLink {
   bool is_up() const { return state_ == State::kUp; }
   bool was_up() const { return account_.is_begun(); }
   bool is_over() const { return state_ == State::kOver; }
-  bool is_closing() const { return state_ == State::kClosing; }
+  bool is_closing() const { return state_ == State::kClosing && !is_halted_; }
   void hint(RateHints hints) { hints_ = hints; }
   std::size_t bytes_to_send() const { return bytes_to_send_; }
   LinkAccount& account() { return account_; }

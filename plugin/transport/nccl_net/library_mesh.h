@@ -28,8 +28,4 @@ std::unique_ptr<TransportMesh> make_library_mesh(Reactor& reactor,
                                                  std::vector<HandleContent> handles, int rank,
                                                  const MeshOptions& options, FrameSink* sink);
 
-// Any thread but a reactor's: until no closed mesh of this process has something to send, a second
-// at most.
-void wait_for_closing_meshes();
-
 }  // namespace riffle::nccl_net

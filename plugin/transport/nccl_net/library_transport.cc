@@ -115,6 +115,4 @@ std::unique_ptr<TransportMesh> LibraryTransport::make_mesh(
                            options, sink);
 }
 
-void LibraryTransport::settle() const { wait_for_closing_meshes(); }
-
 }  // namespace riffle::nccl_net

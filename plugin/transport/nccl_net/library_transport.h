@@ -27,7 +27,6 @@ class LibraryTransport final : public Transport {
                                            std::vector<HandleContent> handles, int rank,
                                            const MeshOptions& options,
                                            FrameSink* sink) const override;
-  void settle() const override;
 
  private:
   const TcpTransport tcp_;

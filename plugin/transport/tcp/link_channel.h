@@ -34,6 +34,7 @@
 
 namespace riffle {
 
+class Deliveries;
 class TcpLink;
 
 struct ChannelOptions {
@@ -41,6 +42,7 @@ struct ChannelOptions {
   std::string peer;                            // for messages: "node 3 (10.0.0.3:4000)"
   std::function<void(const Status&)> on_lost;  // told in place of the sink, where set
   std::uint64_t communicator = 0;              // stamped on every frame, and what they come by
+  std::shared_ptr<Deliveries> deliveries;      // where it ends with its link (MeshOptions)
   // Of the NICs' account; null: the channel's bytes are not in it.
   std::shared_ptr<NicTraffic::Slot> traffic;
   // Where set, the channel joins a link that is up. Told once, in a turn of the link: ok: the
@@ -72,6 +74,7 @@ class LinkChannel final : public Link, public std::enable_shared_from_this<LinkC
   // Null: it is over.
   TcpLink* link() const { return link_.get(); }
   std::uint64_t communicator() const { return options_.communicator; }
+  const std::shared_ptr<Deliveries>& deliveries() const { return options_.deliveries; }
 
   // ---- for the link ----
 

@@ -1,6 +1,8 @@
 #include "plugin/transport/tcp/stream.h"
 
+#include <linux/sockios.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -95,7 +97,6 @@ Status Stream::write() {
       return Status::ok();
     }
     last_sent_ns = Reactor::now_ns();
-    bytes_sent += static_cast<std::uint64_t>(n);
     // A short write means that the kernel is full and will tell when it is not.
     if (static_cast<std::size_t>(n) < wanted) writable_ = false;
     release_sent(static_cast<std::size_t>(n));
@@ -168,6 +169,12 @@ void Stream::close_unconfirmed() {
   writable_ = readable_ = false;
   close();
   link_.never_used();
+}
+
+std::size_t Stream::bytes_unacknowledged() const {
+  int bytes = 0;
+  if (!is_open() || ::ioctl(socket_.get(), SIOCOUTQ, &bytes) != 0) return 0;
+  return static_cast<std::size_t>(std::max(bytes, 0));
 }
 
 Stream::Activity Stream::activity() {

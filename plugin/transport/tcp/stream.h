@@ -97,6 +97,8 @@ class Stream final : public Reactor::FdHandler {
   std::size_t bytes_to_send() const {
     return taken_bytes_ - std::min(taken_bytes_, sent_of_first_);
   }
+  // What the kernel has of this stream, and the peer's kernel has not acknowledged.
+  std::size_t bytes_unacknowledged() const;
   bool is_proven() const { return is_proven_; }
   bool heard_goodbye() const { return heard_goodbye_; }
   bool said_goodbye() const { return said_goodbye_; }
@@ -104,8 +106,6 @@ class Stream final : public Reactor::FdHandler {
 
   std::uint64_t last_sent_ns = 0;
   std::uint64_t last_received_ns = 0;
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
   bool owes_heartbeat = false;
 
  private:

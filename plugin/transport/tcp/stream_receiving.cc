@@ -97,7 +97,6 @@ Status Stream::read_available(std::size_t read_budget) {
     }
     const auto got = static_cast<std::size_t>(n);
     last_received_ns = Reactor::now_ns();
-    bytes_received += got;
     if (keys_ == nullptr) is_proven_ = true;
     read_budget -= std::min(read_budget, got);
     if (got < wanted && !hung_up_) readable_ = false;

@@ -319,12 +319,6 @@ int TcpLink::hops() const {
   return options_.is_accepted ? hops_of(streams_.front()->socket()) : -1;
 }
 
-std::uint64_t TcpLink::bytes_sent() const {
-  std::uint64_t sum = 0;
-  for (const auto& stream : streams_) sum += stream->bytes_sent;
-  return sum;
-}
-
 std::optional<WireAccount> TcpLink::wire_account() const {
   std::optional<WireAccount> sum;
   for (const auto& stream : streams_) {

@@ -10,8 +10,10 @@
 //
 // End, with its last channel. close() sends what is queued, then GOODBYE on every stream, ends this
 // direction and waits for the peer's end, all behind the scenes; so an early closer is not mistaken
-// for a lost peer. It goes on for as long as bytes leave; 5 s (drain_ns) without any end it, with a
-// warning if something was not delivered. abort() drops everything at once. Reactor thread only.
+// for a lost peer. It goes on for as long as the peer's machine takes bytes; 5 s (drain_ns) without
+// any end it, with a warning if something was not delivered. While the peer's machine may lack
+// something of that, it is a delivery (base/deliveries.h). abort() drops everything at once.
+// Reactor thread only.
 #pragma once
 
 #include <memory>
@@ -19,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "plugin/transport/base/deliveries.h"
 #include "plugin/transport/base/owned_timers.h"
 #include "plugin/transport/reactor/reactor.h"
 #include "plugin/transport/tcp/channel_list.h"
@@ -137,8 +140,9 @@ class TcpLink final : public std::enable_shared_from_this<TcpLink>,
   void close();
   void drain();
   void drain_on();
+  void watch_delivery(std::uint64_t pause_ns);
   void leave(LinkChannel& channel, bool drains);
-  std::uint64_t bytes_sent() const;
+  bool is_delivered() const;  // goodbyes included
   std::size_t undelivered_bytes() const;
   bool is_silent(const Stream& stream, std::uint64_t now_ns) const;
   std::uint64_t tick_period_ns() const;
@@ -161,13 +165,14 @@ class TcpLink final : public std::enable_shared_from_this<TcpLink>,
   std::size_t in_use_ = ~std::size_t{0};
   std::size_t first_stream_ = 0;  // whose turn it is to take a frame first
   std::size_t goodbyes_heard_ = 0;
-  std::size_t unused_ = 0;               // streams that the peer never took up
-  bool is_heard_ = false;                // something came
-  std::uint64_t drained_to_ = 0;         // bytes_sent() when the drain timer was set
-  std::uint64_t delivered_bytes_ = 0;    // as of the last take_account()
-  std::shared_ptr<SharedLinks> shared_;  // null: not to be found
-  LinkTerms terms_;                      // where it is shared
-  std::shared_ptr<TcpLink> keep_alive_;  // itself, while it drains
+  std::size_t unused_ = 0;                   // streams that the peer never took up
+  bool is_heard_ = false;                    // something came
+  std::size_t left_ = 0;                     // undelivered_bytes() when the drain timer was set
+  std::uint64_t delivered_bytes_ = 0;        // as of the last take_account()
+  std::shared_ptr<SharedLinks> shared_;      // null: not to be found
+  LinkTerms terms_;                          // where it is shared
+  std::shared_ptr<TcpLink> keep_alive_;      // itself, while it drains
+  std::optional<Deliveries::One> delivery_;  // while it drains, of the last channel in use
 };
 
 }  // namespace riffle

@@ -8,6 +8,12 @@
 #include "plugin/transport/tcp/tcp_link.h"
 
 namespace riffle {
+namespace {
+
+constexpr std::uint64_t kFirstLookNs = 500'000;
+constexpr std::uint64_t kLongestPauseNs = 16'000'000;
+
+}  // namespace
 
 void TcpLink::forget(const LinkChannel& channel) {
   for (const auto& stream : streams_) stream->forget(channel);
@@ -61,20 +67,25 @@ void TcpLink::close() {
 // Begins at once, not in the next turn: the process may be about to end.
 void TcpLink::drain() {
   const auto is_in_use = [](const LinkChannel& c) { return c.is_in_use(); };
-  while (const auto channel = channels_.first(is_in_use)) (void)channel->leave(true);
+  while (const auto channel = channels_.first(is_in_use)) {
+    delivery_.emplace(channel->deliveries());
+    (void)channel->leave(true);
+  }
   for (const auto& stream : streams_) stream->copy_payloads(nullptr);
   keep_alive_ = shared_from_this();
   write_all();
   settle();
-  if (state_ == State::kClosing) drain_on();
+  if (state_ != State::kClosing) return;
+  drain_on();
+  watch_delivery(kFirstLookNs);
 }
 
 void TcpLink::drain_on() {
-  drained_to_ = bytes_sent();
+  left_ = undelivered_bytes();
   timers_.call_at(Reactor::now_ns() + options_.drain_ns, [this] {
     const std::shared_ptr<TcpLink> self = shared_from_this();
     const std::size_t left = undelivered_bytes();
-    if (left > 0 && bytes_sent() > drained_to_) return drain_on();
+    if (left > 0 && left < left_) return drain_on();
     if (left > 0) {
       log_warn(
           "closing the connection to {}: it took nothing for {}, {} bytes were not "
@@ -86,9 +97,30 @@ void TcpLink::drain_on() {
   });
 }
 
+// No event tells that the peer's machine has acknowledged everything. Where memory is short, the
+// link's end ends the delivery.
+void TcpLink::watch_delivery(std::uint64_t pause_ns) {
+  catching(
+      [&] {
+        timers_.call_at(Reactor::now_ns() + pause_ns, [this, pause_ns] {
+          if (is_delivered()) return delivery_.reset();
+          watch_delivery(std::min(2 * pause_ns, kLongestPauseNs));
+        });
+      },
+      [](const Status&) {});
+}
+
+bool TcpLink::is_delivered() const {
+  return std::all_of(streams_.begin(), streams_.end(), [](const auto& s) {
+    return !s->is_open() || (s->said_goodbye() && s->bytes_unacknowledged() == 0);
+  });
+}
+
 std::size_t TcpLink::undelivered_bytes() const {
   std::size_t sum = channels_.undelivered_bytes();
-  for (const auto& stream : streams_) sum += stream->bytes_to_send();
+  for (const auto& stream : streams_) {
+    sum += stream->bytes_to_send() + stream->bytes_unacknowledged();
+  }
   return sum;
 }
 
@@ -98,6 +130,7 @@ void TcpLink::shut_down() {
   for (const auto& stream : streams_) stream->close();
   timers_.clear();
   clock_->remove(*this);
+  delivery_.reset();
   const std::shared_ptr<TcpLink> last = std::move(keep_alive_);  // may be the last one
 }
 

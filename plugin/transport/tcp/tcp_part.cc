@@ -80,6 +80,7 @@ void TcpPart::link(Streams streams) {
                        .peer = name,
                        .on_lost = [this, peer](const Status& why) { lost(peer, why); },
                        .communicator = mesh_.communicator,
+                       .deliveries = mesh_.options.deliveries,
                        .traffic = {mesh_.nics, &mesh_.nics->of_mesh(mesh_.communicator)}},
                       hooks_.sink);
   hooks_.sink->opened(peer);

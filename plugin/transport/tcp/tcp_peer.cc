@@ -145,6 +145,7 @@ ChannelOptions TcpPeer::channel_options() {
           .peer = name_,
           .on_lost = [this](const Status& why) { lost(why); },
           .communicator = mesh_.communicator,
+          .deliveries = mesh_.options.deliveries,
           .traffic = {mesh_.nics, &mesh_.nics->of_mesh(mesh_.communicator)}};
 }
 

@@ -54,6 +54,23 @@ struct LinkRecorder : FrameSink {
   std::atomic<int> sent_count{0};
 };
 
+// Both ends of a connection, which do not block.
+inline void connect_over_tcp(int* ends) {
+  const Fd door = Fd::make([] { return ::socket(AF_INET, SOCK_STREAM, 0); });
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  auto* const address = reinterpret_cast<sockaddr*>(&at);
+  ASSERT_EQ(::bind(door.get(), address, size), 0);
+  ASSERT_EQ(::listen(door.get(), 1), 0);
+  ASSERT_EQ(::getsockname(door.get(), address, &size), 0);
+  ends[0] = ::socket(AF_INET, SOCK_STREAM, 0);
+  ASSERT_EQ(::connect(ends[0], address, size), 0);
+  ends[1] = ::accept(door.get(), nullptr, nullptr);
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(::fcntl(ends[i], F_SETFL, O_NONBLOCK), 0);
+}
+
 class LinkTest : public ::testing::Test {
  protected:
   void start(std::size_t streams, TcpLinkOptions options = {},
@@ -62,10 +79,12 @@ class LinkTest : public ::testing::Test {
     std::vector<Connection> near;
     for (std::size_t i = 0; i < streams; ++i) near.push_back(one_more());
     reactor_->run_and_wait([&] {
-      link_ = TcpLink::create(
-          *reactor_, std::move(near), options,
-          {.peer = options.peer, .communicator = kCommunicator, .traffic = std::move(traffic)},
-          &sink_);
+      link_ = TcpLink::create(*reactor_, std::move(near), options,
+                              {.peer = options.peer,
+                               .communicator = kCommunicator,
+                               .deliveries = deliveries_,
+                               .traffic = std::move(traffic)},
+                              &sink_);
     });
   }
   // The link's end of a new stream.
@@ -78,21 +97,6 @@ class LinkTest : public ::testing::Test {
     }
     far_.push_back(Fd::make([&] { return ends[1]; }));
     return Fd::make([&] { return ends[0]; });
-  }
-  static void connect_over_tcp(int* ends) {
-    const Fd door = Fd::make([] { return ::socket(AF_INET, SOCK_STREAM, 0); });
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    auto* const address = reinterpret_cast<sockaddr*>(&at);
-    ASSERT_EQ(::bind(door.get(), address, size), 0);
-    ASSERT_EQ(::listen(door.get(), 1), 0);
-    ASSERT_EQ(::getsockname(door.get(), address, &size), 0);
-    ends[0] = ::socket(AF_INET, SOCK_STREAM, 0);
-    ASSERT_EQ(::connect(ends[0], address, size), 0);
-    ends[1] = ::accept(door.get(), nullptr, nullptr);
-    for (int i = 0; i < 2; ++i) ASSERT_EQ(::fcntl(ends[i], F_SETFL, O_NONBLOCK), 0);
   }
   void add(bool is_proven) {
     reactor_->run_and_wait([&] { link_->link()->add(one_more(), is_proven); });
@@ -157,6 +161,7 @@ class LinkTest : public ::testing::Test {
   std::shared_ptr<Reactor> reactor_ = Reactor::acquire(settings());
   const std::vector<std::byte> large_payload_ = std::vector<std::byte>(64 << 10);
   LinkRecorder sink_;
+  std::shared_ptr<Deliveries> deliveries_;
   bool is_over_tcp_ = false;  // what a test needs that is about the kernel's TCP
   std::vector<Fd> far_;
   std::map<std::size_t, std::string> unread_;  // by stream
