@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <utility>
 
 #include "plugin/transport/reactor/reactor.h"
 
