@@ -48,7 +48,7 @@ Result<bool> test(Request* request, int* sizes);
 
 // Any state may be closed, also with requests outstanding: when close returns no user memory is
 // touched any more. A close after the last completed request says GOODBYE and drains behind the
-// scenes.
+// scenes; exit() waits for that, 5 s at most.
 void close(Listener* listener);
 void close(SendConnection* connection);
 void close(RecvConnection* connection);

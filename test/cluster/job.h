@@ -11,6 +11,7 @@
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
 #include "plugin/entry/options.h"
+#include "plugin/net/net_service.h"
 #include "test/own_job.h"
 
 namespace riffle::cluster {
@@ -53,6 +54,52 @@ inline coll::Communicator* connect(Meeting& meeting, int node, int nodes) {
   coll::close(listener);
   check(c != nullptr, "it fell back to NCCL");
   return c;
+}
+
+// NET from one node to another, each of which makes its own end of it.
+struct Transfer {
+  net::Listener* listener = nullptr;
+  net::RecvConnection* receiver = nullptr;
+  net::SendConnection* sender = nullptr;
+  void close() const {
+    if (sender != nullptr) net::close(sender);
+    if (receiver != nullptr) net::close(receiver);
+    if (listener != nullptr) net::close(listener);
+  }
+};
+
+inline Transfer receive_end(Meeting& meeting, int node) {
+  Transfer end;
+  end.listener =
+      checked(net::listen(options_from(config()).transport, 0, 0, &meeting.handles[node]));
+  ++meeting.listening;
+  wait_until([&] { return (end.receiver = checked(net::accept(end.listener))) != nullptr; },
+             "no sender");
+  return end;
+}
+
+inline Transfer send_end(Meeting& meeting, int to) {
+  wait_until([&] { return meeting.listening == 1; }, "no listener");
+  Transfer end;
+  Handle handle = meeting.handles[to];
+  const Options options = options_from(config());
+  wait_until(
+      [&] {
+        return (end.sender = checked(net::connect(options.transport, options.net, 0, &handle))) !=
+               nullptr;
+      },
+      "no receiver");
+  return end;
+}
+
+// To be tested until it is done.
+inline net::Request* post(const Transfer& end, void* data, std::size_t size) {
+  const int tag = 0;
+  net::Request* const request =
+      end.sender != nullptr ? checked(net::isend(end.sender, data, size, tag))
+                            : checked(net::irecv(end.receiver, {&data, 1}, {&size, 1}, {&tag, 1}));
+  check(request != nullptr, "no room for a request");
+  return request;
 }
 
 }  // namespace riffle::cluster

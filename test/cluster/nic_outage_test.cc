@@ -88,44 +88,20 @@ void all_reduce(int node, Shared& shared) {
 
 // Node 0 sends numbered messages to the node that is cut off.
 void transfer(int node, Shared& shared) {
-  const TransportOptions transport = options_from(config()).transport;
   std::vector<std::uint32_t> data(kCount);
-  void* const at = data.data();
-  const std::size_t size = data.size() * sizeof data[0];
-  const int tag = 0;
-  net::Listener* listener = nullptr;
-  net::RecvConnection* receiver = nullptr;
-  net::SendConnection* sender = nullptr;
-  if (node == kCut) {
-    listener = checked(net::listen(transport, 0, 0, &shared.meeting.handles[node]));
-    ++shared.meeting.listening;
-    wait_until([&] { return (receiver = checked(net::accept(listener))) != nullptr; }, "no sender");
-  } else {
-    wait_until([&] { return shared.meeting.listening == 1; }, "no listener");
-    Handle handle = shared.meeting.handles[kCut];
-    wait_until(
-        [&] {
-          sender = checked(net::connect(transport, options_from(config()).net, 0, &handle));
-          return sender != nullptr;
-        },
-        "no receiver");
-  }
+  const Transfer end =
+      node == kCut ? receive_end(shared.meeting, node) : send_end(shared.meeting, kCut);
   for (int round = 0; round < shared.last; ++round) {
     const auto value = static_cast<std::uint32_t>(round) * 1'000'003U;
-    for (std::uint32_t i = 0; sender != nullptr && i < kCount; ++i) data[i] = value + i;
-    net::Request* const request =
-        sender != nullptr ? checked(net::isend(sender, at, size, tag))
-                          : checked(net::irecv(receiver, {&at, 1}, {&size, 1}, {&tag, 1}));
-    check(request != nullptr, "no room for a request");
+    for (std::uint32_t i = 0; end.sender != nullptr && i < kCount; ++i) data[i] = value + i;
+    net::Request* const request = post(end, data.data(), data.size() * sizeof data[0]);
     wait_until([&] { return checked(net::test(request, nullptr)); }, "it did not end", kWaitMs);
     for (std::uint32_t i = 0; i < kCount; ++i) {
       check(data[i] == value + i, "wrong bytes in message " + std::to_string(round));
     }
     shared.rounds[node] = round + 1;
   }
-  if (sender != nullptr) net::close(sender);
-  if (receiver != nullptr) net::close(receiver);
-  if (listener != nullptr) net::close(listener);
+  end.close();
 }
 
 bool kernel_can() {

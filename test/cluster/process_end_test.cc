@@ -1,5 +1,5 @@
-// Processes that end right after they have destroyed their communicators take nothing of the last
-// sum with them, though links are slow and the others still send (RIFFLE_PEER_TIMEOUT: heartbeats).
+// Processes that end right after they have closed what they communicated by take nothing of that
+// with them, though links are slow and the others still send (RIFFLE_PEER_TIMEOUT: heartbeats).
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -7,7 +7,11 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "lab/cluster/cluster.h"
@@ -25,8 +29,8 @@ struct Shared {
   char error[kNodes][512];
 };
 
-void sum_and_destroy(int node, Shared& shared) {
-  coll::Communicator* const c = connect(shared.meeting, node, kNodes);
+void sum(int node, Meeting& meeting) {
+  coll::Communicator* const c = connect(meeting, node, kNodes);
   std::vector<float> data(kCount, static_cast<float>(node));
   coll::Request* const request = checked(
       coll::all_reduce(c, data.data(), data.data(), kCount, DataType::kFloat32, ReduceOp::kSum));
@@ -35,44 +39,74 @@ void sum_and_destroy(int node, Shared& shared) {
   coll::close(c);
 }
 
-int be(int node, const Cluster& cluster, Shared& shared) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  alarm(60);
-  try {
-    const Status entered = cluster.enter(node);
-    check(entered.is_ok(), entered.message());
-    setenv("RIFFLE_SOCKET_IFNAME", "eth0", 1);
-    setenv("RIFFLE_COLLNET", "on", 1);
-    setenv("RIFFLE_PROBE", "off", 1);
-    setenv("RIFFLE_PEER_TIMEOUT", "1", 1);
-    reload_config();
-    sum_and_destroy(node, shared);
-  } catch (const std::exception& e) {
-    std::strncpy(shared.error[node], e.what(), sizeof shared.error[node] - 1);
-    return 1;
-  }
-  return 0;
+// From node 0 to the slow one.
+void transfer(int node, Meeting& meeting) {
+  const Transfer end = node == kSlow ? receive_end(meeting, kSlow) : send_end(meeting, kSlow);
+  std::vector<float> data(kCount, static_cast<float>(7 - node));
+  net::Request* const request = post(end, data.data(), data.size() * sizeof data[0]);
+  wait_until([&] { return checked(net::test(request, nullptr)); }, "it did not end");
+  check(std::ranges::count(data, 7.0f) == kCount, "wrong data");
+  end.close();
 }
 
-TEST(ProcessEnd, RightAfterDestroyLosesNothing) {
-  if (Status s = namespaces_allowed(); !s) GTEST_SKIP() << s.message();
-  Profile profile = even_profile(kNodes, 20'000);
-  profile.rates[kSlow].in_kbps = 5'000;
-  const auto cluster = Cluster::create(profile);
-  ASSERT_TRUE(cluster) << cluster.status().message();
-  SharedMemory<Shared> shared;
-  std::vector<pid_t> pids;
-  for (int node = 0; node < kNodes; ++node) {
-    const pid_t pid = fork();
-    ASSERT_GE(pid, 0);
-    if (pid == 0) _exit(be(node, **cluster, *shared.operator->()));
-    pids.push_back(pid);
+class ProcessEnd : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (Status s = namespaces_allowed(); !s) GTEST_SKIP() << s.message();
+    Profile profile = even_profile(kNodes, 20'000);
+    profile.rates[kSlow].in_kbps = 5'000;
+    auto made = Cluster::create(profile);
+    ASSERT_TRUE(made) << made.status().message();
+    cluster_ = std::move(*made);
   }
-  for (int node = 0; node < kNodes; ++node) {
-    int status = -1;
-    waitpid(pids[static_cast<std::size_t>(node)], &status, 0);
-    EXPECT_EQ(status, 0) << "node " << node << ": " << shared->error[node];
+  // Of processes that end by `end`, which is given 0, once they have done `body`.
+  void run(const std::vector<int>& nodes, void (*body)(int, Meeting&), void (*end)(int)) {
+    std::vector<pid_t> pids;
+    for (const int node : nodes) {
+      const pid_t pid = fork();
+      ASSERT_GE(pid, 0);
+      if (pid == 0) {
+        if (is_done(node, body)) end(0);
+        _exit(1);
+      }
+      pids.push_back(pid);
+    }
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      int status = -1;
+      waitpid(pids[i], &status, 0);
+      EXPECT_EQ(status, 0) << "node " << nodes[i] << ": " << shared_->error[nodes[i]];
+    }
   }
+
+ private:
+  bool is_done(int node, void (*body)(int, Meeting&)) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(60);
+    try {
+      const Status entered = cluster_->enter(node);
+      check(entered.is_ok(), entered.message());
+      setenv("RIFFLE_SOCKET_IFNAME", "eth0", 1);
+      setenv("RIFFLE_COLLNET", "on", 1);
+      setenv("RIFFLE_PROBE", "off", 1);
+      setenv("RIFFLE_PEER_TIMEOUT", "1", 1);
+      reload_config();
+      body(node, shared_->meeting);
+      return true;
+    } catch (const std::exception& e) {
+      std::strncpy(shared_->error[node], e.what(), sizeof shared_->error[node] - 1);
+      return false;
+    }
+  }
+
+  std::unique_ptr<Cluster> cluster_;
+  SharedMemory<Shared> shared_;
+};
+
+TEST_F(ProcessEnd, RightAfterDestroyLosesNothing) { run({0, 1, 2, 3}, sum, ::_exit); }
+
+// NCCL closes NET's connections one by one, so that only exit() waits for all of them.
+TEST_F(ProcessEnd, ByExitRightAfterNetIsClosedLosesNothing) {
+  run({0, kSlow}, transfer, std::exit);
 }
 
 }  // namespace

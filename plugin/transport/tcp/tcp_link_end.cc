@@ -11,7 +11,7 @@ namespace riffle {
 namespace {
 
 constexpr std::uint64_t kFirstLookNs = 500'000;
-constexpr std::uint64_t kLongestPauseNs = 16'000'000;
+constexpr std::uint64_t kLongestLookNs = 16'000'000;
 
 }  // namespace
 
@@ -104,7 +104,7 @@ void TcpLink::watch_delivery(std::uint64_t pause_ns) {
       [&] {
         timers_.call_at(Reactor::now_ns() + pause_ns, [this, pause_ns] {
           if (is_delivered()) return delivery_.reset();
-          watch_delivery(std::min(2 * pause_ns, kLongestPauseNs));
+          watch_delivery(std::min(2 * pause_ns, kLongestLookNs));
         });
       },
       [](const Status&) {});

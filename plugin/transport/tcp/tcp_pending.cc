@@ -1,13 +1,50 @@
 #include "plugin/transport/tcp/tcp_pending.h"
 
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
 #include <utility>
 
 #include "plugin/transport/base/caught.h"
+#include "plugin/transport/base/deliveries.h"
 #include "plugin/transport/base/random.h"
+#include "plugin/transport/reactor/fork_registry.h"
 #include "plugin/transport/tcp/tcp_link.h"
 
 namespace riffle {
 namespace {
+
+constexpr std::chrono::seconds kLongestAtExit(5);
+
+// What closed links have to deliver: exit() waits for all of them together. Owners that close one
+// link after the other would wait for each.
+struct UntilExit {
+  std::shared_ptr<Deliveries> deliveries = std::make_shared<Deliveries>();
+  std::uint32_t generation = fork_registry::generation();
+
+  // A fork may have its parent's locked.
+  bool is_of_this_process() const { return generation == fork_registry::generation(); }
+};
+
+std::atomic<const UntilExit*> until_exit{nullptr};  // outlives every thread, once there
+
+void wait_at_exit() {
+  const UntilExit* const all = until_exit;
+  if (all->is_of_this_process()) (void)all->deliveries->wait(kLongestAtExit);
+}
+
+std::shared_ptr<Deliveries> deliveries_until_exit() {
+  static std::once_flag first;
+  std::call_once(first, [] {
+    until_exit = new UntilExit;
+    (void)std::atexit(wait_at_exit);
+  });
+  const UntilExit* const all = until_exit;
+  return all->is_of_this_process() ? all->deliveries : nullptr;
+}
 
 std::shared_ptr<Link> make_link(Reactor& reactor, const TransportOptions& transport,
                                 StreamSet* streams, std::uint64_t communicator,
@@ -16,12 +53,14 @@ std::shared_ptr<Link> make_link(Reactor& reactor, const TransportOptions& transp
   for (const Connection& one : connections) {
     retry_within(one.socket.get(), transport.peer_timeout_ns);
   }
-  return TcpLink::create(
-      reactor, std::move(connections),
-      {.peer = peer,
-       .peer_timeout_ns = transport.peer_timeout_ns,
-       .payload_crc = transport.payload_crc && !transport.encryption.is_on},
-      {.peer = peer, .communicator = communicator, .traffic = {nics, &nics->of_net()}});
+  return TcpLink::create(reactor, std::move(connections),
+                         {.peer = peer,
+                          .peer_timeout_ns = transport.peer_timeout_ns,
+                          .payload_crc = transport.payload_crc && !transport.encryption.is_on},
+                         {.peer = peer,
+                          .communicator = communicator,
+                          .deliveries = deliveries_until_exit(),
+                          .traffic = {nics, &nics->of_net()}});
 }
 
 }  // namespace
