@@ -107,7 +107,12 @@ void Communicator::close(std::unique_ptr<Communicator> communicator) {
     recording = communicator->recording_;
     static_cast<void>(communicator.release());
   });
-  if (communicator != nullptr) return;  // its destructor does the rest
+  if (communicator != nullptr) {
+    const std::shared_ptr<Deliveries> deliveries = communicator->deliveries_;
+    communicator.reset();  // which does the rest
+    (void)deliveries->wait(kLongestDelivery);
+    return;
+  }
   reactor->run_and_wait([] {});
   if (recording) recording->flush();
 }
@@ -116,11 +121,8 @@ Communicator::~Communicator() {
   for (Request& r : requests_) {
     if (r.is_large) reactor_->keep_thread(-1);  // NCCL aborts
   }
-  bool has_closed = false;
-  reactor_->run_and_wait([&] { has_closed = stop(); });
-  if (is_close_deferred_) return;
-  if (recording_) recording_->flush();
-  if (has_closed) (void)deliveries_->wait(kLongestDelivery);
+  reactor_->run_and_wait([this] { stop(); });
+  if (recording_ && !is_close_deferred_) recording_->flush();
 }
 
 void Communicator::fence(const void* base, std::size_t size) {

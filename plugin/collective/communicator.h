@@ -43,9 +43,10 @@ class Communicator final : private Reactor::WakeHandler {
                                                        std::uint64_t comm_id,
                                                        std::unique_ptr<TransportListener> listener,
                                                        CollectiveOptions options);
-  // The job has no further use for it and waits for nothing. It ends at once, or its close is
-  // deferred: it stays on the reactor for as long as other nodes need it (session.h),
-  // RIFFLE_PEER_TIMEOUT at the most; the job's memory is not touched.
+  // The job has no further use for it, and the process may end afterwards. It ends when the other
+  // machines have what was sent, 5 s at most, or its close is deferred: it stays on the reactor for
+  // as long as other nodes need it (session.h), RIFFLE_PEER_TIMEOUT at the most; the job's memory
+  // is not touched.
   static void close(std::unique_ptr<Communicator> communicator);
   ~Communicator() override;
 
@@ -96,7 +97,7 @@ class Communicator final : private Reactor::WakeHandler {
   bool defer_close();
   void end_deferred();
   void end_record();
-  bool stop();  // false: it aborted, or there was nothing to close
+  void stop();
 
   const std::shared_ptr<const Transport> transport_;
   const int rank_, size_;

@@ -247,7 +247,7 @@ void Communicator::end_deferred() {
 }
 
 // All of it happens, whatever throws: nothing of a communicator outlives it on the reactor.
-bool Communicator::stop() {
+void Communicator::stop() {
   reactor_->forget(this);
   const auto warn = [](const Status& why) { log_caught("closing", why); };
   bool clean = false;
@@ -255,14 +255,13 @@ bool Communicator::stop() {
   catching([&] { clean = session_ && session_->end(); }, warn);
   timers_.clear();
   if (background_) background_->stop();
-  if (!mesh_) return false;
+  if (!mesh_) return;
   if (clean) {
     mesh_->close();
   } else {
     mesh_->abort();
   }
   mesh_.reset();
-  return clean;
 }
 
 void Communicator::end_record() {
