@@ -1,13 +1,19 @@
 // What jobs on emulated networks share: an error is an exception, and waiting has a deadline.
 #pragma once
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "lab/cluster/cluster.h"
 #include "plugin/collective/coll_service.h"
 #include "plugin/config/config.h"
 #include "plugin/entry/options.h"
@@ -31,6 +37,30 @@ void wait_until(Condition condition, const char* what, int limit_ms = 20000) {
   for (int ms = 0; !condition(); ++ms) {
     check(ms < limit_ms, what);
     usleep(1000);
+  }
+}
+
+// In a process of its own: enters the network of a node and does `body`, by these knobs and the
+// others that all such jobs have. False: it threw, and `error` says what.
+using Knobs = std::vector<std::pair<const char*, std::string>>;
+template <class Body>
+bool is_done(const Cluster& cluster, int node, const Knobs& knobs, unsigned limit_s, Body body,
+             char (&error)[512]) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  alarm(limit_s);
+  try {
+    const Status entered = cluster.enter(node);
+    check(entered.is_ok(), entered.message());
+    setenv("RIFFLE_SOCKET_IFNAME", "eth0", 1);
+    setenv("RIFFLE_COLLNET", "on", 1);
+    setenv("RIFFLE_PROBE", "off", 1);
+    for (const auto& [name, value] : knobs) setenv(name, value.c_str(), 1);
+    reload_config();
+    body();
+    return true;
+  } catch (const std::exception& e) {
+    std::strncpy(error, e.what(), sizeof error - 1);
+    return false;
   }
 }
 

@@ -2,7 +2,6 @@
 // and go on, every sum is right, every message comes once and in order, and no node sees an
 // error. Linux 6.15 and later: before, TCP waits as long again as the outage took.
 #include <gtest/gtest.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,7 +10,6 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -135,24 +133,14 @@ class NicOutage : public ::testing::TestWithParam<const char*> {  // RIFFLE_ENCR
     }
   }
   int be(int node, void (*body)(int, Shared&)) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    alarm(100);
-    try {
-      const Status entered = cluster_->enter(node);
-      check(entered.is_ok(), entered.message());
-      setenv("RIFFLE_SOCKET_IFNAME", "eth0", 1);
-      setenv("RIFFLE_COLLNET", "on", 1);
-      setenv("RIFFLE_PROBE", "off", 1);
-      setenv("RIFFLE_LOG", "warn", 1);
-      setenv("RIFFLE_ENCRYPT", GetParam(), 1);
-      setenv("RIFFLE_PEER_TIMEOUT", std::to_string(kTimeoutS).c_str(), 1);
-      reload_config();
-      body(node, *shared_.operator->());
-    } catch (const std::exception& e) {
-      std::strncpy(shared_->error[node], e.what(), sizeof shared_->error[node] - 1);
-      return 1;
-    }
-    return 0;
+    const Knobs knobs = {{"RIFFLE_LOG", "warn"},
+                         {"RIFFLE_ENCRYPT", GetParam()},
+                         {"RIFFLE_PEER_TIMEOUT", std::to_string(kTimeoutS)}};
+    return is_done(
+               *cluster_, node, knobs, 100, [&] { body(node, *shared_.operator->()); },
+               shared_->error[node])
+               ? 0
+               : 1;
   }
 
   void set_link(const char* state) const {

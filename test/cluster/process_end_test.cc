@@ -1,15 +1,11 @@
 // Processes that end right after they have closed what they communicated by take nothing of that
 // with them, though links are slow and the others still send (RIFFLE_PEER_TIMEOUT: heartbeats).
 #include <gtest/gtest.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdlib>
-#include <cstring>
-#include <exception>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -66,7 +62,10 @@ class ProcessEnd : public ::testing::Test {
       const pid_t pid = fork();
       ASSERT_GE(pid, 0);
       if (pid == 0) {
-        if (is_done(node, body)) end(0);
+        const bool is_well = is_done(
+            *cluster_, node, {{"RIFFLE_PEER_TIMEOUT", "1"}}, 60,
+            [&] { body(node, shared_->meeting); }, shared_->error[node]);
+        if (is_well) end(0);
         _exit(1);
       }
       pids.push_back(pid);
@@ -79,25 +78,6 @@ class ProcessEnd : public ::testing::Test {
   }
 
  private:
-  bool is_done(int node, void (*body)(int, Meeting&)) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    alarm(60);
-    try {
-      const Status entered = cluster_->enter(node);
-      check(entered.is_ok(), entered.message());
-      setenv("RIFFLE_SOCKET_IFNAME", "eth0", 1);
-      setenv("RIFFLE_COLLNET", "on", 1);
-      setenv("RIFFLE_PROBE", "off", 1);
-      setenv("RIFFLE_PEER_TIMEOUT", "1", 1);
-      reload_config();
-      body(node, shared_->meeting);
-      return true;
-    } catch (const std::exception& e) {
-      std::strncpy(shared_->error[node], e.what(), sizeof shared_->error[node] - 1);
-      return false;
-    }
-  }
-
   std::unique_ptr<Cluster> cluster_;
   SharedMemory<Shared> shared_;
 };
