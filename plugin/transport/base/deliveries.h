@@ -15,7 +15,7 @@ class Deliveries {
   // One that is under way, for as long as this exists. Any thread.
   class One {
    public:
-    explicit One(std::shared_ptr<Deliveries> of);  // null: nobody waits
+    explicit One(std::shared_ptr<Deliveries> of);  // null: of none
     ~One();
     One(const One&) = delete;
     One& operator=(const One&) = delete;

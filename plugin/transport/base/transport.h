@@ -36,7 +36,7 @@ struct MeshOptions {
   std::uint64_t peer_timeout_ns = 60'000'000'000;
   std::uint64_t connect_timeout_ns = 60'000'000'000;
   std::vector<std::shared_ptr<Reactor>> further;  // that share its work (mesh_part.h)
-  std::shared_ptr<Deliveries> deliveries;         // of its links; null: nobody waits for them
+  std::shared_ptr<Deliveries> deliveries;         // of its links; null: not counted
 };
 
 // A link on its way up. Destroying it drops what has not become a link. Reactor thread.

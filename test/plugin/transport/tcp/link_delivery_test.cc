@@ -83,7 +83,7 @@ TEST_F(LinkDelivery, IsNoneOfALinkThatIsAborted) {
   ::_exit(deliveries->wait(20s) ? 0 : 1);
 }
 
-// The peer goes on sending meanwhile, what nobody reads any more once the process has ended.
+// The peer goes on sending meanwhile, which no process reads any more in the end.
 TEST(LinkDeliveryAtExit, NothingIsLost) {
   // A child of a process with threads could start none of its own under a sanitizer.
   ASSERT_TRUE(eventually([] { return reactor_threads() == 0; }));
