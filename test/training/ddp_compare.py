@@ -5,9 +5,9 @@ of simulate.py's files but marked as the plugin's; `report.py` compares them.
   ddp_compare.py --plugin SO --library SO --task digits-mlp --seeds 0-2 --folds 0 --output DIR
 
 Modes are RIFFLE_SYNC's; `ds_sync-momentum` adds RIFFLE_MOMENTUM; `sparse-0.01` is RIFFLE_SPARSE=0.01, `wire-bf16`
-RIFFLE_WIRE=bf16; `gloo` is PyTorch's own backend in place of the plugin. With --cluster the workers are nodes of an
-emulated network, and --target gives the time to a score: computing and exchange, not scoring. time_to_accuracy.py
-compares such times."""
+RIFFLE_WIRE=bf16; `gloo` is PyTorch's own backend in place of the plugin, `powersgd-4` PyTorch's PowerSGD of rank 4
+over it. With --cluster the workers are nodes of an emulated network, and --target gives the time to a score:
+computing and exchange, not scoring. time_to_accuracy.py compares such times."""
 
 import argparse
 import itertools
@@ -24,13 +24,23 @@ import simulate
 import tasks
 
 
-GLOO = "gloo"
+GLOO, POWERSGD = "gloo", "powersgd"
+
+
+def uses_plugin(mode):
+    return mode.partition("-")[0] not in (GLOO, POWERSGD)
+
+
+def way_of(mode):
+    """The worker's options for it."""
+    name, _, rank = mode.partition("-")
+    return [] if uses_plugin(mode) else ["--through", GLOO, *(["--powersgd", rank] if name == POWERSGD else [])]
 
 
 def environment_of(mode, options):
     found = dict(setting.split("=", 1) for setting in options.set)
     name, _, hint = mode.partition("-")
-    if name == GLOO:
+    if not uses_plugin(mode):
         return found
     if name in ("sparse", "wire"):
         found["RIFFLE_" + name.upper()] = hint
@@ -78,7 +88,7 @@ def train(task, mode, seed, fold, options):
     arguments = ["--task", task.name, "--optimizer", options.optimizer, "--seed", seed, "--fold",
                  fold, "--steps", options.steps, "--bucket-bytes", options.bucket_bytes,
                  "--algorithm", options.algorithm, "--score-every", options.score_every,
-                 "--trace-every", options.score_every, *(["--through", GLOO] if mode == GLOO else [])]
+                 "--trace-every", options.score_every, *way_of(mode)]
     outcome = ddp_run.run(options.library, options.plugin, arguments, environment_of(mode, options),
                           options.workers, options.limit_s, options.cluster)
     data = task.load(seed, fold)
@@ -89,6 +99,8 @@ def train(task, mode, seed, fold, options):
            "bit_identical": bool((outcome.weights.view(np.uint32) ==
                                   outcome.weights[0].view(np.uint32)).all()),
            "median_step_s": statistics.median(e["step_s"] for e in outcome.courses[0])}
+    if outcome.times_smaller:
+        run["times_smaller"] = round(outcome.times_smaller, 2)
     if options.target is not None:
         reached = [p["seconds"] for p in curve if better(task, p["score"], options.target)]
         run["to_target_s"] = reached[0] if reached else None

@@ -16,7 +16,8 @@ WORKERS = 8
 class Outcome:
     """weights: workers x parameters at the end; trace: the same per traced step; courses: one list
     of steps per worker; scores: of every worker's own model at the end; began: on the clock of the
-    courses, the first worker's first step. Of the workers of `ranks`, in this order."""
+    courses, the first worker's first step; times_smaller: elements of gradients per element that PowerSGD
+    sent, None without it. Of the workers of `ranks`, in this order."""
 
     def __init__(self, folder, ranks):
         files = [np.load(os.path.join(folder, f"weights{rank}.npz")) for rank in ranks]
@@ -29,6 +30,7 @@ class Outcome:
         self.began = min(record["began"] for record in records)
         self.collnet_calls = records[0]["collnet_calls"]
         self.bucket_bytes = records[0]["bucket_bytes"]
+        self.times_smaller = records[0]["times_smaller"]
         self.scores = [course[-1]["score"] for course in self.courses]
 
     def loss(self, step):

@@ -68,6 +68,19 @@ class Ddp(unittest.TestCase):
             self.assertGreater(apart, least)
             self.assertGreater(outcome.scores[0], exact.scores[0] - 0.05)
 
+    def test_mlp_with_powersgd_over_pytorchs_own_backend(self):
+        """Alike on all workers, with fewer bytes, and as good."""
+        steps = 120
+        own, outcome = (train("digits-mlp", steps, "--through", "gloo", "--bucket-bytes", 1 << 20, *more)
+                        for more in ((), ("--powersgd", "4")))
+        print(f"PowerSGD: {outcome.times_smaller:.1f} times smaller; score {outcome.scores[0]:.4f}, "
+              f"without {own.scores[0]:.4f}")
+        self.assertIsNone(own.times_smaller)
+        self.assertGreater(outcome.times_smaller, 4)
+        self.assertTrue((outcome.weights.view(np.uint32) == outcome.weights[0].view(np.uint32)).all())
+        self.assertGreater(np.abs(outcome.weights - own.weights).max(), LIMIT)
+        self.assertGreater(outcome.scores[0], own.scores[0] - 0.05)
+
     def test_one_lost_contribution_is_seen(self):
         """A single one of 20 sums lacks one worker."""
         outcome = train("digits-mlp", 20, "--fault", "lost")

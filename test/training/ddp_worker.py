@@ -1,6 +1,7 @@
 """One worker of a training with stock DistributedDataParallel whose gradients go through a plugin
 (plugin_group.py), or with --through gloo through PyTorch's own backend. Its rank is RANK of WORLD_SIZE,
-as set by torchrun and `riffle cluster`. Gloo takes GLOO_SOCKET_IFNAME, loopback unless set.
+as set by torchrun and `riffle cluster`. Gloo takes GLOO_SOCKET_IFNAME, loopback unless set. --powersgd hooks
+PyTorch's PowerSGD in (Vogels et al., NeurIPS 2019), with error feedback and a warm start.
 
 Leaves <output>/course<rank>.json (losses, times, scores of this worker's own model) and
 <output>/weights<rank>.npz: its weights at the end, and on the way every --trace-every steps. Times are
@@ -27,6 +28,7 @@ os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
+from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 
 import plugin_group  # noqa: E402
@@ -34,6 +36,7 @@ import tasks  # noqa: E402
 from trainer import Trainer  # noqa: E402
 
 LIMIT = datetime.timedelta(minutes=5)  # of gloo's waits; half an hour by default
+POWERSGD_AFTER = 10  # exact steps, in which DDP lays out its buckets and gradients settle
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 
@@ -43,6 +46,7 @@ def parse(arguments):
     parser.add_argument("--plugin", required=True, help="libnccl-net-riffle.so")
     parser.add_argument("--output", required=True, help="folder, the same for all workers")
     parser.add_argument("--through", choices=("riffle", "gloo"), default="riffle", help="whose sums")
+    parser.add_argument("--powersgd", type=int, metavar="RANK", help="gradients as products of matrices of this rank")
     parser.add_argument("--task", choices=tasks.TASKS, default="digits-mlp")
     parser.add_argument("--optimizer", choices=("sgd", "adam"), default="sgd")
     parser.add_argument("--rate", type=float, help="learning rate; default: the task's")
@@ -110,6 +114,10 @@ def main(arguments=None):
     dist._DEFAULT_FIRST_BUCKET_BYTES = options.bucket_bytes
     model = DistributedDataParallel(module, bucket_cap_mb=options.bucket_bytes / (1 << 20),
                                     broadcast_buffers=False)
+    power = None
+    if options.powersgd:
+        power = powerSGD_hook.PowerSGDState(None, options.powersgd, start_powerSGD_iter=POWERSGD_AFTER)
+        model.register_comm_hook(power, powerSGD_hook.powerSGD_hook)
     first = steps // 2 if options.fault_step is None else options.fault_step
     fault_steps = {faulty: first + i * options.fault_every
                    for i, faulty in enumerate(options.fault_ranks or [ranks - 1])}
@@ -158,7 +166,8 @@ def main(arguments=None):
         group.close()
     with open(os.path.join(options.output, f"course{rank}.json"), "w") as file:
         json.dump({"began": began, "course": course, "collnet_calls": group.collnet_calls if group else 0,
-                   "bucket_bytes": group.sum_bytes if group else []}, file)
+                   "bucket_bytes": group.sum_bytes if group else [],
+                   "times_smaller": power.compression_stats()[0] if power else None}, file)
     dist.destroy_process_group()
 
 

@@ -42,7 +42,7 @@ def not_throughout(mode, text):
     """What the nodes' logs say of a mode that never began, or ended; empty where it went on to the end, or
     nothing has to begin."""
     name = mode.partition("-")[0]
-    if name in ("exact", ddp_compare.GLOO, RING):
+    if name in ("exact", RING) or not ddp_compare.uses_plugin(mode):
         return ""
     name = {"wire": "narrow"}.get(name, name)
     ended = [line for line in text.splitlines() if "exact from call" in line or f"{name} end" in line]
@@ -64,8 +64,7 @@ def train(mode, seed, options):
     for name in ("batch", "rate"):
         if getattr(options, name) is not None:
             arguments += [f"--{name}", getattr(options, name)]
-    if mode == ddp_compare.GLOO:
-        arguments += ["--through", mode]
+    arguments += ddp_compare.way_of(mode)
     environment = {} if mode == RING else ddp_compare.environment_of(mode, options)
     with tempfile.TemporaryDirectory() as folder:
         outcome = ddp_run.run(options.library, options.plugin, arguments,
@@ -84,6 +83,7 @@ def train(mode, seed, options):
             "collnet_calls": outcome.collnet_calls, "not_throughout": not_throughout(mode, text),
             "plan_changes": plan_changes(text),
             "gradient_bytes": sum(outcome.bucket_bytes), "compute_s": compute_s(outcome),
+            "times_smaller": outcome.times_smaller,
             "step_s": statistics.median(b - a for a, b in zip(ends, ends[1:])), "curve": curve}
 
 
