@@ -1,7 +1,7 @@
 """scripts/measure: runs the performance suite, area by area, and keeps every row.
 
   scripts/measure                      all areas, without their long runs
-  scripts/measure exact small          two of them
+  scripts/measure exact losses         two of them
   scripts/measure build:fresh-clone    one run, long or not
   scripts/measure gpu:training --from F  what its command wrote on another machine
   scripts/measure --list               areas, runs, minutes

@@ -106,7 +106,7 @@ def load(name, folder=AREAS):
 
 
 # As they stand on the page; others behind them.
-ORDER = ("exact correct unchanged small losses relaxed sparse narrow contention probing eyes planner simulator cpu messages footprint wire strangers nccl "
+ORDER = ("exact correct unchanged losses relaxed sparse narrow contention probing eyes planner simulator cpu messages footprint wire strangers nccl "
          "gpu portability build").split()
 
 
