@@ -25,9 +25,13 @@ def training(name, claim, arguments, steps, mode, limit, before=("", "")):
                                    (", 95 % upper limit", "95 % upper limit", before[1]))], is_long=True, is_timed=False)
 
 
-# In one piece, and in chunks, where that is faster: those of 2 MiB have indices of two bytes on 8 nodes.
-OURS = ("spardl-reuse", "spardl-reuse/2M")
-OTHERS = ("oktopk", "oktopk/8M", "oktopk/2M", "gtopk", "gtopk/2M", "topkdsa", "topka")
+def contenders(nodes):
+    """Ours and others: in one piece, and in chunks, where that is faster: the largest of which a node's block has
+    65,536 elements, so that its indices take two bytes."""
+    kib = 256 * nodes
+    chunk = f"{kib // 1024}M" if kib % 1024 == 0 else f"{kib}K"
+    return (("spardl-reuse", f"spardl-reuse/{chunk}"),
+            ("oktopk", "oktopk/8M", f"oktopk/{chunk}", "gtopk", f"gtopk/{chunk}", "topkdsa", "topka"))
 
 
 def best(schemes):
@@ -36,12 +40,13 @@ def best(schemes):
 
 def schedules(profile, nodes=None):
     """SparDL selecting as the plugin does, in turns with the others, on the same gradients."""
+    ours, others = contenders(nodes or (16 if profile == "mixed16" else 8))
     command = (BENCH + f"--profile {profile} {f'--nodes {nodes} ' if nodes else ''}"
-               f"--sparse-peers {','.join(OURS + OTHERS)}")
+               f"--sparse-peers {','.join(ours + others)}")
     name = f"{profile}-{nodes}" if nodes else profile
     return Run(f"schedules-{name}", command, [
         Figure(f"`{profile}`{f', {nodes} nodes' if nodes else ''}: SparDL over the best other, time",
-               ratio(best(OURS), best(OTHERS)), at_most(1))])
+               ratio(best(ours), best(others)), at_most(1), digits=3)])
 
 
 AREA = Area(
