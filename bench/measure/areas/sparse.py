@@ -62,6 +62,7 @@ AREA = Area(
                    before=Before("exact chosen, 4 of 4"))]),
         *(schedules(profile) for profile in ("uniform8", "racks8", "straggler8", "mixed16")),
         *(schedules("uniform8", nodes) for nodes in (6, 14, 16)),
+        *(schedules("slow8", nodes) for nodes in (14, 16)),  # 100 Mbit/s: not limited by two processors
         Run("accuracy-slow8", "for seed in 0 1 2 3 4; do "
             f"{TRAIN} --modes exact --steps 250 --score-every 10 --seeds $seed && "
             f"{TRAIN} --modes sparse-0.01 --steps 1000 --score-every 20 --seeds $seed "
