@@ -73,11 +73,14 @@ bool Hysteresis::is_return(const Weighed& weighed) const {
          weighed.former_step_us <= kClearGain * promised_step_us_;
 }
 
-bool Hysteresis::is_worth_it(const Weighed& weighed) const {
+bool Hysteresis::is_worth_it(const Weighed& weighed) {
+  if (weighed.gain() < kSmallGain) {
+    promised_step_us_ = weighed.former_step_us;
+    return false;
+  }
   if (intervals_since_change_ < pause_) return false;
   if (is_return(weighed) && intervals_since_change_ < return_pause_) return false;
-  if (weighed.gain() >= kClearGain) return true;
-  return weighed.gain() >= kSmallGain && steady_intervals_ >= kSteadyIntervals;
+  return weighed.gain() >= kClearGain || steady_intervals_ >= kSteadyIntervals;
 }
 
 void Hysteresis::changed(const Weighed& to, bool was_taken) {

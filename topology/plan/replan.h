@@ -54,11 +54,10 @@ class Hysteresis {
 
   // A replanning interval ended with these rates. False: the current plan was made for them.
   bool interval_ended(const Fabric& live);
-  bool is_worth_it(const Weighed& weighed) const;
+  // Where nothing is, steps over the current groups are promised what they were weighed with.
+  bool is_worth_it(const Weighed& weighed);
   // The plan changed, or some node refused the change.
   void changed(const Weighed& to, bool was_taken = true);
-  // What steps over the current groups take as long as nothing is worth a change.
-  void repriced(const Weighed& weighed) { promised_step_us_ = weighed.former_step_us; }
   // The best plan is the current one, or another fabric is to be the measure of news.
   void confirmed(const Fabric& fabric);
   const Fabric& planned() const { return planned_; }

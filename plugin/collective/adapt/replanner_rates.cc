@@ -124,14 +124,13 @@ void Replanner::look_for_slow(const Fabric& live,
 
 void Replanner::decide_on(const std::shared_ptr<Weighed>& weighed) {
   weighed->is_relaxed = sync_ && sync_->is_in_force();
-  const bool is_same = is_same_way(weighed->choice.plans, *plans_);
-  if (is_same || weighed->gain() < Hysteresis::kSmallGain) hysteresis_->repriced(*weighed);
-  if (is_same) {
+  const bool is_worth_it = hysteresis_->is_worth_it(*weighed);
+  if (is_same_way(weighed->choice.plans, *plans_)) {
     planned_us_ = weighed->former_us;
     return hysteresis_->confirmed(weighed->fabric);
   }
   const bool is_between = engine_->generations() > 1;  // the last change is not over
-  if (has_node_left_ || is_between || !hysteresis_->is_worth_it(*weighed)) return;
+  if (has_node_left_ || is_between || !is_worth_it) return;
   // Rates on which the current plan would take longer than it does are not those of the network.
   if (measured_us_ > 0 && weighed->former_us > kBelievable * measured_us_) return;
   change_to(*weighed, horizon_ns());
