@@ -25,6 +25,7 @@ struct JobOptions {
   SessionOptions session;      // its replanning intervals: how often; background is the job's own
   bool probes = false;         // else the network's rates are known, as from a file
   std::optional<Fabric> told;  // ... that tells of another network
+  bool is_told_as_probed = false;
   std::vector<int> racks;  // with probes: who stands where, if that is known; empty: to be found
   std::string
       fallback_reason;  // not empty: why the verdict is to leave the work to NCCL; nodes then close

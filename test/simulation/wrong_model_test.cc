@@ -46,12 +46,13 @@ struct Course {
 };
 
 Course run(const Fabric& truth, const Fabric& told, bool trusts = false,
-           std::uint64_t bytes = kBytes) {
+           std::uint64_t bytes = kBytes, bool is_probed = false) {
   JobOptions options;
   options.network.tick_ns = 20'000;
   options.session.replan.collectives = 4;
   options.session.replan.trusts_fabric = trusts;
   options.told = told;
+  options.is_told_as_probed = is_probed;
   Job job(truth, options);
   EXPECT_TRUE(job.connect());
   Course course;
@@ -132,6 +133,17 @@ TEST(WrongModel, ASlowNodeComesBeforeRacks) {
   const Course c = run(truth, truth, false, 8 << 20);
   EXPECT_EQ(c.noticed, -1);
   EXPECT_LE(*std::max_element(c.x.begin() + 16, c.x.end()), 1.08);
+}
+
+// Those that own little of a direct plan send each other next to nothing, like nodes behind an
+// uplink. A file may be wrong about them; probing has seen what pairs of them reach.
+TEST(WrongModel, SlowNodesAreTriedAsARackUnlessTheyWereProbed) {
+  Fabric truth = even_fabric(12, kRate);
+  for (std::size_t n = 1; n < truth.nodes.size(); n += 2) {
+    truth.nodes[n].out_kbps = truth.nodes[n].in_kbps = kRate * 2 / 5;
+  }
+  EXPECT_GT(run(truth, truth).changes, 0);
+  EXPECT_EQ(run(truth, truth, false, kBytes, true).changes, 0);
 }
 
 // An uplink that became slow explains it at first, so that it never was right is noticed later

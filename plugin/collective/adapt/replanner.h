@@ -210,6 +210,7 @@ class Replanner {
   double latency_us_ = 0;      // of the current plan, by the model; 0: not known
   int quick_intervals_ = 0;    // in a row, in which all-reduces took less
   bool can_predict_ = false;   // rates were measured or given
+  bool is_probed_ = false;     // PlanBasis
   bool trusts_model_ = true;
   int looks_at_pairs_ = 0, looks_at_others_ = 0;  // so far
   std::vector<Fabric> tried_racks_;               // for what the pairs showed

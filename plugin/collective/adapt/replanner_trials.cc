@@ -41,6 +41,14 @@ bool has_lone_node(const Fabric& fabric) {
   return std::find(members.begin(), members.end(), 1) != members.end();
 }
 
+bool has_faster_node(const Fabric& fabric, const Fabric& known) {
+  const auto is_faster = [](const NodeLink& x, const NodeLink& y) {
+    return x.out_kbps > y.out_kbps || x.in_kbps > y.in_kbps;
+  };
+  return !std::equal(fabric.nodes.begin(), fabric.nodes.end(), known.nodes.begin(),
+                     [&](const NodeLink& x, const NodeLink& y) { return !is_faster(x, y); });
+}
+
 double for_bytes(double us_per_byte, std::uint64_t bytes) {
   return us_per_byte * static_cast<double>(bytes);
 }
@@ -91,7 +99,9 @@ void Replanner::begin_trials(const PlanTime& time, std::vector<Weighed> candidat
 }
 
 // Slow nodes explain what all-reduces take as well as an uplink that they share, but where all send
-// to all, the pairs tell. A few looks are enough, and one trial of each guess: racks do not move.
+// to all, the pairs tell; but not of slow nodes that own nothing of the plan, which send each other
+// nothing. There probing knows better. A few looks are enough, and one trial of each guess: racks
+// do not move.
 bool Replanner::looks_at_pairs() const {
   return looks_at_pairs_ < kLooksAtPairs && may_try() && !trials_.is_running() &&
          plans_->name == "direct";
@@ -105,6 +115,7 @@ void Replanner::look_at_pairs(const PlanTime& time) {
       const auto is_same = [&w](const Fabric& tried) { return same_members(w.fabric, tried); };
       return w.gain() < kShownGain || std::abs(w.former_us / measured_us - 1) > kShown ||
              is_same(rates_->base()) || has_lone_node(w.fabric) ||
+             (is_probed_ && has_faster_node(w.fabric, rates_->base())) ||
              std::any_of(tried_racks_.begin(), tried_racks_.end(), is_same);
     });
     if (candidates.empty() || measured_us == 0) return follow(believed());
