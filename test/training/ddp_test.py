@@ -71,7 +71,7 @@ class Ddp(unittest.TestCase):
     def test_mlp_with_powersgd_over_pytorchs_own_backend(self):
         """Alike on all workers, with fewer bytes, and as good."""
         steps = 120
-        own, outcome = (train("digits-mlp", steps, "--through", "gloo", "--bucket-bytes", 1 << 20, *more)
+        own, outcome = (train("digits-mlp", steps, "--through", "gloo", *more)
                         for more in ((), ("--powersgd", "4")))
         print(f"PowerSGD: {outcome.times_smaller:.1f} times smaller; score {outcome.scores[0]:.4f}, "
               f"without {own.scores[0]:.4f}")

@@ -1,7 +1,8 @@
 """One worker of a training with stock DistributedDataParallel whose gradients go through a plugin
 (plugin_group.py), or with --through gloo through PyTorch's own backend. Its rank is RANK of WORLD_SIZE,
 as set by torchrun and `riffle cluster`. Gloo takes GLOO_SOCKET_IFNAME, loopback unless set. --powersgd hooks
-PyTorch's PowerSGD in (Vogels et al., NeurIPS 2019), with error feedback and a warm start.
+PyTorch's PowerSGD in (Vogels et al., NeurIPS 2019), with error feedback and a warm start, on one bucket: with
+several, whose further sums its callbacks begin in any order, it hung over Gloo.
 
 Leaves <output>/course<rank>.json (losses, times, scores of this worker's own model) and
 <output>/weights<rank>.npz: its weights at the end, and on the way every --trace-every steps. Times are
@@ -111,8 +112,11 @@ def main(arguments=None):
     dist.init_process_group(options.through, rank=rank, world_size=ranks, timeout=LIMIT, init_method="file://" +
                             os.path.abspath(os.path.join(options.output, "store")))
     group = dist.distributed_c10d._get_default_group() if options.through == "riffle" else None
-    dist._DEFAULT_FIRST_BUCKET_BYTES = options.bucket_bytes
-    model = DistributedDataParallel(module, bucket_cap_mb=options.bucket_bytes / (1 << 20),
+    bucket_bytes = options.bucket_bytes
+    if options.powersgd:
+        bucket_bytes = sum(p.numel() * p.element_size() for p in module.parameters())
+    dist._DEFAULT_FIRST_BUCKET_BYTES = bucket_bytes
+    model = DistributedDataParallel(module, bucket_cap_mb=bucket_bytes / (1 << 20),
                                     broadcast_buffers=False)
     power = None
     if options.powersgd:
