@@ -173,7 +173,7 @@ Verdict Job::decide(const std::vector<NodeReport>& reports) {
     return verdict;
   }
   basis_ = {*known, false};
-  basis_.is_probed = options_.probes || options_.is_told_as_probed;
+  basis_.has_seen_pairs = options_.probes || options_.has_seen_pairs;
   Result<PlanChoice> choice =
       plan(*known, options_.session.replan.planned_bytes, options_.session.replan.plan);
   if (!choice) {

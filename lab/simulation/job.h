@@ -22,10 +22,10 @@ namespace riffle::sim {
 
 struct JobOptions {
   SimOptions network = {.tick_ns = 0};  // 0: fits the rates
-  SessionOptions session;      // its replanning intervals: how often; background is the job's own
-  bool probes = false;         // else the network's rates are known, as from a file
-  std::optional<Fabric> told;  // ... that tells of another network
-  bool is_told_as_probed = false;
+  SessionOptions session;       // its replanning intervals: how often; background is the job's own
+  bool probes = false;          // else the network's rates are known, as from a file
+  std::optional<Fabric> told;   // ... that tells of another network
+  bool has_seen_pairs = false;  // what is told was probed (PlanBasis)
   std::vector<int> racks;  // with probes: who stands where, if that is known; empty: to be found
   std::string
       fallback_reason;  // not empty: why the verdict is to leave the work to NCCL; nodes then close

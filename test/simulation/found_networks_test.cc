@@ -41,7 +41,7 @@ double settled_us(const Fabric& truth, const Fabric& told, bool is_probed, const
   options.session.replan.collectives = 4;
   options.session.replan.plan.only = only;
   options.told = told;
-  options.is_told_as_probed = is_probed;
+  options.has_seen_pairs = is_probed;
   Job job(truth, options);
   EXPECT_TRUE(job.connect());
   std::vector<double> us;

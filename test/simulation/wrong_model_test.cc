@@ -52,7 +52,7 @@ Course run(const Fabric& truth, const Fabric& told, bool trusts = false,
   options.session.replan.collectives = 4;
   options.session.replan.trusts_fabric = trusts;
   options.told = told;
-  options.is_told_as_probed = is_probed;
+  options.has_seen_pairs = is_probed;
   Job job(truth, options);
   EXPECT_TRUE(job.connect());
   Course course;
@@ -142,7 +142,7 @@ TEST(WrongModel, SlowNodesAreTriedAsARackUnlessTheyWereProbed) {
   for (std::size_t n = 1; n < truth.nodes.size(); n += 2) {
     truth.nodes[n].out_kbps = truth.nodes[n].in_kbps = kRate * 2 / 5;
   }
-  EXPECT_GT(run(truth, truth).changes, 0);
+  EXPECT_GT(run(truth, truth).changes, 0);  // there and back
   EXPECT_EQ(run(truth, truth, false, kBytes, true).changes, 0);
 }
 

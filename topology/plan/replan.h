@@ -54,7 +54,8 @@ class Hysteresis {
 
   // A replanning interval ended with these rates. False: the current plan was made for them.
   bool interval_ended(const Fabric& live);
-  // Where nothing is, steps over the current groups are promised what they were weighed with.
+  // With a gain too small to count, steps over the current groups are promised what they were
+  // weighed with.
   bool is_worth_it(const Weighed& weighed);
   // The plan changed, or some node refused the change.
   void changed(const Weighed& to, bool was_taken = true);

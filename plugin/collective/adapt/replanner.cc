@@ -92,7 +92,7 @@ void Replanner::start(const PlanSet& plans, const PlanBasis& basis) {
   if (engine_->generations() == 1) ended_in_ = engine_->generation();
   counted_ = hooks_.count();
   can_predict_ = !basis.is_nominal;
-  is_probed_ = basis.is_probed;
+  has_seen_pairs_ = basis.has_seen_pairs;
   if (can_predict_) {
     const auto expected = std::make_shared<double>(0);
     (void)background_->run(

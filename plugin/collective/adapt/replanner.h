@@ -202,15 +202,15 @@ class Replanner {
   bool is_news_ = false;              // the current plan was made for other rates
   std::shared_ptr<Weighed> weighed_;  // the last one
   // Predicted for the current plan on what is believed, or measured where that was wrong; 0: not.
-  double expected_us_ = 0;     // for planned_bytes
-  double planned_us_ = 0;      // ... on the rates that it was made for
-  double measured_us_ = 0;     // likewise, in the last interval; 0: not
-  bool is_for_trials_ = true;  // the last one measured says whether predictions are right
-  double first_us_ = 0;        // ... when what connect knew was last believed
-  double latency_us_ = 0;      // of the current plan, by the model; 0: not known
-  int quick_intervals_ = 0;    // in a row, in which all-reduces took less
-  bool can_predict_ = false;   // rates were measured or given
-  bool is_probed_ = false;     // PlanBasis
+  double expected_us_ = 0;       // for planned_bytes
+  double planned_us_ = 0;        // ... on the rates that it was made for
+  double measured_us_ = 0;       // likewise, in the last interval; 0: not
+  bool is_for_trials_ = true;    // the last one measured says whether predictions are right
+  double first_us_ = 0;          // ... when what connect knew was last believed
+  double latency_us_ = 0;        // of the current plan, by the model; 0: not known
+  int quick_intervals_ = 0;      // in a row, in which all-reduces took less
+  bool can_predict_ = false;     // rates were measured or given
+  bool has_seen_pairs_ = false;  // PlanBasis, as long as its fabric is the base
   bool trusts_model_ = true;
   int looks_at_pairs_ = 0, looks_at_others_ = 0;  // so far
   std::vector<Fabric> tried_racks_;               // for what the pairs showed

@@ -124,6 +124,7 @@ void Replanner::look_for_slow(const Fabric& live,
 
 void Replanner::decide_on(const std::shared_ptr<Weighed>& weighed) {
   weighed->is_relaxed = sync_ && sync_->is_in_force();
+  // Of every network that was weighed, as the hysteresis learns from it.
   const bool is_worth_it = hysteresis_->is_worth_it(*weighed);
   if (is_same_way(weighed->choice.plans, *plans_)) {
     planned_us_ = weighed->former_us;

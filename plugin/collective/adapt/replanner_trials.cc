@@ -41,12 +41,17 @@ bool has_lone_node(const Fabric& fabric) {
   return std::find(members.begin(), members.end(), 1) != members.end();
 }
 
+// By more than measuring it twice differs.
 bool has_faster_node(const Fabric& fabric, const Fabric& known) {
-  const auto is_faster = [](const NodeLink& x, const NodeLink& y) {
-    return x.out_kbps > y.out_kbps || x.in_kbps > y.in_kbps;
+  constexpr double kFaster = 1.15;
+  const auto is_more = [](std::int64_t x, std::int64_t y) {
+    return static_cast<double>(x) > kFaster * static_cast<double>(y);
   };
-  return !std::equal(fabric.nodes.begin(), fabric.nodes.end(), known.nodes.begin(),
-                     [&](const NodeLink& x, const NodeLink& y) { return !is_faster(x, y); });
+  for (std::size_t i = 0; i < fabric.nodes.size(); ++i) {
+    const NodeLink &node = fabric.nodes[i], &was = known.nodes[i];
+    if (is_more(node.out_kbps, was.out_kbps) || is_more(node.in_kbps, was.in_kbps)) return true;
+  }
+  return false;
 }
 
 double for_bytes(double us_per_byte, std::uint64_t bytes) {
@@ -99,9 +104,7 @@ void Replanner::begin_trials(const PlanTime& time, std::vector<Weighed> candidat
 }
 
 // Slow nodes explain what all-reduces take as well as an uplink that they share, but where all send
-// to all, the pairs tell; but not of slow nodes that own nothing of the plan, which send each other
-// nothing. There probing knows better. A few looks are enough, and one trial of each guess: racks
-// do not move.
+// to all, the pairs tell. A few looks are enough, and one trial of each guess: racks do not move.
 bool Replanner::looks_at_pairs() const {
   return looks_at_pairs_ < kLooksAtPairs && may_try() && !trials_.is_running() &&
          plans_->name == "direct";
@@ -111,11 +114,14 @@ void Replanner::look_at_pairs(const PlanTime& time) {
   ++looks_at_pairs_;
   plan_trials(time.us_per_byte, [this, time](std::vector<Weighed> candidates) {
     const double measured_us = for_bytes(time.us_per_byte, options_.planned_bytes);
+    // Slow nodes own nothing of a direct plan and send each other nothing, like nodes behind an
+    // uplink. What probing has seen of them counts as long as sums take what it promised.
+    const bool knows_nodes = has_seen_pairs_ && trials_.was_right();
     std::erase_if(candidates, [&](const Weighed& w) {
       const auto is_same = [&w](const Fabric& tried) { return same_members(w.fabric, tried); };
       return w.gain() < kShownGain || std::abs(w.former_us / measured_us - 1) > kShown ||
              is_same(rates_->base()) || has_lone_node(w.fabric) ||
-             (is_probed_ && has_faster_node(w.fabric, rates_->base())) ||
+             (knows_nodes && has_faster_node(w.fabric, rates_->base())) ||
              std::any_of(tried_racks_.begin(), tried_racks_.end(), is_same);
     });
     if (candidates.empty() || measured_us == 0) return follow(believed());
@@ -221,6 +227,7 @@ void Replanner::end_trials() {
     basis.message_ns = options_.plan.message_ns;
     basis.small_message_ns = options_.plan.small_message_ns;
     rates_.emplace(basis.fabric, basis.is_nominal);
+    has_seen_pairs_ = false;
     hysteresis_.emplace(basis.fabric);
     tell_network(basis);
     first_us_ = measured_us;

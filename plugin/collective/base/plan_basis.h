@@ -12,8 +12,9 @@ struct PlanBasis {
   Fabric fabric;
   bool is_nominal = true;  // the rates were neither measured nor given: only their ratios mean much
   std::int64_t message_ns = kMessageNs, small_message_ns = kSmallMessageNs;  // PlanOptions
-  // Pairs of nodes have told slow nodes from nodes behind a slow uplink. Not known after a loss.
-  bool is_probed = false;
+  // This communicator has probed all pairs of its nodes, which tells slow nodes from nodes behind a
+  // slow uplink. Not known after a loss.
+  bool has_seen_pairs = false;
   // For planned_bytes, by the plan that was chosen; 0 where rates are nominal.
   double predicted_us = 0;
   std::uint64_t planned_bytes = 0;

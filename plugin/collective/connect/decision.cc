@@ -192,7 +192,6 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
   planning.has_nominal_rates = is_nominal;
   if (basis != nullptr) {
     *basis = {*fabric, is_nominal, planning.message_ns, planning.small_message_ns};
-    basis->is_probed = options.fabric.empty() && probed != nullptr;
   }
   Result<PlanChoice> choice = plan(*fabric, kPlannedBytes, planning);
   if (!choice) {

@@ -3,6 +3,7 @@
 #include "plugin/collective/connect/decision.h"
 #include "plugin/collective/connect/live_network.h"
 #include "plugin/collective/connect/rack_sources.h"
+#include "topology/probe/rack_search.h"
 
 namespace riffle {
 
@@ -22,12 +23,16 @@ void NetworkDecision::probed(const std::vector<NodeReport>& reports, const Probe
   if (outcome.findings.rounds == 0) network_ = remembered_network(options_, reports);
   if (network_) return;
   network_ = probed_network(options_, outcome, reports, device_, racks());
+  has_seen_pairs_ = network_ && outcome.trouble.empty() && network_->size() <= probe::kDenseNodes;
   // Also if NCCL's ring turns out to be better: then no verdict brings it.
   if (network_) remember_network(network_text(*network_));
 }
 
 Verdict NetworkDecision::decide(const std::vector<NodeReport>& reports) {
-  return riffle::decide(options_, reports, network_ ? &*network_ : nullptr, racks(), &basis_);
+  Verdict verdict =
+      riffle::decide(options_, reports, network_ ? &*network_ : nullptr, racks(), &basis_);
+  basis_.has_seen_pairs = has_seen_pairs_;
+  return verdict;
 }
 
 }  // namespace riffle

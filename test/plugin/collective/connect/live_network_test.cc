@@ -212,5 +212,26 @@ TEST_F(LiveNetwork, IsRememberedWhereHostNamesAreEqual) {
   EXPECT_FALSE(remembered_network(options_, alike));
 }
 
+TEST_F(LiveNetwork, IsKnownByItsPairsOnlyToWhoProbedThem) {
+  std::vector<Node> nodes = kEqualNames;
+  for (Node& node : nodes) node.address = "10.98." + node.address.substr(5);  // this test's own
+  const std::vector<NodeReport> reports = reports_of(nodes);
+  const auto has_seen_pairs = [&](const ProbeOutcome& found) {
+    NetworkDecision decision(options_, device_);
+    probe::KnownRacks known;
+    if (decision.look_up(reports, &known)) decision.probed(reports, found);
+    EXPECT_EQ(decision.decide(reports).problem, "");
+    EXPECT_FALSE(decision.basis().is_nominal);
+    return decision.basis().has_seen_pairs;
+  };
+  ProbeOutcome cut_short = outcome();
+  cut_short.trouble = "a node did not answer";
+  options_.probe = Wish::kOn;  // remembers nothing
+  EXPECT_FALSE(has_seen_pairs(cut_short));
+  EXPECT_TRUE(has_seen_pairs(outcome()));
+  options_.probe = Wish::kAuto;  // another communicator's
+  EXPECT_FALSE(has_seen_pairs(outcome()));
+}
+
 }  // namespace
 }  // namespace riffle::live_network_test
