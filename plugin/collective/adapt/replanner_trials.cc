@@ -116,7 +116,7 @@ void Replanner::look_at_pairs(const PlanTime& time) {
     const double measured_us = for_bytes(time.us_per_byte, options_.planned_bytes);
     // Slow nodes own nothing of a direct plan and send each other nothing, like nodes behind an
     // uplink. What probing has seen of them counts as long as sums take what it promised.
-    const bool knows_nodes = has_seen_pairs_ && trials_.was_right();
+    const bool knows_nodes = has_seen_pairs_ && measured_us <= PlanTrials::kNeverRight * first_us_;
     std::erase_if(candidates, [&](const Weighed& w) {
       const auto is_same = [&w](const Fabric& tried) { return same_members(w.fabric, tried); };
       return w.gain() < kShownGain || std::abs(w.former_us / measured_us - 1) > kShown ||
