@@ -146,6 +146,28 @@ TEST(WrongModel, SlowNodesAreTriedAsARackUnlessTheyWereProbed) {
   EXPECT_EQ(run(truth, truth, false, kBytes, true).changes, 0);
 }
 
+// As rarely as one slow node is doubted.
+TEST(WrongModel, ARackThatProbingTookForSlowNodesIsFoundLate) {
+  const Fabric truth = in_racks({0, 1, 0, 1}, {2 * kRate / 5, 2 * kRate / 5});
+  JobOptions options;
+  options.network.tick_ns = 20'000;
+  options.session.replan.collectives = 1;
+  options.told = even_fabric(4, kRate);
+  options.has_seen_pairs = true;
+  for (const int node : {1, 3}) {
+    NodeLink& told = options.told->nodes[static_cast<std::size_t>(node)];
+    told.out_kbps = told.in_kbps = 21 * kRate / 100;
+  }
+  Job job(truth, options);
+  ASSERT_TRUE(job.connect());
+  const auto x_after = [&](int all_reduces) {
+    for (int i = 1; i < all_reduces; ++i) EXPECT_TRUE(job.all_reduce_us(kBytes));
+    return *job.all_reduce_us(kBytes) / bound_us(truth, kBytes);
+  };
+  EXPECT_GT(x_after(100), 1.5);
+  EXPECT_LE(x_after(60), 1.1);
+}
+
 // An uplink that became slow explains it at first, so that it never was right is noticed later
 // (docs/known-limits.md).
 TEST(WrongModel, AnUplinkOfTwiceItsRate) {

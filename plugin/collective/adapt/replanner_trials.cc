@@ -14,6 +14,7 @@ namespace {
 // A plan's own fabric is believed where it takes what was predicted for it, within this.
 constexpr double kBelieved = 0.25;
 constexpr int kLooksAtPairs = 3;
+constexpr std::uint64_t kDoubtsProbing = 128;  // intervals: as rarely as one slow node is doubted
 constexpr double kShownGain = 1.15;
 constexpr double kShown = 0.12;  // of what all-reduces take: so well racks have to explain it
 constexpr int kLooksAtOthers = 2;
@@ -105,9 +106,10 @@ void Replanner::begin_trials(const PlanTime& time, std::vector<Weighed> candidat
 
 // Slow nodes explain what all-reduces take as well as an uplink that they share, but where all send
 // to all, the pairs tell. A few looks are enough, and one trial of each guess: racks do not move.
+// Much later comes a last look.
 bool Replanner::looks_at_pairs() const {
-  return looks_at_pairs_ < kLooksAtPairs && may_try() && !trials_.is_running() &&
-         plans_->name == "direct";
+  const int looks = interval_ < kDoubtsProbing ? kLooksAtPairs : kLooksAtPairs + 1;
+  return looks_at_pairs_ < looks && may_try() && !trials_.is_running() && plans_->name == "direct";
 }
 
 void Replanner::look_at_pairs(const PlanTime& time) {
@@ -115,8 +117,11 @@ void Replanner::look_at_pairs(const PlanTime& time) {
   plan_trials(time.us_per_byte, [this, time](std::vector<Weighed> candidates) {
     const double measured_us = for_bytes(time.us_per_byte, options_.planned_bytes);
     // Slow nodes own nothing of a direct plan and send each other nothing, like nodes behind an
-    // uplink. What probing has seen of them counts as long as sums take what it promised.
-    const bool knows_nodes = has_seen_pairs_ && measured_us <= PlanTrials::kNeverRight * first_us_;
+    // uplink. What probing has seen of them counts as long as sums take what it promised; but
+    // the last look doubts it, or a mistake that agrees with that would stay for good.
+    const bool is_as_promised = measured_us <= PlanTrials::kNeverRight * first_us_;
+    const bool is_last = looks_at_pairs_ > kLooksAtPairs;
+    const bool knows_nodes = has_seen_pairs_ && is_as_promised && !is_last;
     std::erase_if(candidates, [&](const Weighed& w) {
       const auto is_same = [&w](const Fabric& tried) { return same_members(w.fabric, tried); };
       return w.gain() < kShownGain || std::abs(w.former_us / measured_us - 1) > kShown ||
