@@ -17,7 +17,7 @@ LARGE_RIVALS = {
     "NCCL's ring": ["nccl-ring"], "NCCL's trees": ["nccl-tree", "nccl-tree-1M", "nccl-tree-256K"],
     "BlueConnect, told the racks": ["blueconnect-256K", "blueconnect-1M"], "Gloo": ["gloo-ring", "gloo-bcube", "gloo-hd"],
     "Open MPI": ["openmpi-default", "openmpi-ring", "openmpi-rabenseifner"]}
-NEAREST_ON_MIXED16 = {  # at 16 MiB; no other came within twice Riffle's time
+NEAREST_ON_MIXED16 = {  # one variant each of those that came within twice Riffle's time at 16 MiB
     "NCCL's ring": ["nccl-ring"], "BlueConnect, told the racks": ["blueconnect-256K"], "Gloo": ["gloo-ring"]}
 ORDERED = {"NCCL's ring, told the racks": ["nccl-ring-ordered"]}  # only where ranks do not lie so already
 SIZES = {"small": {"8 B": 8, "1 KiB": 1 << 10, "64 KiB": 64 << 10, "1 MiB": 1 << 20}, "16M": {"16 MiB": 16 << 20},
