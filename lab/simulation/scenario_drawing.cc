@@ -12,7 +12,6 @@ namespace riffle::sim {
 namespace {
 
 constexpr std::uint64_t kMicrosecond = 1'000;
-constexpr std::uint64_t kMillisecond = 1'000'000;
 
 // Of so many groups of eight seeds one has replanning intervals, or probes.
 constexpr std::uint64_t kGroup = 8, kWithIntervals = 4, kWithProbes = 21;

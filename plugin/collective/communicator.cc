@@ -185,7 +185,7 @@ void Communicator::give_back_kept(Request* request) {
 }
 
 void Communicator::post(Request* request) {
-  mark_running(request, request->bytes > reactor_->polled_bytes());
+  mark_running(request, request->bytes > reactor_->polling().bytes);
   post(&request->operation);
   if (!request->is_large) reactor_->poll();
 }

@@ -66,7 +66,7 @@ bool Connection::is_large(const Request& request) const {
   for (int i = 0; i < request.count; ++i) {
     bytes += request.messages[static_cast<std::size_t>(i)].size;
   }
-  return (way_ == Way::kSends ? bytes : std::min(bytes, last_bytes_)) > reactor_->polled_bytes();
+  return (way_ == Way::kSends ? bytes : std::min(bytes, last_bytes_)) > reactor_->polling().bytes;
 }
 
 void Connection::stop_counting(Request* request) {

@@ -17,7 +17,7 @@ namespace riffle::fuzz {
 
 class StepReactor final : public Reactor {
  public:
-  StepReactor() : Reactor(0) {}
+  StepReactor() : Reactor({0, 0}) {}
   void wake(WakeHandler* handler) override {
     if (std::ranges::find(woken_, handler) == woken_.end()) woken_.push_back(handler);
   }

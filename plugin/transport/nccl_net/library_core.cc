@@ -253,7 +253,7 @@ bool LibraryCore::on_poll() {
     is_active = true;
     bytes += p.link->bytes_to_send();
   }
-  keep_thread(bytes > reactor_->polled_bytes());
+  keep_thread(bytes > reactor_->polling().bytes);
   if (!end_if_over() && !is_active) reactor_->stop_polling(this);
   return moved;
 }

@@ -71,13 +71,17 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
   virtual void wake(WakeHandler* handler) = 0;
   // Any thread that calls again soon, until what it waits for has happened: one turn of the work,
   // if there is any and no other thread does it. Meanwhile the thread yields, and comes back within
-  // kAsideNs of the last call, or sooner where something is polled. The caller holds the reactor.
-  static constexpr std::uint64_t kAsideNs = 1'000'000;
+  // polling().aside_ns of the last call, or sooner where something is polled. The caller holds the
+  // reactor.
   virtual void poll() = 0;
   // Any thread: `more` more pieces of work under way that would keep a caller too long, which is
-  // what moves more than polled_bytes(). While there are any, poll() does nothing.
+  // what moves more than polling().bytes. While there are any, poll() does nothing.
   virtual void keep_thread(int more) = 0;
-  std::size_t polled_bytes() const { return polled_bytes_; }
+  struct Polling {
+    std::size_t bytes;
+    std::uint64_t aside_ns;
+  };
+  const Polling& polling() const { return polling_; }
   // Any thread: runs `f` on the reactor thread and returns after it ran (at once when called on the
   // reactor thread); what `f` throws reaches the caller. Set-up and teardown only: it allocates. In
   // a forked child `f` does not run. What nothing waits for is left to a WakeHandler: it has an
@@ -107,10 +111,10 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
   static std::uint64_t now_ns();  // CLOCK_MONOTONIC
 
  protected:
-  explicit Reactor(std::size_t polled_bytes) : polled_bytes_(polled_bytes) {}
+  explicit Reactor(const Polling& polling) : polling_(polling) {}
 
  private:
-  std::size_t polled_bytes_;
+  const Polling polling_;
   std::array<std::weak_ptr<void>, 2> commons_;
 };
 

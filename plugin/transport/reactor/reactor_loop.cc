@@ -20,7 +20,6 @@ namespace riffle {
 namespace {
 
 constexpr std::uint64_t kLongestSleepNs = 60 * kSecond;
-constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kLeastAsideNs = 20'000;  // a caller that spins comes sooner
 constexpr unsigned long kTimerSlackNs = 1'000;   // short pauses stay short (pollers.h)
 
@@ -134,8 +133,9 @@ void ReactorThread::turn(std::span<const epoll_event> events) {
   run_pollers();
   run_timers();
   // What is polled does not wait for a caller that comes back late.
-  const std::uint64_t pause_ns = pollers_.is_empty() ? kAsideNs : pollers_.pause_ns(now_ns());
-  aside_ns_.store(std::clamp(pause_ns, kLeastAsideNs, kAsideNs), std::memory_order_relaxed);
+  const std::uint64_t most_ns = polling().aside_ns;
+  const std::uint64_t pause_ns = pollers_.is_empty() ? most_ns : pollers_.pause_ns(now_ns());
+  aside_ns_.store(std::clamp(pause_ns, kLeastAsideNs, most_ns), std::memory_order_relaxed);
   worker_.store(std::thread::id(), std::memory_order_relaxed);
 }
 

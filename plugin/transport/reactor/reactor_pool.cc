@@ -9,6 +9,7 @@
 #include "plugin/transport/reactor/fork_registry.h"
 #include "plugin/transport/reactor/open_files.h"
 #include "plugin/transport/reactor/reactor_thread.h"
+#include "topology/base/time.h"
 
 namespace riffle {
 namespace {
@@ -33,13 +34,15 @@ Pool& pool() {
   return *instance;
 }
 
-// With CPUs to spare, work of any size has one of its own, beside the caller's. On few of them the
-// two would take turns on one: a caller that waits spins, as NCCL's progress thread does.
-std::size_t most_polled(const ThreadOptions& options) {
-  if (options.polled_bytes >= 0) return static_cast<std::size_t>(options.polled_bytes);
+// With CPUs to spare, work that is not short has one of its own, beside the caller's. On few of
+// them the two would take turns on one: a caller that waits spins, as NCCL's progress thread does.
+// It loses its CPU to others, and one that has not called for a while is late there, not gone.
+Reactor::Polling polling_of(const ThreadOptions& options) {
   constexpr std::size_t kShortWork = 64 << 10;
-  return placement::job_mask().size() < kFewestCores ? std::numeric_limits<std::size_t>::max()
-                                                     : kShortWork;
+  const bool has_few = placement::job_mask().size() < kFewestCores;
+  std::size_t bytes = has_few ? std::numeric_limits<std::size_t>::max() : kShortWork;
+  if (options.polled_bytes >= 0) bytes = static_cast<std::size_t>(options.polled_bytes);
+  return {bytes, has_few ? 10 * kMillisecond : kMillisecond};
 }
 
 }  // namespace
@@ -69,7 +72,7 @@ std::shared_ptr<Reactor> Reactor::acquire(const TransportOptions& options, std::
             [index = static_cast<int>(index), threads = options.threads] {
               return placement::cpus_of_thread(index, threads);
             },
-            most_polled(options.threads)),
+            polling_of(options.threads)),
         [](Reactor* r) { ReactorThread::retire(static_cast<ReactorThread*>(r)); });
     slot = reactor;
   }

@@ -33,13 +33,14 @@ std::uint64_t Reactor::now_ns() {
   return static_cast<std::uint64_t>(t.tv_sec) * kSecond + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-ReactorThread::ReactorThread(Seat seat, std::size_t polled_bytes)
-    : Reactor(polled_bytes),
+ReactorThread::ReactorThread(Seat seat, const Polling& polling)
+    : Reactor(polling),
       seat_(std::move(seat)),
       generation_(fork_registry::generation()),
       epoll_(require(Fd::make([] { return ::epoll_create1(EPOLL_CLOEXEC); }), "epoll_create1")),
       wake_event_(
-          require(Fd::make([] { return ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }), "eventfd")) {
+          require(Fd::make([] { return ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }), "eventfd")),
+      aside_ns_(polling.aside_ns) {
   pending_.reserve(kExpectedHandlers);
   woken_.reserve(kExpectedHandlers);
   epoll_event event{};

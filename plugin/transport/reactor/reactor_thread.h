@@ -25,7 +25,7 @@ class ReactorThread final : public Reactor {
  public:
   // Where it runs; empty: wherever. Asked by the thread itself until it is told.
   using Seat = std::function<std::optional<CpuList>()>;
-  ReactorThread(Seat seat, std::size_t polled_bytes);
+  ReactorThread(Seat seat, const Polling& polling);
 
   void wake(WakeHandler* handler) override;
   void poll() override;
@@ -98,7 +98,7 @@ class ReactorThread final : public Reactor {
   std::mutex turn_;                          // held while the work is done; taken before mutex_
   std::atomic<std::thread::id> worker_{};    // the thread that holds it
   std::atomic<std::uint64_t> polled_ns_{0};  // the last poll()
-  std::atomic<std::uint64_t> aside_ns_{kAsideNs};  // how long the thread stands aside at the most
+  std::atomic<std::uint64_t> aside_ns_;      // how long the thread stands aside at the most
   std::atomic<int> large_work_{0};
 
   std::mutex mutex_;

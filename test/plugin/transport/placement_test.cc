@@ -15,6 +15,7 @@
 #include "plugin/entry/options.h"
 #include "plugin/transport/device/numa_memory.h"
 #include "plugin/transport/reactor/reactor_thread.h"
+#include "topology/base/time.h"
 #include "topology/host/machine_read.h"
 
 namespace riffle::placement::placement_test {
@@ -134,7 +135,7 @@ TEST(Placement, AThreadMovesWhenItsSeatIsKnown) {
         if (!is_known) return {};
         return CpuList{first_cpu()};
       },
-      0);
+      {.bytes = 0, .aside_ns = kMillisecond});
   const auto cpus = [&] {
     cpu_set_t mask;
     CPU_ZERO(&mask);

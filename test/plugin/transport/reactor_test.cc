@@ -14,6 +14,7 @@
 #include "plugin/transport/device/placement.h"
 #include "plugin/transport/reactor/kernel_version.h"
 #include "test/plugin/transport/transport_harness.h"
+#include "topology/base/time.h"
 
 namespace riffle::reactor_test {
 namespace {
@@ -290,10 +291,12 @@ TEST(Reactor, LargeWorkStaysWithTheThread) {
 TEST(Reactor, LeavesWorkOfAnySizeToCallersWhereCpusAreFew) {
   TransportOptions options;
   options.threads.polled_bytes = 12'345;
-  EXPECT_EQ(Reactor::acquire(options)->polled_bytes(), 12'345U);
+  EXPECT_EQ(Reactor::acquire(options)->polling().bytes, 12'345U);
   const bool has_few = placement::job_mask().size() < kFewestCores;
-  EXPECT_EQ(Reactor::acquire(TransportOptions())->polled_bytes(),
+  EXPECT_EQ(Reactor::acquire(TransportOptions())->polling().bytes,
             has_few ? std::numeric_limits<std::size_t>::max() : std::size_t{64} << 10);
+  EXPECT_EQ(Reactor::acquire(TransportOptions())->polling().aside_ns,
+            has_few ? 10 * kMillisecond : kMillisecond);
 }
 
 TEST(Reactor, WhoPollsMayWaitForACallOfItsOwn) {
