@@ -78,8 +78,8 @@ class Reactor : public TimerService, public std::enable_shared_from_this<Reactor
   // what moves more than polling().bytes. While there are any, poll() does nothing.
   virtual void keep_thread(int more) = 0;
   struct Polling {
-    std::size_t bytes;
-    std::uint64_t aside_ns;
+    std::size_t bytes;       // what moves at most so many, callers poll for
+    std::uint64_t aside_ns;  // that the thread gives a caller to come back
   };
   const Polling& polling() const { return polling_; }
   // Any thread: runs `f` on the reactor thread and returns after it ran (at once when called on the
