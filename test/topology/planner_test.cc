@@ -9,6 +9,7 @@
 #include "topology/plan/cost.h"
 #include "topology/plan/limits.h"
 #include "topology/plan/planner.h"
+#include "topology/plan/replan.h"
 
 namespace riffle::planner_test {
 namespace {
@@ -292,6 +293,23 @@ TEST(Planner, CrowdedNodesSendFewMessages) {
   ASSERT_TRUE(c);
   EXPECT_EQ(c->plans.name, "direct");
   EXPECT_EQ(c->plans.small.name, "grid 2x2x2");
+}
+
+// A demand comes first, and a replanning interval changes nothing.
+TEST(Planner, NodesThatShareProcessorsGetTwoTrees) {
+  PlanOptions shared;
+  shared.share_processors = true;
+  EXPECT_EQ(plan(even_fabric(3, 400'000), 32 << 20, shared)->plans.name, "direct");
+  for (const int nodes : {4, 8, 16}) {
+    const Fabric f = even_fabric(nodes, 400'000);
+    const auto c = plan(f, 32 << 20, shared);
+    ASSERT_TRUE(c);
+    EXPECT_EQ(c->plans.name, "double-tree");
+    EXPECT_NE(c->reason.find("shared processors"), std::string::npos) << c->reason;
+    EXPECT_DOUBLE_EQ(weigh(f, c->plans, 32 << 20, shared)->gain(), 1);
+  }
+  shared.only = "ring";
+  EXPECT_EQ(plan(even_fabric(8, 400'000), 32 << 20, shared)->plans.name, "ring");
 }
 
 TEST(Planner, OneAndTwoNodes) {

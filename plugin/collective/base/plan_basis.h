@@ -12,6 +12,7 @@ struct PlanBasis {
   Fabric fabric;
   bool is_nominal = true;  // the rates were neither measured nor given: only their ratios mean much
   std::int64_t message_ns = kMessageNs, small_message_ns = kSmallMessageNs;  // PlanOptions
+  bool share_processors = false;  // PlanOptions; no longer known after a loss
   // This communicator has probed all pairs of its nodes, which tells slow nodes from nodes behind a
   // slow uplink. Not known after a loss.
   bool has_seen_pairs = false;
@@ -24,6 +25,7 @@ struct PlanBasis {
     options->message_ns = message_ns;
     options->small_message_ns = small_message_ns;
     options->has_nominal_rates = is_nominal;
+    options->share_processors = share_processors;
   }
 };
 

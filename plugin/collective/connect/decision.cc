@@ -93,6 +93,16 @@ bool know_lengths(const std::vector<NodeReport>& reports) {
   return false;
 }
 
+// Machines of equal host names differ by the boot id; containers of one machine share it.
+bool are_one_machine(const std::vector<NodeReport>& reports) {
+  const auto is_same = [&](const NodeReport& r) {
+    const std::string& known = reports.front().share.machine;
+    const bool is_told = !known.empty() && !r.share.machine.empty();
+    return r.host == reports.front().host && (!is_told || r.share.machine == known);
+  };
+  return std::ranges::all_of(reports, is_same);
+}
+
 NodeReport own_report(const ConnectOptions& options, int rank, const Device& d,
                       const std::string& job) {
   NodeReport r;
@@ -190,8 +200,10 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
   planning.small_message_ns = kSmallMessageNs * crowded;
   const bool is_nominal = options.fabric.empty() && probed == nullptr;
   planning.has_nominal_rates = is_nominal;
+  planning.share_processors = is_nominal && crowded > 1 && are_one_machine(reports);
   if (basis != nullptr) {
-    *basis = {*fabric, is_nominal, planning.message_ns, planning.small_message_ns};
+    *basis = {*fabric, is_nominal, planning.message_ns, planning.small_message_ns,
+              planning.share_processors};
   }
   Result<PlanChoice> choice = plan(*fabric, kPlannedBytes, planning);
   if (!choice) {

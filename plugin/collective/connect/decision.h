@@ -30,6 +30,10 @@ NodeReport own_report(const ConnectOptions& options, int rank, const Device& d,
 // problem); empty if nothing does.
 std::string find_problem(const std::vector<NodeReport>& reports);
 
+// Tests and trials: there is no network between them (equal host names, and equal boot ids where
+// known).
+bool are_one_machine(const std::vector<NodeReport>& reports);
+
 // What the relaxed mode of `sync` is to run over on the fabric; none for exact, or where there is
 // no schedule that mixes all nodes. `is_told`: a line says which, or why none. Any thread.
 RelaxedPlans relaxed_plans(const Fabric& fabric, const SyncSettings& sync, bool is_told);

@@ -38,17 +38,6 @@ Memory& memory() {
   return *one;
 }
 
-// Tests and trials: there is no network between them. Machines of equal host names differ by the
-// boot id; containers of one machine share it.
-bool are_one_machine(const std::vector<NodeReport>& reports) {
-  const auto is_same = [&](const NodeReport& r) {
-    const std::string& known = reports.front().share.machine;
-    const bool is_told = !known.empty() && !r.share.machine.empty();
-    return r.host == reports.front().host && (!is_told || r.share.machine == known);
-  };
-  return std::ranges::all_of(reports, is_same);
-}
-
 // Unless RIFFLE_PROBE=auto has a reason of its own against it.
 bool may_probe(const ConnectOptions& options, const std::vector<NodeReport>& reports) {
   return options.probe != Wish::kOff && options.collnet != Wish::kOff && options.fabric.empty() &&

@@ -22,9 +22,8 @@
 namespace riffle {
 
 // True if the nodes should probe before node 0 decides: RIFFLE_PROBE allows it, no file knows the
-// rates, and the outcome matters. Not in auto: where all nodes are one machine (equal host names,
-// and equal boot ids where known), and with RIFFLE_DETERMINISTIC=1, as two probes never give quite
-// the same plan.
+// rates, and the outcome matters. Not in auto: where all nodes are one machine
+// (are_one_machine), and with RIFFLE_DETERMINISTIC=1, as two probes never give quite the same plan.
 bool wants_probe(const ConnectOptions& options, const std::vector<NodeReport>& reports);
 
 // Logs one line where wants_probe() says no for one reason alone: all nodes are one machine.

@@ -175,6 +175,30 @@ TEST(Decide, PlansWithWhatAMessageCostsTheSlowestNode) {
   EXPECT_EQ(basis.message_ns, kMessageNs);
 }
 
+// Nobody's rates are known there, and the processors are what is short.
+TEST(Decide, NodesOfOneCrowdedMachineGetThePlanForSharedProcessors) {
+  const Knobs on = {{"RIFFLE_COLLNET", "on"}};
+  std::vector<NodeReport> all = reports(4);
+  const auto planned = [&](const Fabric* probed, bool shares) {
+    PlanBasis basis;
+    const Verdict verdict =
+        decide(options_from(config_with(on)).collective.connect, all, probed, nullptr, &basis);
+    EXPECT_EQ(basis.share_processors, shares);
+    return decode_plan_set(verdict.plans.data(), verdict.plans.size())->name;
+  };
+  const auto put_on = [&](std::int64_t processors) {
+    for (NodeReport& r : all) r.share = {"one", processors};
+  };
+  put_on(2);
+  EXPECT_EQ(planned(nullptr, false), "direct") << "hosts of different names";
+  for (NodeReport& r : all) r.host = "host";
+  EXPECT_EQ(planned(nullptr, true), "double-tree");
+  const Fabric probed = even_fabric(4, kGbit);
+  EXPECT_EQ(planned(&probed, false), "direct") << "a network between them";
+  put_on(8);
+  EXPECT_EQ(planned(nullptr, false), "direct") << "two processors for each";
+}
+
 TEST(Decide, SparseSumsThatAreAskedForAreNotLeftToNccl) {
   std::vector<NodeReport> virtual_nics = reports(2);
   for (NodeReport& r : virtual_nics) r.knows_rate = false;
