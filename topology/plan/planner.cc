@@ -33,12 +33,11 @@ int partners_in(const GroupPlan& plan) {
   return sum;
 }
 
-// Where nodes share processors, which the model does not know to be the limit. Beside real NCCL on
-// 2 processors two trees, which send few messages and load nodes alike, took 0.82 to 0.97 times as
-// long as direct on 4, 8 and 16 nodes from 1 to 16 MiB, 1.0 and 1.1 times on 6, but 1.0 to 1.4
-// times on 3. Grids, halving-doubling and one tree were slower than two.
+// Where nodes share processors, which the model does not know to be the limit. Beside real NCCL,
+// with 4 nodes and more on 2 processors, two trees, which send few messages, took 0.82 to 0.97
+// times as long as direct for 1 to 16 MiB on 4, 8 and 16 nodes, 1.0 and 1.1 times on 6. On 3 nodes
+// they took 1.0 to 1.4 times as long. Grids, halving-doubling and one tree were slower than two.
 constexpr const char* kOnSharedProcessors = "double-tree";
-constexpr int kFewestToShare = 4;
 
 // Members of all groups of all lanes, roughly: they make the size of a plan set on the wire.
 constexpr std::size_t kMaxPlannedMembers = std::size_t{1} << 19;
@@ -75,7 +74,7 @@ double least_us(const Proposals& proposals, Counts counts) {
 
 Proposals::iterator chosen(Proposals& proposals, const FabricView& view,
                            const PlanOptions& options) {
-  if (options.share_processors && view.size() >= kFewestToShare) {
+  if (options.share_processors) {
     const auto best = std::find_if(proposals.begin(), proposals.end(), [](const Proposal& p) {
       return p.blueprint.name == kOnSharedProcessors;
     });

@@ -28,7 +28,8 @@ struct PlanOptions {
   std::int64_t small_message_ns = kSmallMessageNs;
   bool only_if_it_applies = false;  // where `only` or `exactly` does not, the best of all
   bool has_nominal_rates = false;   // only ratios of the rates mean much: PlanSet::busy_bytes is 0
-  // Too few processors for all nodes, and no network between them: what nodes do sets the time.
+  // Nodes are one machine with far too few processors: what they do sets the time, not links. Rates
+  // then change nothing.
   bool share_processors = false;
 };
 

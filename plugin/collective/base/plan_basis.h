@@ -12,7 +12,7 @@ struct PlanBasis {
   Fabric fabric;
   bool is_nominal = true;  // the rates were neither measured nor given: only their ratios mean much
   std::int64_t message_ns = kMessageNs, small_message_ns = kSmallMessageNs;  // PlanOptions
-  bool share_processors = false;  // PlanOptions; no longer known after a loss
+  bool share_processors = false;  // PlanOptions; false after a loss
   // This communicator has probed all pairs of its nodes, which tells slow nodes from nodes behind a
   // slow uplink. Not known after a loss.
   bool has_seen_pairs = false;

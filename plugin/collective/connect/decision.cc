@@ -23,8 +23,9 @@
 namespace riffle {
 namespace {
 
-constexpr double kTolerance = 1.03;  // never slower than NCCL's ring or tree by more
-constexpr double kBadOrder = 1.25;   // of NCCL's own rings, that is worth a word
+constexpr double kTolerance = 1.03;   // never slower than NCCL's ring or tree by more
+constexpr double kBadOrder = 1.25;    // of NCCL's own rings, that is worth a word
+constexpr std::int64_t kCrowded = 4;  // threads per processor from which these are the limit
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -200,7 +201,9 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
   planning.small_message_ns = kSmallMessageNs * crowded;
   const bool is_nominal = options.fabric.empty() && probed == nullptr;
   planning.has_nominal_rates = is_nominal;
-  planning.share_processors = is_nominal && crowded > 1 && are_one_machine(reports);
+  // Not in auto, which weighs the plan against NCCL's ring and tree by what the network takes.
+  planning.share_processors =
+      is_nominal && options.collnet == Wish::kOn && crowded >= kCrowded && are_one_machine(reports);
   if (basis != nullptr) {
     *basis = {*fabric, is_nominal, planning.message_ns, planning.small_message_ns,
               planning.share_processors};

@@ -177,12 +177,12 @@ TEST(Decide, PlansWithWhatAMessageCostsTheSlowestNode) {
 
 // Nobody's rates are known there, and the processors are what is short.
 TEST(Decide, NodesOfOneCrowdedMachineGetThePlanForSharedProcessors) {
-  const Knobs on = {{"RIFFLE_COLLNET", "on"}};
   std::vector<NodeReport> all = reports(4);
-  const auto planned = [&](const Fabric* probed, bool shares) {
+  const auto planned = [&](const char* wish, const Fabric* probed, bool shares) {
+    const Knobs knobs = {{"RIFFLE_COLLNET", wish}};
     PlanBasis basis;
     const Verdict verdict =
-        decide(options_from(config_with(on)).collective.connect, all, probed, nullptr, &basis);
+        decide(options_from(config_with(knobs)).collective.connect, all, probed, nullptr, &basis);
     EXPECT_EQ(basis.share_processors, shares);
     return decode_plan_set(verdict.plans.data(), verdict.plans.size())->name;
   };
@@ -190,13 +190,14 @@ TEST(Decide, NodesOfOneCrowdedMachineGetThePlanForSharedProcessors) {
     for (NodeReport& r : all) r.share = {"one", processors};
   };
   put_on(2);
-  EXPECT_EQ(planned(nullptr, false), "direct") << "hosts of different names";
+  EXPECT_EQ(planned("on", nullptr, false), "direct") << "hosts of different names";
   for (NodeReport& r : all) r.host = "host";
-  EXPECT_EQ(planned(nullptr, true), "double-tree");
+  EXPECT_EQ(planned("on", nullptr, true), "double-tree");
   const Fabric probed = even_fabric(4, kGbit);
-  EXPECT_EQ(planned(&probed, false), "direct") << "a network between them";
-  put_on(8);
-  EXPECT_EQ(planned(nullptr, false), "direct") << "two processors for each";
+  EXPECT_EQ(planned("on", &probed, false), "direct") << "a network between them";
+  EXPECT_EQ(planned("auto", nullptr, false), "direct") << "weighed against NCCL by the network";
+  put_on(3);
+  EXPECT_EQ(planned("on", nullptr, false), "direct") << "two or three threads a processor";
 }
 
 TEST(Decide, SparseSumsThatAreAskedForAreNotLeftToNccl) {
