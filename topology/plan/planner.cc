@@ -36,7 +36,7 @@ int partners_in(const GroupPlan& plan) {
 // Where nodes share processors, which the model does not know to be the limit. Beside real NCCL,
 // with 4 nodes and more on 2 processors, two trees, which send few messages, took 0.78 to 0.97
 // times as long as direct for 1 to 16 MiB on 4, 8 and 16 nodes, 1.0 and 1.1 times on 6. On 3 nodes
-// they took 1.2 to 1.4 times as long. Grids, halving-doubling and one tree were slower than two.
+// they took 1.2 to 1.4 times as long. Grids gained less on the whole.
 constexpr const char* kOnSharedProcessors = "double-tree";
 
 // Members of all groups of all lanes, roughly: they make the size of a plan set on the wire.
