@@ -217,7 +217,9 @@ void Exchange::take(Phase phase, const Step& step) {
 
 void Exchange::finish() {
   for (const Entries& block : final_) {
-    for (const float v : block.values()) non_finite_ = non_finite_ || !is_finite(v);
+    bool has_others = false;
+    for (const float v : block.values()) has_others |= !is_finite(v);
+    non_finite_ = non_finite_ || has_others;
   }
   if (!non_finite_) {
     if (!keeps_state_) commit();

@@ -15,14 +15,14 @@ void Exchange::sparsify(int block, std::size_t budget, Entries& kept) {
   if (!select_candidates(block, budget, kept)) {
     if (touched_[block].has_candidates) thresholds_[block].magnitude = 0;  // all is known to be few
     scan(block, budget, kept);
+    note_left(block, kept);
   }
-  note_left(block, kept);
   round_values(kept);
 }
 
-// False where they are not known, or too few with what came.
+// False, and nothing is changed, where they are not known, or too few with what came.
 bool Exchange::select_candidates(int block, std::size_t budget, Entries& kept) {
-  const Touched& touched = touched_[block];
+  Touched& touched = touched_[block];
   if (!touched.has_candidates) return false;
   const std::uint32_t least = std::max(thresholds_[block].magnitude, kLeastMagnitude);
   const std::size_t count = touched.entries.count();
@@ -36,7 +36,15 @@ bool Exchange::select_candidates(int block, std::size_t budget, Entries& kept) {
     found += magnitude_of(values[i]) >= least ? 1 : 0;
   }
   kept.set_count(found);
-  return selector_.near_top_k_of(budget, thresholds_[block], kept);
+  if (!selector_.near_top_k_of(budget, thresholds_[block], kept)) return false;
+  const bool is_whole = options_.values == Element::kFloat32 &&
+                        options_.residual != ResidualPolicy::kLocal && kept.count() == found;
+  if (!is_whole) {
+    note_left(block, kept);
+    return true;
+  }
+  for (float& v : touched.entries.values()) v = magnitude_of(v) >= least ? 0 : v;
+  return true;
 }
 
 // The whole block, with what others sent put into the chunk for as long as that takes.
