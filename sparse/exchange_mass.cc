@@ -43,6 +43,7 @@ bool Exchange::select_candidates(int block, std::size_t budget, Entries& kept) {
     note_left(block, kept);
     return true;
   }
+  // All that reach the threshold are sent, and leave nothing: no need to look each up.
   for (float& v : touched.entries.values()) v = magnitude_of(v) >= least ? 0 : v;
   return true;
 }

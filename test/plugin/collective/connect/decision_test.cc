@@ -175,7 +175,7 @@ TEST(Decide, PlansWithWhatAMessageCostsTheSlowestNode) {
   EXPECT_EQ(basis.message_ns, kMessageNs);
 }
 
-// Nobody's rates are known there, and the processors are what is short.
+// No rates are known there, and processors are what is short.
 TEST(Decide, NodesOfOneCrowdedMachineGetThePlanForSharedProcessors) {
   std::vector<NodeReport> all = reports(4);
   const auto planned = [&](const char* wish, const Fabric* probed, bool shares) {
