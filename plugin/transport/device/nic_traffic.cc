@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <bit>
 #include <map>
 #include <mutex>
 #include <set>
@@ -17,7 +18,6 @@ namespace riffle {
 namespace {
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "processes share it");
-constexpr std::size_t kBytes = NicTraffic::kSlots * sizeof(NicTraffic::Slot);
 
 bool is_safe(const struct stat& info) {
   return S_ISREG(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & 077) == 0;
@@ -50,7 +50,7 @@ std::shared_ptr<NicTraffic> NicTraffic::at(const std::string& path) {
 NicTraffic::NicTraffic(std::string path) : path_(std::move(path)) {
   if (share()) return;
   log_info("{} cannot be shared: communicators of other processes count as foreign traffic", path_);
-  slots_ = new Slot[kSlots];
+  account_ = new Account;
 }
 
 // The last user removes the file under an exclusive lock, so a file that still has a name once the
@@ -67,10 +67,11 @@ bool NicTraffic::share() {
       continue;
     }
     // Room now rather than a fatal signal where memory is short.
-    if (is_held && is_safe(info) && ::posix_fallocate(fd_, 0, kBytes) == 0) {
-      void* const memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+    if (is_held && is_safe(info) && ::posix_fallocate(fd_, 0, sizeof(Account)) == 0) {
+      void* const memory =
+          ::mmap(nullptr, sizeof(Account), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
       if (memory != MAP_FAILED) {
-        slots_ = static_cast<Slot*>(memory);
+        account_ = static_cast<Account*>(memory);
         return true;
       }
     }
@@ -83,10 +84,10 @@ bool NicTraffic::share() {
 
 NicTraffic::~NicTraffic() {
   if (fd_ < 0) {
-    delete[] slots_;
+    delete account_;
     return;
   }
-  ::munmap(slots_, kBytes);
+  ::munmap(account_, sizeof(Account));
   if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) ::unlink(path_.c_str());
   ::close(fd_);
 }
@@ -96,12 +97,22 @@ std::size_t NicTraffic::index(std::uint64_t communicator) {
   return 1 + (communicator * kGoldenRatio >> 32) % (kSlots - 1);
 }
 
+NicTraffic::Slot& NicTraffic::use(std::size_t slot) {
+  account_->used[slot / 64].fetch_or(std::uint64_t{1} << slot % 64, std::memory_order_relaxed);
+  return account_->slots[slot];
+}
+
 NicBytes NicTraffic::others(std::uint64_t communicator) const {
+  const std::size_t own = index(communicator);
   NicBytes sum;
-  for (std::size_t i = 0; i < kSlots; ++i) {
-    if (i == index(communicator)) continue;
-    sum.out += slots_[i].out.load(std::memory_order_relaxed);
-    sum.in += slots_[i].in.load(std::memory_order_relaxed);
+  for (std::size_t word = 0; word < account_->used.size(); ++word) {
+    std::uint64_t used = account_->used[word].load(std::memory_order_relaxed);
+    for (; used != 0; used &= used - 1) {
+      const std::size_t slot = word * 64 + static_cast<std::size_t>(std::countr_zero(used));
+      if (slot == own) continue;
+      sum.out += account_->slots[slot].out.load(std::memory_order_relaxed);
+      sum.in += account_->slots[slot].in.load(std::memory_order_relaxed);
+    }
   }
   return sum;
 }

@@ -2,8 +2,8 @@
 // them can tell a NIC that is busy with another from a slow one (topology/probe/passive.h).
 //
 // Links add the bytes that they hand to the kernel and get from it; that covers meshes and NET, in
-// all processes of one user that share a network namespace and /dev/shm: the account is a page or
-// two of shared memory, removed by its last user. Where that cannot be made, a process has its own.
+// all processes of one user that share a network namespace and /dev/shm: the account is a few pages
+// of shared memory, removed by its last user. Where that cannot be made, a process has its own.
 // Other users' traffic, and what does not go through Riffle, is not in it: to a communicator that
 // is a link with less to give, and its plan follows.
 //
@@ -13,6 +13,7 @@
 // Threads: any.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -40,19 +41,27 @@ class NicTraffic {
   NicTraffic(const NicTraffic&) = delete;
   NicTraffic& operator=(const NicTraffic&) = delete;
 
-  Slot& of_net() { return slots_[0]; }
-  Slot& of_mesh(std::uint64_t communicator) { return slots_[index(communicator)]; }
+  Slot& of_net() { return use(0); }
+  Slot& of_mesh(std::uint64_t communicator) { return use(index(communicator)); }
   // So far, but for this communicator's meshes.
   NicBytes others(std::uint64_t communicator) const;
 
  private:
+  // Few slots are in use, and sums ask what is in them at their begin and end: which these are is
+  // kept behind the slots, where versions before 2026-11-29 have nothing.
+  struct Account {
+    std::array<Slot, kSlots> slots;
+    std::array<std::atomic<std::uint64_t>, kSlots / 64> used{};
+  };
+
   explicit NicTraffic(std::string path);
   static std::size_t index(std::uint64_t communicator);
+  Slot& use(std::size_t slot);
   bool share();
 
   const std::string path_;
   int fd_ = -1;  // holds a shared lock; -1: the process's own memory
-  Slot* slots_ = nullptr;
+  Account* account_ = nullptr;
 };
 
 }  // namespace riffle
