@@ -23,9 +23,10 @@
 namespace riffle {
 namespace {
 
-constexpr double kTolerance = 1.03;   // never slower than NCCL's ring or tree by more
-constexpr double kBadOrder = 1.25;    // of NCCL's own rings, that is worth a word
-constexpr std::int64_t kCrowded = 4;  // threads per processor from which these are the limit
+constexpr double kTolerance = 1.03;        // never slower than NCCL's ring or tree by more
+constexpr double kBadOrder = 1.25;         // of NCCL's own rings, that is worth a word
+constexpr std::int64_t kCrowded = 4;       // threads per processor from which these are the limit,
+constexpr std::size_t kFewestToShare = 4;  // and nodes with which two trees are then faster
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -202,8 +203,8 @@ Verdict decide(const ConnectOptions& options, const std::vector<NodeReport>& rep
   const bool is_nominal = options.fabric.empty() && probed == nullptr;
   planning.has_nominal_rates = is_nominal;
   // Not in auto, which weighs the plan against NCCL's ring and tree by what the network takes.
-  planning.share_processors =
-      is_nominal && options.collnet == Wish::kOn && crowded >= kCrowded && are_one_machine(reports);
+  planning.share_processors = is_nominal && options.collnet == Wish::kOn && crowded >= kCrowded &&
+                              reports.size() >= kFewestToShare && are_one_machine(reports);
   if (basis != nullptr) {
     *basis = {*fabric, is_nominal, planning.message_ns, planning.small_message_ns,
               planning.share_processors};

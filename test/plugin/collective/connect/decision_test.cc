@@ -198,6 +198,10 @@ TEST(Decide, NodesOfOneCrowdedMachineGetThePlanForSharedProcessors) {
   EXPECT_EQ(planned("auto", nullptr, false), "direct") << "weighed against NCCL by the network";
   put_on(3);
   EXPECT_EQ(planned("on", nullptr, false), "direct") << "two or three threads a processor";
+  all = reports(3);
+  for (NodeReport& r : all) r.host = "host";
+  put_on(1);
+  EXPECT_EQ(planned("on", nullptr, false), "direct") << "three nodes, six threads a processor";
 }
 
 TEST(Decide, SparseSumsThatAreAskedForAreNotLeftToNccl) {
