@@ -28,7 +28,7 @@ bool is_safe(const struct stat& info) {
 std::shared_ptr<NicTraffic> NicTraffic::of(const std::vector<NicAddress>& addresses) {
   struct stat info {};
   const bool knows = ::stat("/proc/self/ns/net", &info) == 0;
-  std::string path = "/dev/shm/riffle-nics-" + std::to_string(::geteuid()) + "-" +
+  std::string path = "/dev/shm/riffle-traffic-" + std::to_string(::geteuid()) + "-" +
                      std::to_string(knows ? info.st_ino : 0);
   std::set<std::string> interfaces;
   for (const NicAddress& address : addresses) interfaces.insert(address.interface);

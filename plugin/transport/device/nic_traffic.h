@@ -47,11 +47,11 @@ class NicTraffic {
   NicBytes others(std::uint64_t communicator) const;
 
  private:
-  // Few slots are in use, and sums ask what is in them at their begin and end: which these are is
-  // kept behind the slots, where versions before 2026-11-29 have nothing.
+  // Few slots are in use, and sums ask what is in them at their begin and end. Another layout needs
+  // a file of another name (of()): another version's processes are foreign traffic then.
   struct Account {
+    std::array<std::atomic<std::uint64_t>, kSlots / 64> used{};  // a bit per slot, never taken back
     std::array<Slot, kSlots> slots;
-    std::array<std::atomic<std::uint64_t>, kSlots / 64> used{};
   };
 
   explicit NicTraffic(std::string path);

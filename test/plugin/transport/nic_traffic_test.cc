@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <set>
 
 #include "test/plugin/transport/link_harness.h"
 
@@ -35,6 +36,19 @@ TEST(NicTraffic, OthersAreAllButTheOwnCommunicator) {
   EXPECT_EQ(nics->others(7).in, 3u);
   EXPECT_EQ(nics->others(8).out, 120u);
   EXPECT_EQ(nics->others(8).in, 0u);
+}
+
+TEST(NicTraffic, EverySlotIsSeen) {
+  const FreshPath path;
+  const auto nics = NicTraffic::at(path.text());
+  std::set<const NicTraffic::Slot*> slots = {&nics->of_net()};
+  std::uint64_t all = 0;
+  for (std::uint64_t c = 0; slots.size() < NicTraffic::kSlots; ++c) {
+    slots.insert(&nics->of_mesh(c));
+    nics->of_mesh(c).in += c;
+    all += c;
+    ASSERT_EQ(nics->others(c).in + nics->of_mesh(c).in, all);
+  }
 }
 
 TEST(NicTraffic, ProcessesShareItAndTheLastOneRemovesIt) {
