@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <thread>
 
 #include "lab/nccl_host/launcher.h"
+#include "plugin/transport/device/placement.h"
 #include "topology/host/core_choice.h"
 
 namespace riffle::bench {
@@ -29,8 +29,8 @@ void set_environment(const Site& site) {
 }  // namespace
 
 std::int64_t PluginReducer::cpu_us() const {
-  static const bool leaves_all_to_host = std::getenv("RIFFLE_POLLED_BYTES") == nullptr &&
-                                         std::thread::hardware_concurrency() < kFewestCores;
+  static const bool leaves_all_to_host =
+      std::getenv("RIFFLE_POLLED_BYTES") == nullptr && placement::job_mask().size() < kFewestCores;
   if (leaves_all_to_host) return 0;
   std::int64_t ns = 0;
   std::error_code none;
