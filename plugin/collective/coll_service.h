@@ -3,8 +3,9 @@
 //
 // Threads: listen, connect, fence and close come from NCCL's proxy service thread, the operations
 // and test from its progress thread, both possibly at once on one object. Posting and testing small
-// requests does part of the library's own work (Reactor::poll). No call but connect waits
-// for the network; fence waits at most 100 ms for the library's own thread.
+// requests does part of the library's own work (Reactor::poll). Connect waits for the
+// network, close at most 5 s for what it still has to send; fence waits at most 100 ms for the
+// library's own thread. No other call waits.
 #pragma once
 
 #include <cstddef>

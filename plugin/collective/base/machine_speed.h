@@ -49,7 +49,8 @@ struct ProcessorTime {
 ProcessorTime processor_time(const PlanSet& plans, std::uint64_t bytes, const MachineSpeed& speed);
 
 // Which machine this is, so that nodes that share one (containers, an emulated cluster) can be told
-// from nodes that do not, and how many processors this process may use.
+// from nodes that do not, and how many processors it has. Which of them this process may use is
+// left out: whether nodes confined to few share these with others is not told.
 struct MachineShare {
   std::string machine;  // the kernel's boot id; empty: unknown
   std::int64_t processors = 0;
