@@ -57,6 +57,7 @@ int run_policy(const PlanArguments& options, const Fabric& fabric) {
   }
   question.options.bytes = options.bytes;
   question.options.only = options.only;
+  question.options.message_ns = options.message_ns;
   if (options.lanes > 0) question.options.max_lanes = options.lanes;
   const auto choice = patiently(
       "planning", [&] { return choose_schedule(fabric, question.mode, question.options); });

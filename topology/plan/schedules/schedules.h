@@ -18,6 +18,7 @@
 
 #include "topology/fabric/fabric.h"
 #include "topology/plan/group_plan.h"
+#include "topology/plan/planner.h"
 
 namespace riffle {
 
@@ -60,7 +61,7 @@ struct ScheduleOptions {
   double max_deviation = 1.25;
   int dimensions = 0;  // moshpit: of the grid; 0: the fastest that passes
   std::string only;    // force one kind by name; empty: best
-  std::int64_t message_ns = 5000;
+  std::int64_t message_ns = kMessageNs;
   double delta = 1;        // shadow_sync: part of the difference that a round corrects
   int round_steps = 1;     // shadow_sync: steps per round
   double kept = 1;         // shadow_sync: part of a round's gradients that its end leaves to a node
