@@ -114,7 +114,7 @@ TEST(FabricFile, FaultsNameFileLineKeyAndWhatIsAccepted) {
   expect_error("[default]\nrate_mbps = -5\n", {"line 2", "a number"});
   expect_error("latency_us = 1.5\n", {"line 1", "latency_us", "whole number"});
   expect_error("latency_us = 5\nrack_latency_us = 6\n[[node]]\nname = \"a\"\nrate_mbps = 1\n",
-               {"latency within a rack", "6 us", "0..5"}, {{"a"}});
+               {"f.toml", "line 2", "rack_latency_us", "from 0 to 5"}, {{"a"}});
   expect_error("default = 4\n", {"line 1", "[default]"});
   expect_error("node = [1, 2]\n", {"line 1", "[[node]]"});
   expect_error("[[node]]\nname = \"a\"\n", {"line 1", "\"a\"", "[default]"});

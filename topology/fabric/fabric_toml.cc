@@ -56,12 +56,13 @@ class Section {
     return {};
   }
 
-  std::optional<std::int64_t> latency_us(const char* key) {
+  std::optional<std::int64_t> latency_us(const char* key, std::int64_t most = kMaxLatencyUs) {
     const toml::node* node = table_.get(key);
     if (node == nullptr) return {};
     const auto value = node->value_exact<std::int64_t>();
-    if (value && *value >= 0 && *value <= kMaxLatencyUs) return value;
-    fail(*node, std::string(key) + " must be a whole number from 0 to 10000000 (microseconds)");
+    if (value && *value >= 0 && *value <= most) return value;
+    fail(*node, std::string(key) + " must be a whole number from 0 to " + std::to_string(most) +
+                    " (microseconds)" + (most < kMaxLatencyUs ? ", which is latency_us" : ""));
     return {};
   }
 
@@ -107,7 +108,7 @@ class FileReader {
     Section top(root_, "top level", origin_, fault_);
     top.accept_only({"latency_us", "rack_latency_us", "default", "rack", "node"});
     if (const auto us = top.latency_us("latency_us")) file_.latency_us = *us;
-    file_.rack_latency_us = top.latency_us("rack_latency_us");
+    file_.rack_latency_us = top.latency_us("rack_latency_us", file_.latency_us);
     read_default(top);
     for_each_table(top, "rack", [&](Section& s) { read_rack(s); });
     for_each_table(top, "node", [&](Section& s) { read_node(s); });
