@@ -23,9 +23,11 @@ int run(const ExplainArguments& options) {
   if (!job) return report(job.status());
   const std::vector<Explanation> all = explain(job.value());
   if (all.empty()) {
-    std::printf("no communicator connected: all-reduces took NCCL's own way\n");
-    for (const NoConnect& f : job->failures) std::printf("  %s\n", f.why.c_str());
-    for (const std::string& note : job->notes) std::printf("note: %s\n", note.c_str());
+    std::FILE* const out = options.json ? stderr : stdout;
+    std::fputs("no communicator connected: all-reduces took NCCL's own way\n", out);
+    for (const NoConnect& f : job->failures) std::fprintf(out, "  %s\n", f.why.c_str());
+    for (const std::string& note : job->notes) std::fprintf(out, "note: %s\n", note.c_str());
+    if (options.json) std::fputs(to_json(all).c_str(), stdout);
     return kFailed;
   }
   if (!options.html.empty()) {

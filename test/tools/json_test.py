@@ -47,6 +47,8 @@ def check(schema, *command):
 seen = set()
 with tempfile.TemporaryDirectory() as folder:
     made_record.MadeRecord(folder).run(5)
+    not_connected = pathlib.Path(folder, "not_connected")
+    made_record.MadeRecord(not_connected)
     fabric = pathlib.Path(folder, "net.toml")
     fabric.write_text('[default]\nrate_mbps = 400\n[[node]]\nname = "a"\n[[node]]\nname = "b"\n')
     failures = [failure for commands in (
@@ -54,6 +56,7 @@ with tempfile.TemporaryDirectory() as folder:
         check("riffle-plan-policy-1", "plan", "--profile", "racks8", "--policy", "ds_sync", "--json"),
         check("riffle-order-1", "order", "--profile", "racks8", "--format", "json"),
         check("riffle-explain-1", "explain", folder, "--json"),
+        check("riffle-explain-1", "explain", str(not_connected), "--json"),
         check("riffle-topo-1", "topo", "--fabric", str(fabric), "--json"),
         check("riffle-config-1", "config", "--json"),
         check("riffle-env-1", "env", "--format", "json"),
