@@ -131,9 +131,14 @@ TEST(Hysteresis, ASlowDownOfGroupsThatHaveBecomeFasterIsNoWayBack) {
     for (const bool is_as_planned_again : {false, true}) {
       Hysteresis hysteresis(even_fabric(8, kBase));
       ASSERT_EQ(intervals_until_change(hysteresis, first), 1);
-      if (is_weighed) EXPECT_FALSE(changes_in_one_interval(hysteresis, faster));
-      if (!is_weighed) EXPECT_TRUE(hysteresis.interval_ended(faster.fabric));
-      if (is_as_planned_again) EXPECT_FALSE(hysteresis.interval_ended(first.fabric));
+      if (is_weighed) {
+        EXPECT_FALSE(changes_in_one_interval(hysteresis, faster));
+      } else {
+        EXPECT_TRUE(hysteresis.interval_ended(faster.fabric));
+      }
+      if (is_as_planned_again) {
+        EXPECT_FALSE(hysteresis.interval_ended(first.fabric));
+      }
       const int passed = is_as_planned_again ? 2 : 1;
       EXPECT_EQ(intervals_until_change(hysteresis, slow),
                 is_weighed && !is_as_planned_again ? 1 : 8 - passed);
@@ -152,6 +157,15 @@ TEST(Hysteresis, AChangeThatIsRefusedPromisesNothing) {
   ASSERT_TRUE(hysteresis.is_worth_it(slow));
   hysteresis.changed(slow, false);
   EXPECT_LE(intervals_until_change(hysteresis, still_slow), 2);
+
+  // A way back that is refused is still one to try: steps are judged by the plan in force.
+  const Weighed back = beside_groups(kBase, {2, 1}, {1, 0.5});
+  const Weighed still_back = beside_groups(300'000, {2, 1}, {1, 0.5});
+  Hysteresis other(even_fabric(8, kBase));
+  ASSERT_EQ(intervals_until_change(other, first), 1);
+  for (int e = 0; e < 10; ++e) EXPECT_FALSE(other.interval_ended(first.fabric));
+  other.changed(back, false);
+  EXPECT_EQ(intervals_until_change(other, still_back), 8);
 }
 
 TEST(Hysteresis, ANervousNetworkIsFollowedMoreAndMoreRarely) {
