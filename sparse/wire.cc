@@ -14,7 +14,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the wire form is written as it lies");
 
 constexpr std::uint32_t kMagic = 0x50535252;  // "RRSP"
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kVersion = 2;
 constexpr std::uint32_t kDenseBit = 0x80000000;
 
 template <class T>
@@ -55,32 +55,78 @@ std::string numbers(const char* what, std::uint64_t is, const std::string& expec
   return std::string(what) + " is " + std::to_string(is) + ", expected " + expected;
 }
 
-// Empty if all is well.
+// Indices of elements first..end - 1, written from `first` on. Empty if all is well.
 template <class T>
-std::string read_indices(const std::uint8_t* from, std::uint64_t elements, Entries& entries) {
-  std::uint32_t* to = entries.raw_indices();
-  std::int64_t before = -1;
-  for (std::size_t i = 0; i < entries.count(); ++i) {
-    const T index = read_at<T>(from + i * sizeof(T));
+std::string read_indices(const std::uint8_t* from, std::size_t count, std::uint64_t first,
+                         std::uint64_t end, std::uint32_t* to) {
+  std::int64_t before = static_cast<std::int64_t>(first) - 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t index = first + read_at<T>(from + i * sizeof(T));
     if (static_cast<std::int64_t>(index) <= before) {
       return numbers("an index", index, "above the one before, " + std::to_string(before));
     }
-    if (index >= elements) return numbers("an index", index, "below " + std::to_string(elements));
+    if (index >= end) return numbers("an index", index, "below " + std::to_string(end));
     before = static_cast<std::int64_t>(index);
-    to[i] = index;
+    to[i] = static_cast<std::uint32_t>(index);
   }
   return {};
+}
+
+// Runs of the elements that two bytes tell apart.
+std::uint64_t runs_of(std::uint64_t elements) {
+  return (elements + kShortIndexElements - 1) / kShortIndexElements;
+}
+
+bool goes_in_runs(std::uint64_t elements, std::uint64_t count) {
+  return elements > kShortIndexElements && runs_of(elements) * sizeof(std::uint32_t) < 2 * count;
+}
+
+void put_runs(std::vector<std::uint8_t>& to, std::uint64_t elements,
+              std::span<const std::uint32_t> indices) {
+  auto at = indices.begin();
+  for (std::uint64_t run = 1; run <= runs_of(elements); ++run) {
+    const auto end = std::lower_bound(at, indices.end(), run * kShortIndexElements);
+    put(to, static_cast<std::uint32_t>(end - at));
+    at = end;
+  }
+  put_indices<std::uint16_t>(to, indices);
+}
+
+std::string read_runs(const std::uint8_t* from, std::uint64_t elements, Entries& entries) {
+  const std::uint64_t runs = runs_of(elements);
+  const std::uint8_t* halves = from + runs * sizeof(std::uint32_t);
+  std::size_t done = 0;
+  for (std::uint64_t run = 0; run < runs; ++run) {
+    const auto count = read_at<std::uint32_t>(from + run * sizeof(std::uint32_t));
+    const std::size_t left = entries.count() - done;
+    if (count > left) return numbers("a run's count", count, "up to " + std::to_string(left));
+    const std::uint64_t first = run * kShortIndexElements;
+    std::string wrong = read_indices<std::uint16_t>(
+        halves + done * sizeof(std::uint16_t), count, first,
+        std::min(first + kShortIndexElements, elements), entries.raw_indices() + done);
+    if (!wrong.empty()) return wrong;
+    done += count;
+  }
+  return done == entries.count()
+             ? std::string()
+             : numbers("the sum of its runs", done, std::to_string(entries.count()));
 }
 
 std::string read_sparse(const std::uint8_t* from, const BlockShape& shape, Element type,
                         std::size_t count, Entries& entries) {
   entries.make_room(count);
   entries.set_count(count);
-  const std::size_t width = index_bytes(shape.elements);
-  std::string wrong = width == 2 ? read_indices<std::uint16_t>(from, shape.elements, entries)
-                                 : read_indices<std::uint32_t>(from, shape.elements, entries);
+  std::uint32_t* const to = entries.raw_indices();
+  std::string wrong;
+  if (shape.elements <= kShortIndexElements) {
+    wrong = read_indices<std::uint16_t>(from, count, 0, shape.elements, to);
+  } else if (goes_in_runs(shape.elements, count)) {
+    wrong = read_runs(from, shape.elements, entries);
+  } else {
+    wrong = read_indices<std::uint32_t>(from, count, 0, shape.elements, to);
+  }
   if (!wrong.empty()) return wrong;
-  from += width * count;
+  from += index_bytes(shape.elements, count);
   float* values = entries.raw_values();
   if (type == Element::kFloat32) {
     if (count > 0) std::memcpy(values, from, count * sizeof(float));
@@ -147,16 +193,19 @@ std::string check_frame(std::span<const std::uint8_t> bytes, const MessageKind& 
 
 }  // namespace
 
-std::size_t index_bytes(std::uint64_t elements) { return elements <= kShortIndexElements ? 2 : 4; }
+std::size_t index_bytes(std::uint64_t elements, std::uint64_t count) {
+  if (elements <= kShortIndexElements) return 2 * count;
+  return goes_in_runs(elements, count) ? 4 * runs_of(elements) + 2 * count : 4 * count;
+}
 
 bool is_dense_shorter(std::uint64_t elements, std::uint64_t count, Element values) {
-  return elements * size_of(values) < count * (index_bytes(elements) + size_of(values));
+  return elements * size_of(values) < index_bytes(elements, count) + count * size_of(values);
 }
 
 std::size_t block_bytes(std::uint64_t elements, std::uint64_t count, Element values) {
   return is_dense_shorter(elements, count, values)
              ? elements * size_of(values)
-             : count * (index_bytes(elements) + size_of(values));
+             : index_bytes(elements, count) + count * size_of(values);
 }
 
 void MessageWriter::begin(const MessageKind& kind, std::size_t blocks) {
@@ -179,8 +228,10 @@ void MessageWriter::add(const BlockShape& shape, const Entries& entries) {
   put(bytes_, shape.label);
   put(bytes_, static_cast<std::uint32_t>(entries.count()) | (is_dense ? kDenseBit : 0));
   if (!is_dense) {
-    if (index_bytes(shape.elements) == 2) {
+    if (shape.elements <= kShortIndexElements) {
       put_indices<std::uint16_t>(payload_, entries.indices());
+    } else if (goes_in_runs(shape.elements, entries.count())) {
+      put_runs(payload_, shape.elements, entries.indices());
     } else {
       put_indices<std::uint32_t>(payload_, entries.indices());
     }

@@ -5,9 +5,11 @@
 //   for each block: count indices, strictly ascending, then count values
 //                   dense: no indices, one value for every element, count of them not zero
 //
-// Indices are u16 in blocks of up to 65536 elements, else u32; values are float32 or bfloat16. A
-// block goes dense where that is fewer bytes. No entry is zero. The reader trusts nothing: sizes,
-// order and range are checked before any entry is used, and a reader that refuses says why.
+// Indices are u16 in blocks of up to 65536 elements. In longer ones they are u32, or, where that is
+// shorter, a u32 for each 65536 elements, how many indices lie there, then the low halves of all
+// indices. Values are float32 or bfloat16. A block goes dense where that is fewer bytes. No entry
+// is zero. The reader trusts nothing: sizes, order and range are checked before any entry is used,
+// and a reader that refuses says why.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +39,7 @@ struct BlockShape {
   std::uint64_t elements = 0;
 };
 
-std::size_t index_bytes(std::uint64_t elements);
+std::size_t index_bytes(std::uint64_t elements, std::uint64_t count);
 // Whether `count` entries of a block take fewer bytes dense.
 bool is_dense_shorter(std::uint64_t elements, std::uint64_t count, Element values);
 std::size_t block_bytes(std::uint64_t elements, std::uint64_t count, Element values);

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace riffle::sparse::sparse_wire_test {
 namespace {
@@ -30,11 +33,22 @@ Bytes written(const MessageKind& kind, const std::vector<BlockShape>& shapes,
 TEST(SparseWire, BlocksOfEverySizeAndDensitySurviveTheTrip) {
   for (const Element values : {Element::kFloat32, Element::kBfloat16}) {
     const MessageKind kind{values, 3, 77};
-    const std::vector<BlockShape> shapes = {{4, 1000}, {5, 65536}, {6, 65537}, {0, 0},
-                                            {1, 90},   {2, 90},    {3, 100000}};
-    const std::vector<Entries> entries = {
-        every(1000, 100), every(65536, 65535), every(65537, 65536), Entries(),
-        every(90, 1),     every(90, 91),       every(100000, 1)};
+    const std::vector<BlockShape> shapes = {{4, 1000},   {5, 65536},  {6, 65537},   {0, 0},
+                                            {1, 90},     {2, 90},     {3, 100000},  {7, 65537},
+                                            {8, 131072}, {9, 131073}, {10, 1 << 20}};
+    Entries last_run;
+    for (std::uint32_t i = 15 << 16; i < 1 << 20; i += 31) last_run.append(i, 1);
+    const std::vector<Entries> entries = {every(1000, 100),
+                                          every(65536, 65535),
+                                          every(65537, 65536),
+                                          Entries(),
+                                          every(90, 1),
+                                          every(90, 91),
+                                          every(100000, 1),
+                                          every(65537, 64),
+                                          every(131072, 99),
+                                          every(131073, 32),
+                                          last_run};
     const Bytes bytes = written(kind, shapes, entries);
     std::vector<Entries> read(shapes.size());
     const Status status = read_message(bytes, kind, shapes, read);
@@ -54,8 +68,12 @@ TEST(SparseWire, ABlockIsDenseWhereThatIsShorter) {
   EXPECT_TRUE(is_dense_shorter(900, 601, Element::kFloat32));
   EXPECT_FALSE(is_dense_shorter(900, 450, Element::kBfloat16));  // 4 against 2: half
   EXPECT_TRUE(is_dense_shorter(900, 451, Element::kBfloat16));
-  EXPECT_FALSE(is_dense_shorter(100000, 50000, Element::kFloat32));  // 8 against 4
-  EXPECT_TRUE(is_dense_shorter(100000, 50001, Element::kFloat32));
+  // Two counts of four bytes, then as in short blocks.
+  EXPECT_FALSE(is_dense_shorter(100000, 66665, Element::kFloat32));
+  EXPECT_TRUE(is_dense_shorter(100000, 66666, Element::kFloat32));
+  EXPECT_EQ(block_bytes(100000, 1000, Element::kFloat32), 8U + 6000U);
+  EXPECT_EQ(block_bytes(100000, 5, Element::kFloat32), 8U + 30U);
+  EXPECT_EQ(block_bytes(100000, 4, Element::kFloat32), 32U);  // four bytes for each are no more
   EXPECT_EQ(block_bytes(900, 9, Element::kFloat32), 54U);
   EXPECT_EQ(block_bytes(900, 700, Element::kFloat32), 3600U);
 }
@@ -64,6 +82,19 @@ struct Damage {
   const char* expected;  // in the message
   std::function<void(Bytes&)> make;
 };
+
+void expect_refused(const Bytes& good, const MessageKind& kind,
+                    const std::vector<BlockShape>& shapes, std::span<const Damage> damages) {
+  for (const Damage& damage : damages) {
+    Bytes bytes = good;
+    damage.make(bytes);
+    std::vector<Entries> read(shapes.size());
+    const Status status = read_message(bytes, kind, shapes, read);
+    EXPECT_EQ(status.code(), Code::kRemote);
+    EXPECT_NE(status.message().find(damage.expected), std::string::npos)
+        << status.message() << " does not say: " << damage.expected;
+  }
+}
 
 TEST(SparseWire, WhatIsMalformedIsRefusedWithAReason) {
   const MessageKind kind{Element::kFloat32, 2, 9};
@@ -92,15 +123,26 @@ TEST(SparseWire, WhatIsMalformedIsRefusedWithAReason) {
       {"values that are not zero is 39, expected 40",
        [](Bytes& b) { std::fill_n(b.end() - 4, 4, std::uint8_t{0}); }},
   };
-  for (const Damage& damage : damages) {
-    Bytes bytes = good;
-    damage.make(bytes);
-    std::vector<Entries> read(2);
-    const Status status = read_message(bytes, kind, shapes, read);
-    EXPECT_EQ(status.code(), Code::kRemote);
-    EXPECT_NE(status.message().find(damage.expected), std::string::npos)
-        << status.message() << " does not say: " << damage.expected;
-  }
+  expect_refused(good, kind, shapes, damages);
+}
+
+TEST(SparseWire, DamagedRunsOfALongBlockAreRefused) {
+  const MessageKind kind{Element::kFloat32, 2, 9};
+  const std::vector<BlockShape> shapes = {{1, 100000}};
+  const Bytes good = written(kind, shapes, {every(100000, 10000)});  // 7 and 3 indices
+  constexpr std::size_t kRuns = kMessageHeaderBytes + kBlockHeaderBytes;
+  constexpr std::size_t kHalves = kRuns + 8;
+  const Damage damages[] = {
+      {"a run's count is 11, expected up to 10", [](Bytes& b) { b[kRuns] = 11; }},
+      {"a run's count is 4294967040, expected up to 3",
+       [](Bytes& b) { std::copy_n("\0\xff\xff\xff", 4, &b[kRuns + 4]); }},
+      {"the sum of its runs is 9, expected 10", [](Bytes& b) { b[kRuns + 4] = 2; }},
+      {"an index is 0, expected above the one before, 0",
+       [](Bytes& b) { b[kHalves + 3] = b[kHalves + 2] = 0; }},
+      {"an index is 130816, expected below 100000",
+       [](Bytes& b) { std::copy_n("\0\xff", 2, &b[kHalves + 18]); }},
+  };
+  expect_refused(good, kind, shapes, damages);
 }
 
 }  // namespace
