@@ -16,7 +16,7 @@ Status check_streams(const Hello& hello) {
 }
 
 void StreamSet::add(Connection connection, const Hello& hello) {
-  if (hello.session != session_) clear();
+  if (hello.session != session_ || hello.streams != connections_.size()) clear();
   session_ = hello.session;
   connections_.resize(hello.streams);
   Connection& place = connections_.at(hello.stream);

@@ -22,7 +22,7 @@ int streams_to_each_of(int peers, int wanted);
 class StreamSet {
  public:
   // Precondition: check_streams(hello). A connector that started anew has a new session; what its
-  // former attempt left behind is dropped.
+  // former attempt left behind is dropped, as is what came before another number of streams.
   void add(Connection connection, const Hello& hello);
   bool is_complete() const { return !connections_.empty() && count_ == connections_.size(); }
   bool is_empty() const { return count_ == 0; }

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "plugin/transport/reactor/fork_registry.h"
+#include "topology/base/check.h"
 #include "topology/base/time.h"
 
 namespace riffle {
@@ -164,6 +165,7 @@ void ReactorThread::run_and_wait(const std::function<void()>& f) {
 }
 
 void ReactorThread::add(int fd, std::uint32_t epoll_events, FdHandler* handler) {
+  RIFFLE_CHECK(fd >= 0, "an open descriptor");
   const auto index = static_cast<std::size_t>(fd);
   if (registrations_.size() <= index) registrations_.resize(index + 64);
   Registration& r = registrations_[index];

@@ -7,6 +7,7 @@
 #include "plugin/transport/base/frame.h"
 #include "plugin/transport/handshake/acceptor.h"
 #include "plugin/transport/handshake/connector.h"
+#include "plugin/transport/handshake/stream_set.h"
 #include "plugin/transport/tcp/tcp_listener.h"
 #include "plugin/version.h"
 #include "test/plugin/transport/transport_harness.h"
@@ -23,6 +24,28 @@ int warnings_in(const std::string& log) {
 
 const Secret kSecret = {1, 2, 3, 4, 5, 6, 7, 8};
 const Hello kHello = {.communicator = 77, .session = 5, .rank = 3, .stream = 1, .streams = 2};
+
+// Each of them is valid alone.
+TEST(StreamSet, AnotherNumberOfStreamsBeginsAnew) {
+  const auto connection = [] {
+    return Connection(Fd::make([] { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); }));
+  };
+  const auto hello = [](int stream, int streams) {
+    Hello h = kHello;
+    h.stream = static_cast<decltype(h.stream)>(stream);
+    h.streams = static_cast<decltype(h.streams)>(streams);
+    return h;
+  };
+  StreamSet set;
+  set.add(connection(), hello(2, 3));
+  set.add(connection(), hello(0, 2));
+  EXPECT_FALSE(set.is_complete());
+  set.add(connection(), hello(1, 2));
+  ASSERT_TRUE(set.is_complete());
+  const std::vector<Connection> all = set.take();
+  ASSERT_EQ(all.size(), 2u);
+  for (const Connection& c : all) EXPECT_TRUE(c.socket.is_open());
+}
 
 TEST(Handshake, BothSidesProveTheSecret) {
   const ChallengeBytes challenge = make_challenge();
