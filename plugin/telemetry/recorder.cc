@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <utility>
@@ -30,9 +31,14 @@ std::thread start_without_signals(std::function<void()> body) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(body));
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
+  try {
+    std::thread thread(std::move(body));
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return thread;
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
 }
 
 // The process's recorders. Locked across a fork, so that the child finds them in order.
@@ -93,7 +99,12 @@ Result<std::shared_ptr<Recorder>> Recorder::open(const std::string& path, std::u
     return system_error("RIFFLE_RECORD: cannot write " + path + ": " + std::strerror(errno) +
                         "; accepted is a file or a folder that this process may write");
   }
-  return std::shared_ptr<Recorder>(new Recorder(path, max_bytes, file));
+  try {
+    return std::shared_ptr<Recorder>(new Recorder(path, max_bytes, file));
+  } catch (const std::exception& e) {
+    ::close(file);
+    return system_error(std::string("RIFFLE_RECORD: no thread to write with: ") + e.what());
+  }
 }
 
 Recorder::Recorder(std::string path, std::uint64_t max_bytes, int file)
