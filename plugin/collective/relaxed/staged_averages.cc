@@ -187,7 +187,7 @@ void StagedAverages::post(RelaxedRun& run, RelaxedRun::Segment& segment, const C
 Result<bool> StagedAverages::test(StagedCall* call) {
   RelaxedRun& run = *call->run;
   if (call->has_failed) {
-    call->run.reset();
+    failed_.push_back(std::move(call->run));
     return remote_error("a background round failed");
   }
   while (call->segment != RelaxedRun::kNone) {
@@ -196,7 +196,7 @@ Result<bool> StagedAverages::test(StagedCall* call) {
     if (state == Operation::State::kRunning) return false;
     if (state == Operation::State::kFailed) {
       // The communicator is over; the other segments are not needed any more.
-      call->run.reset();
+      failed_.push_back(std::move(call->run));
       return remote_error("a relaxed call failed");
     }
     finish(*call, segment);

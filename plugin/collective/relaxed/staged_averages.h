@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "plugin/collective/relaxed/relaxed_counts.h"
 #include "plugin/collective/relaxed/rules/gradient_rules.h"
@@ -44,6 +46,8 @@ class StagedAverages {
   bool has_failed_ = false;  // a background round
   bool is_waiting_ = false;  // for a round
   bool told_mismatch_ = false, told_not_finite_ = false;
+  // Of calls that failed: what they sent and await may still be on its way.
+  std::vector<std::shared_ptr<RelaxedRun>> failed_;
 };
 
 }  // namespace riffle
