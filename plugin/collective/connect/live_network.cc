@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
 #include <set>
+#include <system_error>
 
 #include "plugin/collective/connect/decision.h"
 #include "plugin/collective/connect/rack_sources.h"
@@ -91,6 +93,10 @@ void save(const std::string& path, const std::string& what, const Fabric& fabric
         "apart; a RIFFLE_NODE_NAME of its own for each node does",
         path);
     return;
+  }
+  std::error_code none;  // a pipe would wait for its reader
+  if (const auto is = std::filesystem::status(path, none); exists(is) && !is_regular_file(is)) {
+    return log_warn("RIFFLE_FABRIC_SAVE: {} is no file", path);
   }
   std::ofstream file(path);
   file << "# " << what << "\n" << text;

@@ -16,6 +16,10 @@ constexpr std::size_t kExpectedEarly = 4;  // partial sums before their chunk, w
 
 Status Engine::install(const PlanSet& plans) {
   RIFFLE_CHECK(generations_.empty(), "a plan is installed already");
+  // First: frames may come from here on, and what fails below must not leave them without it.
+  Result<std::unique_ptr<SlotMemory>> discard = SlotMemory::map(kMaxFramePayload);
+  if (!discard) return discard.status();
+  discard_ = std::move(*discard);
   Result<std::unique_ptr<Generation>> first =
       Generation::make(plans, 0, mesh_->rank(), mesh_->size(), options_);
   if (!first) return first.status();
@@ -31,9 +35,6 @@ Status Engine::install(const PlanSet& plans) {
     early_[i].reserve(kExpectedEarly);
   }
   frames_to_.assign(mesh_->size(), 0);
-  Result<std::unique_ptr<SlotMemory>> discard = SlotMemory::map(kMaxFramePayload);
-  if (!discard) return discard.status();
-  discard_ = std::move(*discard);
   if (options_.trace.log != nullptr) {
     trace_ =
         std::make_unique<CallTrace>(mesh_, options_.trace, options_.nodes, options_.max_chunks);
