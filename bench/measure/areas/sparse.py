@@ -26,12 +26,12 @@ def training(name, claim, arguments, steps, mode, limit, before=("", "")):
 
 
 def contenders(nodes):
-    """Ours and others: in one piece, and in chunks, where that is faster: the largest of which a node's block has
-    65,536 elements, so that its indices take two bytes."""
+    """Ours and others: in one piece, and in chunks, where that is faster, of a size that grows with the nodes."""
     kib = 256 * nodes
     chunk = f"{kib // 1024}M" if kib % 1024 == 0 else f"{kib}K"
     return (("spardl-reuse", f"spardl-reuse/{chunk}"),
-            ("oktopk", "oktopk/8M", f"oktopk/{chunk}", "gtopk", f"gtopk/{chunk}", "topkdsa", "topka"))
+            ("oktopk", "oktopk/8M", f"oktopk/{chunk}", "gtopk", f"gtopk/{chunk}", "topkdsa", f"topkdsa/{chunk}",
+             "topka", f"topka/{chunk}"))
 
 
 def best(schemes):
