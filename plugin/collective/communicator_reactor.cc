@@ -256,11 +256,7 @@ void Communicator::stop() {
   timers_.clear();
   if (background_) background_->stop();
   if (!mesh_) return;
-  if (clean) {
-    mesh_->close();
-  } else {
-    mesh_->abort();
-  }
+  catching([&] { clean ? mesh_->close() : mesh_->abort(); }, warn);
   mesh_.reset();
 }
 
