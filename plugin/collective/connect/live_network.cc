@@ -95,8 +95,8 @@ void save(const std::string& path, const std::string& what, const Fabric& fabric
     return;
   }
   std::error_code none;  // a pipe would wait for its reader
-  if (const auto is = std::filesystem::status(path, none); exists(is) && !is_regular_file(is)) {
-    return log_warn("RIFFLE_FABRIC_SAVE: {} is no file", path);
+  if (const auto is = std::filesystem::status(path, none); is_fifo(is)) {
+    return log_warn("RIFFLE_FABRIC_SAVE: {} is a pipe, not a file", path);
   }
   std::ofstream file(path);
   file << "# " << what << "\n" << text;
