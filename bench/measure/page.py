@@ -28,7 +28,8 @@ connections ([which](commands.md#riffle-bench-riffle-beside-its-rivals)); real N
 x bound: time over the least that any exact all-reduce can take on that network. `racks8` has ranks in turn over the racks, as a scheduler may
 place them, `racks8-ordered` rack by rack, the best order for a ring. What does not hold is explained in
 [known-limits.md](known-limits.md), which also has what no command here can measure: sums that only processors limit, beside real NCCL's own
-sockets, whose harness is not distributed (two of eighteen cells miss 0.98 on an EPYC, four on a Xeon). Trainings and their limits are in [training.md](training.md).
+sockets, whose harness is not distributed (two of eighteen cells miss 0.98 on an EPYC, four on a Xeon).
+Trainings and their limits are in [training.md](training.md).
 """
 
 
