@@ -187,7 +187,7 @@ Samples message_samples() {
 namespace {
 
 constexpr sparse::MessageKind kKind = {.step = 3, .sequence = 44};
-const std::vector<sparse::BlockShape> kShapes = {{5, 100}, {6, 8}, {7, 70'000}};
+const std::vector<sparse::BlockShape> kShapes = {{5, 100}, {6, 8}, {7, 70'000}, {8, 140'000}};
 
 Bytes message_of(std::span<const sparse::Entries> blocks) {
   sparse::MessageWriter writer;
@@ -204,6 +204,9 @@ Samples sparse_samples() {
   blocks[0].append(99, -2.0F);
   for (std::uint32_t i = 0; i < 7; ++i) blocks[1].append(i, static_cast<float>(i + 1));  // dense
   blocks[2].append(69'999, 3.0F);  // wide indices
+  for (const std::uint32_t i : {1U, 2U, 3U, 65'535U, 65'536U, 70'000U, 139'998U, 139'999U}) {
+    blocks[3].append(i, 4.0F);  // a count for each 65536 elements, and halves
+  }
   return {{"sparse_message", message_of(blocks), [](const Bytes& bytes) {
              std::vector<sparse::Entries> read(kShapes.size());
              const Status s = sparse::read_message(bytes, kKind, kShapes, read);

@@ -24,7 +24,7 @@
 namespace riffle {
 
 inline constexpr std::uint32_t kFrameMagic = 0x314c4652;     // "RFL1"
-inline constexpr std::uint8_t kFrameVersion = 7;             // of all on the wire: test/compat
+inline constexpr std::uint8_t kFrameVersion = 8;             // of all on the wire: test/compat
 inline constexpr std::uint32_t kMaxFramePayload = 4u << 20;  // bytes
 
 enum class FrameType : std::uint8_t {
