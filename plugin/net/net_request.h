@@ -20,6 +20,7 @@ struct Message {
   // Reactor thread, until the request is done:
   std::uint64_t id = 0;    // of the receive that it is matched with
   std::size_t taken = 0;   // sends: handed to the link
+  std::size_t placed = 0;  // receives: bytes that have got their place
   std::size_t done = 0;    // bytes in the kernel, or received
   std::size_t total = 0;   // receives: what the sender says it sends
   bool has_begun = false;  // receives: `total` is known

@@ -44,6 +44,8 @@ struct GroupRun {
   // where those that are here wait, in the order in which they are added (ShardRoute).
   std::vector<std::int32_t> missing;
   std::vector<const void*> waiting;
+  // Of all fragments of the group's span: the final sum comes from another node, or has come.
+  std::vector<bool> final_comes;
   // By shard: indices of its first fragment's entries.
   std::vector<std::int32_t> first_fragment;
   std::vector<std::size_t> first_waiting;

@@ -50,7 +50,7 @@ Result<std::byte*> Engine::get_receive_buffer(int peer, const FrameHeader& heade
   if (generations_.empty()) return remote_error("frame refused: no plan is installed here");
   if (failed_ || header.type != FrameType::kData) return discard_->data();
   const auto frame = frame_of<DataFrame>(header);
-  const Chunk& chunk = chunks_[frame.chunk % chunks_.size()];
+  Chunk& chunk = chunks_[frame.chunk % chunks_.size()];
   const bool runs = chunk.active && chunk.seq == frame.chunk;
   if (!frame.is_final) {
     if (!runs && frame.chunk < next_seq_) {
@@ -64,6 +64,9 @@ Result<std::byte*> Engine::get_receive_buffer(int peer, const FrameHeader& heade
   if (!runs) return refuse(frame, header.length, "its chunk is not running here");
   const Result<Target> target = check(peer, frame, header.length, chunk);
   if (!target) return target.status();
+  if (!group_executor::expect_final(chunk, target->group, frame.offset)) {
+    return refuse(frame, header.length, "that sum came already");
+  }
   std::byte* const at = chunk.at_recv(target->range.begin);
   if (trace_) trace_->header_came(peer, at);
   return at;
@@ -111,6 +114,10 @@ Result<Engine::Target> Engine::check(int peer, const DataFrame& frame, std::uint
                       std::to_string(chunk.step_class) +
                       "): all nodes must call the same collectives in the same order");
   }
+  // There the result is this node's block alone: the rest has no memory.
+  if (frame.is_final && !chunk.gathers()) {
+    return refuse(frame, bytes, "a reduce-scatter has no final sums");
+  }
   const int group = chunk.program->find(frame.level, frame.group);
   if (group < 0) return refuse(frame, bytes, "we are not in that group");
   const LocalGroup& local = chunk.program->groups[group];
@@ -135,6 +142,9 @@ Result<Engine::Target> Engine::check(int peer, const DataFrame& frame, std::uint
     return refuse(frame, bytes,
                   "not a fragment: expected offset " + std::to_string(range.begin) + " and " +
                       std::to_string(expected) + " bytes");
+  }
+  if (!frame.is_final && group_executor::has_partial(chunk, group, member, frame.offset)) {
+    return refuse(frame, bytes, "that partial sum came already");
   }
   return Target{group, member, range};
 }

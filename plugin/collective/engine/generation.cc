@@ -227,6 +227,9 @@ void Generation::make_runs(const EngineOptions& options) {
     run->not_final.reserve(fragments(local.me));
     run->missing.reserve(missing);
     run->waiting.reserve(waiting);
+    run->final_comes.reserve(max_fragments(local.group.cuts.front(), local.group.cuts.back(),
+                                           options.chunk_bytes, options.piece_bytes) +
+                             local.size());
     run->first_fragment.reserve(local.size());
     run->first_waiting.reserve(local.size());
   };

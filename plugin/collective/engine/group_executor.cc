@@ -16,7 +16,7 @@ struct Meeting {
   std::span<const void*> operands;
 };
 
-Meeting meeting_of(Chunk& chunk, int group, int shard, std::uint64_t element) {
+Meeting meeting_of(const Chunk& chunk, int group, int shard, std::uint64_t element) {
   GroupRun& run = chunk.runs[group];
   const std::size_t width = chunk.program->groups[group].routes[shard].operands();
   const std::size_t fragment = static_cast<std::size_t>(run.first_fragment[shard]) +
@@ -24,6 +24,18 @@ Meeting meeting_of(Chunk& chunk, int group, int shard, std::uint64_t element) {
   const std::size_t first =
       run.first_waiting[shard] + (fragment - run.first_fragment[shard]) * width;
   return {&run.missing[fragment], std::span(run.waiting).subspan(first, width)};
+}
+
+// Where it waits for the others.
+const void*& place_of(const Chunk& chunk, const Meeting& meeting, int group, int shard,
+                      int member) {
+  const ShardRoute& route = chunk.program->groups[group].routes[shard];
+  return meeting.operands[route.place_of(route.child(member))];
+}
+
+// Fragments of the whole span, of which limits of shards may cut one in two.
+Shard span_of(const Chunk& chunk, const GroupRun& run) {
+  return {{run.cuts.front(), run.cuts.back()}, chunk.fragment_elements};
 }
 
 void add_up(const Chunk& chunk, int group, const ShardRoute& route, Range range,
@@ -80,6 +92,7 @@ void start(Chunk& chunk, int group) {
     waiting += fragments * route.operands();
   }
   run.waiting.assign(waiting, nullptr);
+  run.final_comes.assign(span_of(chunk, run).fragments() + local.size(), false);
 }
 
 void count_partials(const Chunk& chunk, int group, int* frames) {
@@ -117,9 +130,8 @@ void own_ready(ExecutorContext& context, Chunk& chunk, int group, Range range) {
 void partial_arrived(ExecutorContext& context, Chunk& chunk, int group, int member, Range range,
                      const void* slot) {
   const int shard = member_at(chunk.runs[group], range.begin);
-  const ShardRoute& route = chunk.program->groups[group].routes[shard];
   const Meeting meeting = meeting_of(chunk, group, shard, range.begin);
-  const void*& place = meeting.operands[route.place_of(route.child(member))];
+  const void*& place = place_of(chunk, meeting, group, shard, member);
   RIFFLE_CHECK(place == nullptr, "a partial sum arrived twice");
   place = slot;
   contribute(context, chunk, group, shard, range, meeting);
@@ -144,6 +156,21 @@ int shard_of_final(const Chunk& chunk, int group, int member, std::uint64_t elem
   const LocalGroup& local = chunk.program->groups[group];
   const int shard = member_at(chunk.runs[group], element);
   return shard != local.me && local.routes[shard].sum_from == member ? shard : -1;
+}
+
+bool has_partial(const Chunk& chunk, int group, int member, std::uint64_t element) {
+  const int shard = member_at(chunk.runs[group], element);
+  const Meeting meeting = meeting_of(chunk, group, shard, element);
+  return place_of(chunk, meeting, group, shard, member) != nullptr;
+}
+
+bool expect_final(Chunk& chunk, int group, std::uint64_t element) {
+  GroupRun& run = chunk.runs[group];
+  // Every limit of a shard adds one to the fragments of the span.
+  auto comes = run.final_comes[span_of(chunk, run).fragment_at(element) + member_at(run, element)];
+  if (comes) return false;
+  comes = true;
+  return true;
 }
 
 }  // namespace riffle::group_executor

@@ -48,6 +48,10 @@ void final_arrived(ExecutorContext& context, Chunk& chunk, int group, int member
 // The shard that a frame from `member` at `element` must belong to; -1 if it cannot come from it.
 int shard_of_partial(const Chunk& chunk, int group, int member, std::uint64_t element);
 int shard_of_final(const Chunk& chunk, int group, int member, std::uint64_t element);
+// Whether the partial sum from `member` of the fragment at `element` has arrived: it comes once.
+bool has_partial(const Chunk& chunk, int group, int member, std::uint64_t element);
+// The final sum of that fragment gets its place in the result. False: it had it already.
+bool expect_final(Chunk& chunk, int group, std::uint64_t element);
 
 }  // namespace group_executor
 }  // namespace riffle
