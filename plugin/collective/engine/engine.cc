@@ -70,14 +70,16 @@ void Engine::start_chunks() {
       holds_reached_ += !std::exchange(hold_is_counted_, true);
       break;
     }
+    if (is_own && !finds_length(operation)) break;
+    const std::uint64_t elements = next_elements(*operation);
+    const bool is_last = operation->next_element + elements == operation->count;
     if (is_own) {
-      if (!finds_length(operation)) break;
-      start(chunk, operation);
+      start(chunk, operation);  // which may end it, if it is the last
     } else {
-      operation->next_element += next_elements(*operation);
+      operation->next_element += elements;
       ++next_seq_;
     }
-    if (!failed_ && operation->next_element == operation->count) {
+    if (!failed_ && is_last) {
       first_operation_ = (first_operation_ + 1) % operations_.size();
       --queued_;
     }
