@@ -35,6 +35,7 @@ struct ModePart {  // of one call on one node
 
 struct ModeOutcome {  // of one call
   testing::JobCall call;
+  bool is_unknown = false;  // to the nodes: events were lost
   SyncMode mode = SyncMode::kExact;
   std::uint64_t segment = 0;  // elements of all but the last
   std::vector<ModePart> parts;

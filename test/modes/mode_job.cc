@@ -23,6 +23,8 @@ std::vector<float> floats_of(std::span<const std::byte> bytes) {
   return numbers;
 }
 
+constexpr float kUnwritten = -1e6F;  // what results are before
+
 std::vector<float> input_of(const testing::JobCall& c, std::mt19937 values) {
   std::vector<float> data(c.count);
   for (float& x : data) {
@@ -269,6 +271,7 @@ bool ModeJob::is_through(const Node& n) const {
 void ModeJob::prepare(Node& n, ModeOutcome* outcome) {
   testing::PostedCall& call = *n.job.next;
   outcome->call = options_.calls[call.index];
+  outcome->is_unknown = options_.unknown_steps.contains(call.step);
   outcome->parts.resize(options_.nodes);
   std::vector<float> input =
       input_of(outcome->call, testing::values_of(n.rank(), call.step, call.index));
@@ -277,7 +280,7 @@ void ModeJob::prepare(Node& n, ModeOutcome* outcome) {
     call.kept = call.recv;
   } else {
     call.send = bytes_of(input);
-    call.recv = bytes_of(std::vector<float>(outcome->call.count, -1e6F));
+    call.recv = bytes_of(std::vector<float>(outcome->call.count, kUnwritten));
   }
   outcome->parts[n.rank()].input = std::move(input);
 }
@@ -291,7 +294,9 @@ void ModeJob::post(Node& n) {
   ModeOutcome& outcome = outcomes_[{n.job.step, n.job.index}];
   if (n.job.prepare()) prepare(n, &outcome);
   const std::uint64_t broken_before = n.broken_off();
-  if (!n.job.post(testing::identity_of(outcome.call, n.job.step), options_.calls.size())) return;
+  CallIdentity identity = testing::identity_of(outcome.call, n.job.step);
+  if (outcome.is_unknown) identity = {};
+  if (!n.job.post(identity, options_.calls.size())) return;
   n.broken_before.push_back(broken_before);
   const testing::PostedCall& call = *n.job.running.back();
   ModePart& part = outcome.parts[n.rank()];
@@ -324,6 +329,10 @@ void ModeJob::take_results(Node& n) {
     ModePart& part = outcomes_.at({call.step, call.index}).parts[n.rank()];
     part.is_done = true;
     part.output = floats_of(call.recv);
+    if (outcomes_.at({call.step, call.index}).is_unknown &&
+        std::ranges::count(part.output, kUnwritten) > 0) {
+      broken(n.name() + ": elements of step " + std::to_string(call.step) + " were not summed");
+    }
     if (call.is_staged) {
       snapshot(call, true, &part);
       part.broken = n.broken_off() - n.broken_before.front();

@@ -60,6 +60,8 @@ class ModeJob : public ModeCounts {
     // Lost by what happens to others: they have no quorum, and must end with an error.
     std::vector<int> without_quorum;
     bool is_in_place = false;
+    // Steps of which no node knows what its calls are, nor how much of them means something.
+    std::set<std::uint64_t> unknown_steps;
     std::uint64_t peer_timeout_ns = 300'000'000;
     // By node: how much longer it takes from look to look.
     std::vector<std::uint64_t> delay_ns;

@@ -77,6 +77,19 @@ TEST(ModeLosses, Narrow) {
   EXPECT_GT(t.after_loss, 50u);
 }
 
+// Their calls are summed whole, also where only a part meant something when the mode began.
+TEST(ModeLosses, NarrowCallsThatNoNodeKnows) {
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+    ModeJob::Options o = options_of(SyncMode::kNarrow, seed);
+    o.faults.clear();
+    o.is_in_place = false;
+    o.unknown_steps = {20};
+    ModeJob job(o);
+    EXPECT_EQ(job.run(), "") << seed;
+    EXPECT_GT(job.staged_calls, 20u);
+  }
+}
+
 // Of its momenta nothing is checked here but that they keep nobody from going on.
 TEST(ModeLosses, MoshpitWithMomentum) {
   const Totals t = play(SyncMode::kMoshpit, 6, 0.9);

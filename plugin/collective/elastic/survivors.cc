@@ -236,6 +236,7 @@ void Survivors::advance() {
     // After a loss, so that it stands for all.
     if (is_scaled) scale(e.inner, *e.user, static_cast<double>(all) / members);
     e.user->nodes = e.is_broken_off ? 0 : members;
+    e.user->length = e.inner.length;
     ++done_;
   }
   if (done_ > before) term_->completion.finished(done_);

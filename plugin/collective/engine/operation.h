@@ -65,7 +65,7 @@ struct Operation {
   // Not null: one of several engines runs it as its part of that operation.
   SharedOperation* shared = nullptr;
 
-  // Engine thread only.
+  // Engine thread only, but that the poster may read `length` when it is over.
   std::uint64_t length = 0;        // of `count`, what is reduced: as all nodes agreed
   std::uint64_t next_element = 0;  // first element not yet in a chunk
   int running_chunks = 0;
