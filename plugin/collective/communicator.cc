@@ -254,11 +254,13 @@ Result<bool> Communicator::test(Request* request, int* bytes) {
   }
   if (state == Operation::State::kRunning) return false;
   if (state == Operation::State::kFailed && Reactor::now_ns() < error_due_ns_) return false;
-  free_request(request);
   if (state == Operation::State::kFailed) {
+    failed_inputs_.push_back(std::move(request->staged.input));
+    free_request(request);
     const std::lock_guard lock(error_mutex_);
     return remote_error(error_);
   }
+  free_request(request);
   RIFFLE_CHECK(state == Operation::State::kDone, "test of a request that is not in flight");
   if (bytes != nullptr) *bytes = static_cast<int>(request->bytes);
   return true;

@@ -136,6 +136,8 @@ class Communicator final : private Reactor::WakeHandler {
   std::size_t next_request_ = 0;
   CallIdentity identity_;             // of the last call looked up; NCCL's progress thread
   std::unique_ptr<KeptInputs> kept_;  // null unless RIFFLE_ON_LOSS=continue; NCCL's progress thread
+  // Of calls that failed: the network may still read them.
+  std::vector<std::vector<std::byte>> failed_inputs_;
   bool said_too_large_ = false;
 
   // When requests may tell of their failure: what the others hear leaves before this process ends.

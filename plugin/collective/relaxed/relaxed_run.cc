@@ -174,7 +174,8 @@ Status RelaxedRun::make_narrow(const KnownCalls& calls, const RelaxedOptions& op
 
 bool RelaxedRun::is_quiet() const {
   return std::none_of(segments_.begin(), segments_.end(), [](const Segment& s) {
-    return s.operation.state.load(std::memory_order_acquire) == Operation::State::kRunning;
+    const Operation::State state = s.operation.state.load(std::memory_order_acquire);
+    return state == Operation::State::kRunning || state == Operation::State::kFailed;
   });
 }
 
