@@ -268,6 +268,11 @@ void SparseRunner::retire() {
     Slot& slot = slot_of(oldest_);
     if (slot.phase != Phase::kDone || slot.segment != nullptr) break;
     for (Inbox& inbox : slot.inboxes) {
+      if (inbox.from >= 0 && inbox.missing > 0) {  // the network still writes into it
+        return violation_(inbox.from,
+                          remote_error("it sent a message of segment " + std::to_string(slot.seq) +
+                                       " that no step takes"));
+      }
       inbox.from = -1;
       inbox.heard = {};
     }
