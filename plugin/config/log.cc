@@ -8,6 +8,7 @@
 #include <spdlog/logger.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <memory>
@@ -113,8 +114,13 @@ bool is_logged(LogLevel level) { return level <= most_detailed.load(std::memory_
 void log(LogLevel level, const std::string& text, const char* file, int line) {
   if (!is_logged(level)) return;
   const int errno_before = errno;
+  // What other nodes say may stand in a line; a terminal must not take it for commands.
+  std::string shown = text;
+  std::ranges::replace_if(
+      shown, [](char c) { return (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == 0x7f; },
+      '?');
   logger().log(spdlog::source_loc{file, line, ""}, spdlog_level(level),
-               spdlog::string_view_t(text));
+               spdlog::string_view_t(shown));
   errno = errno_before;
 }
 

@@ -1,5 +1,6 @@
 #include "plugin/telemetry/json_line.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <utility>
@@ -47,10 +48,12 @@ JsonLine& JsonLine::add(std::string_view key, std::uint64_t value) {
   return raw(key, std::to_string(value));
 }
 
+// As printf's %.6g, but in any locale.
 JsonLine& JsonLine::add(std::string_view key, double value) {
   char text[40];
-  std::snprintf(text, sizeof text, "%.6g", std::isfinite(value) ? value : 0.0);
-  return raw(key, text);
+  const auto written = std::to_chars(text, text + sizeof text, std::isfinite(value) ? value : 0.0,
+                                     std::chars_format::general, 6);
+  return raw(key, {text, static_cast<std::size_t>(written.ptr - text)});
 }
 
 JsonLine& JsonLine::add(std::string_view key, bool value) {

@@ -14,8 +14,10 @@ namespace riffle {
 // The line's own number format has too few digits.
 std::string line_time() {
   using namespace std::chrono;
-  const auto ms = duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
-  return printed("%.3f", static_cast<double>(ms) / 1000);
+  const std::int64_t ms =
+      duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+  return printed("%lld.%03lld", static_cast<long long>(ms / 1000),
+                 static_cast<long long>(ms % 1000));
 }
 
 std::string process_line() {

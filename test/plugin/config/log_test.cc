@@ -77,6 +77,13 @@ TEST_F(LogTest, TextIsNeverAFormat) {
   EXPECT_EQ(lines[0].text, "Riffle: 100%s %n done");
 }
 
+TEST_F(LogTest, NoLineCommandsATerminal) {
+  log_warn("node1 failed: {}", "\x1b[2J\x07 \x7f\u00e9\n\tend");
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].text.find("node1 failed: ?[2J? ?\u00e9\n\tend"), std::string::npos)
+      << lines[0].text;
+}
+
 TEST_F(LogTest, NamesTheCallsOwnPlace) {
   log_warn("{} of {}", 1, "two");
   const int line = __LINE__ - 1;
