@@ -63,6 +63,7 @@ TEST(Agreement, MtusAreANote) {
 
 TEST(Agreement, FilesAreForSoManyHosts) {
   auto reports = alike(128);
+  for (auto& report : reports) report.settings["RIFFLE_STREAMS"] = "0";
   for (auto& report : reports) report.files = 20'000;
   EXPECT_EQ(said_of(reports), "no problem\n");
   reports[5].files = 500;
@@ -71,6 +72,9 @@ TEST(Agreement, FilesAreForSoManyHosts) {
       << text;
   reports.resize(64);
   EXPECT_EQ(said_of(reports), "no problem\n");
+  for (auto& report : reports) report.settings["RIFFLE_STREAMS"] = "4";
+  EXPECT_NE(said_of(reports).find("n5: a job may open 500 files; one of 64 nodes takes 760\n"),
+            std::string::npos);
 }
 
 TEST(Agreement, ALineHoldsAReport) {

@@ -1,8 +1,11 @@
 #include "tools/doctor/agreement.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <set>
+
+#include "plugin/transport/handshake/stream_set.h"
 
 namespace riffle::tools {
 namespace {
@@ -39,20 +42,31 @@ std::string differences(const std::vector<HostReport>& reports,
   return text;
 }
 
+std::uint64_t files_of_a_job(const HostReport& report, std::size_t hosts) {
+  const auto setting = report.settings.find("RIFFLE_STREAMS");
+  const int wanted = setting == report.settings.end()
+                         ? 0
+                         : std::clamp(std::atoi(setting->second.c_str()), 0, kMaxStreams);
+  const int peers = static_cast<int>(hosts) - 1;
+  return kLinks * static_cast<std::uint64_t>(peers * streams_to_each_of(peers, wanted)) +
+         kOtherFiles;
+}
+
 void check_files(const std::vector<HostReport>& reports, Verdicts* verdicts) {
-  const std::uint64_t needed = kLinks * (reports.size() - 1) + kOtherFiles;
-  Hosts too_few;
-  std::uint64_t least = needed;
+  std::map<std::uint64_t, Hosts> too_few;  // by what they need
+  std::uint64_t least = ~std::uint64_t{0};
   for (const HostReport& report : reports) {
+    const std::uint64_t needed = files_of_a_job(report, reports.size());
     if (report.files == 0 || report.files >= needed) continue;
-    too_few.push_back(report.host);
+    too_few[needed].push_back(report.host);
     least = std::min(least, report.files);
   }
-  if (too_few.empty()) return;
-  verdicts->problem(names_of(too_few) + ": a job may open " + std::to_string(least) +
-                        " files; one of " + std::to_string(reports.size()) + " nodes takes " +
-                        std::to_string(needed),
-                    "have the administrator raise the hard limit (ulimit -Hn)");
+  for (const auto& [needed, hosts] : too_few) {
+    verdicts->problem(names_of(hosts) + ": a job may open " + std::to_string(least) +
+                          " files; one of " + std::to_string(reports.size()) + " nodes takes " +
+                          std::to_string(needed),
+                      "have the administrator raise the hard limit (ulimit -Hn)");
+  }
 }
 
 }  // namespace
