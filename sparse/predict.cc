@@ -49,6 +49,25 @@ void add(const Fabric& f, int from, int to, double bytes, Load& nodes, Load& rac
   racks.in[static_cast<std::size_t>(b)] += bytes;
 }
 
+// Two ways to place nodes: racks side by side, so that teams can be racks; or one node of each rack
+// after the other, so that of one team's steps only those between near positions, which send least,
+// leave the racks.
+std::vector<std::vector<int>> places(const Fabric& fabric) {
+  const auto rack = [&](int node) { return fabric.nodes[static_cast<std::size_t>(node)].rack; };
+  std::vector<int> by_rack(fabric.nodes.size());
+  std::iota(by_rack.begin(), by_rack.end(), 0);
+  std::ranges::stable_sort(by_rack, {}, rack);
+  std::vector<int> in_rack(fabric.nodes.size());  // how many of its rack come before it
+  std::vector<int> seen(fabric.racks.size());
+  for (const int node : by_rack) {
+    in_rack[static_cast<std::size_t>(node)] = seen[static_cast<std::size_t>(rack(node))]++;
+  }
+  std::vector<int> in_turns = by_rack;
+  std::ranges::stable_sort(in_turns, {},
+                           [&](int node) { return in_rack[static_cast<std::size_t>(node)]; });
+  return {by_rack, in_turns};
+}
+
 double block_bytes_of(const Layout& layout, const SparsePlan& plan, Phase phase, int position,
                       int label) {
   const int block = phase == Phase::kAcross ? layout.local_rank_of(position) : label;
@@ -112,22 +131,22 @@ SparseTime predict(const Fabric& fabric, const SparsePlan& plan, double density,
 SparsePlan best_plan(const Fabric& fabric, int teams, double density, std::uint64_t elements,
                      std::uint64_t chunk_elements, const Machine& machine) {
   const int n = fabric.size();
-  std::vector<int> by_rack(static_cast<std::size_t>(n));
-  std::iota(by_rack.begin(), by_rack.end(), 0);
-  std::ranges::stable_sort(
-      by_rack, {}, [&](int node) { return fabric.nodes[static_cast<std::size_t>(node)].rack; });
+  const std::vector<std::vector<int>> all_places = places(fabric);
   SparsePlan best;
   double least_us = 0;
   for (int d = 1; d <= n; ++d) {
     if (n % d != 0 || (teams != 0 && d != teams)) continue;
     for (const Across across : {Across::kGathered, Across::kRecursive}) {
       if (across == Across::kRecursive && (d == 1 || !std::has_single_bit(unsigned(d)))) continue;
-      const SparsePlan plan{d, across, by_rack};
-      const double us = predict(fabric, plan, density, elements, chunk_elements, machine).total_us;
-      // The fewer teams the better understood: others must be worth it.
-      if (!best.node_at.empty() && us > 0.95 * least_us) continue;
-      best = plan;
-      least_us = us;
+      for (const std::vector<int>& node_at : all_places) {
+        const SparsePlan plan{d, across, node_at};
+        const double us =
+            predict(fabric, plan, density, elements, chunk_elements, machine).total_us;
+        // The fewer teams the better understood: others must be worth it.
+        if (!best.node_at.empty() && us > 0.95 * least_us) continue;
+        best = plan;
+        least_us = us;
+      }
     }
   }
   return best;

@@ -42,7 +42,7 @@ SparseTime predict(const Fabric& fabric, const SparsePlan& plan, double density,
                    std::uint64_t elements, std::uint64_t chunk_elements, const Machine& machine);
 
 // The fastest plan; `teams` of 0 tries all divisors of the number of nodes. Nodes of one rack stand
-// side by side, so that teams can be racks.
+// side by side, so that teams can be racks, or nodes of all racks in turns.
 SparsePlan best_plan(const Fabric& fabric, int teams, double density, std::uint64_t elements,
                      std::uint64_t chunk_elements, const Machine& machine);
 

@@ -114,6 +114,27 @@ TEST(SparseChoice, TeamsStandInRacks) {
   }
 }
 
+// Racks of four, listed in turns or one behind the other. By hand, in eighths of k over an uplink:
+// in turns only steps of gap 1 cross, each by all four of a rack, with a block in the
+// reduce-scatter and one in the all-gather; side by side all do, by 4, 2 and 1 of a rack, with 4, 2
+// and 1 blocks, twice.
+TEST(SparseChoice, OneTeamTakesNodesOfRacksInTurns) {
+  const Fabric in_turns = racks(8, 2, 400'000, 20'000);
+  Fabric in_order = in_turns;
+  for (std::size_t i = 0; i < 8; ++i) in_order.nodes[i].rack = i < 4 ? 0 : 1;
+  const auto network_us = [&](const Fabric& fabric, const sparse::SparsePlan& plan) {
+    return sparse::predict(fabric, plan, 0.01, 8 << 20, 8 << 20, {}).network_us;
+  };
+  const auto plan_of = [](const Fabric& fabric) {
+    return sparse::best_plan(fabric, 1, 0.01, 8 << 20, 8 << 20, {});
+  };
+  EXPECT_EQ(plan_of(in_turns).node_at, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(plan_of(in_order).node_at, (std::vector<int>{0, 4, 1, 5, 2, 6, 3, 7}));
+  const sparse::SparsePlan side_by_side{1, sparse::Across::kGathered, {0, 1, 2, 3, 4, 5, 6, 7}};
+  EXPECT_NEAR(network_us(in_order, side_by_side) / network_us(in_order, plan_of(in_order)),
+              2 * (4 * 4 + 2 * 2 + 1) / 8.0, 0.1);
+}
+
 TEST(SparseChoice, TeamsThatDoNotDivideAreRefused) {
   SyncSettings s = settings(false);
   s.sparse.teams = 3;
