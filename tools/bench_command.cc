@@ -205,8 +205,8 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   sub->add_option(
          "--teams", o->teams,
-         "Of spardl-teams: must divide the nodes; by default one for each rack where racks "
-         "are equal, else the least above 1")
+         "Of spardl-teams and spardl-reuse: must divide the nodes; by default one for each rack "
+         "where racks are equal, else the least above 1, and what the planner takes")
       ->check(CLI::Range(1, cluster::kMaxEmulatedNodes));
   sub->add_option("--gradients", o->gradients,
                   "Of sparse peers: a file of bench/sparse/record_gradients.py; by default "

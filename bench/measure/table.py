@@ -3,6 +3,7 @@ taken from what a run prints. The areas themselves are in areas/, one file each.
 import dataclasses
 import importlib.util
 import json
+import math
 import pathlib
 import re
 import statistics
@@ -180,6 +181,17 @@ def selected(rows, where):
 def rows(field, of=statistics.median, scale=1.0, **where):
     """`field` of the JSON rows that have the values `where`."""
     return lambda out: of([r[field] * scale for r in selected(out.rows, where)])
+
+
+def interval_of_median(values):
+    """Both ends of where the median of all that could have been measured lies, with 95 % probability and whatever their
+    distribution (order statistics); None: too few values."""
+    n, tail = len(values), 0.0
+    for k in range(n // 2 + 1):
+        tail += math.comb(n, k) / 2 ** (n - 1)  # that it lies outside of the values k + 1 and n - k
+        if tail > 0.05:
+            return (sorted(values)[k - 1], sorted(values)[n - k]) if k > 0 else None
+    return None
 
 
 def ratio(above, below):

@@ -1,15 +1,17 @@
 #include "bench/sparse/compare.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "bench/harness/cpu_load.h"
+#include "bench/harness/turns.h"
 #include "bench/sparse/gradients.h"
+#include "sparse/predict.h"
 
 namespace riffle::bench {
 namespace {
@@ -52,15 +54,46 @@ Result<std::vector<double>> bytes_sent(const Site& site) {
   return all;
 }
 
+int teams_of(const SparseQuestion& question, const cluster::Profile& profile) {
+  return question.teams > 0 ? question.teams : default_teams(profile);
+}
+
+sparse::SparsePlan plan_of(const SchemeName& scheme, const SparseQuestion& question,
+                           const cluster::Profile& profile) {
+  if (scheme.name == "spardl-reuse") {
+    const std::uint64_t elements = question.bytes / sizeof(float);
+    const std::uint64_t chunk = scheme.chunk_bytes / sizeof(float);
+    return sparse::best_plan(fabric_of(profile), question.teams, question.density, elements,
+                             chunk > 0 ? chunk : elements, {});
+  }
+  sparse::SparsePlan plan;
+  if (scheme.name != "spardl-teams") return plan;
+  plan.teams = teams_of(question, profile);
+  if (std::has_single_bit(static_cast<unsigned>(plan.teams))) {
+    plan.across = sparse::Across::kRecursive;
+  }
+  plan.node_at = team_order(profile, plan.teams);
+  return plan;
+}
+
 // One scheme's samples.
 class Series {
  public:
-  Series(ControlHub& hub, const Site& site, const SparseQuestion& question, std::string scheme)
-      : hub_(hub), site_(site), question_(question), scheme_(std::move(scheme)) {}
+  Series(ControlHub& hub, const Site& site, const SparseQuestion& question, std::string scheme,
+         const sparse::SparsePlan& plan)
+      : hub_(hub), site_(site), question_(question), scheme_(std::move(scheme)) {
+    row_.teams = plan.teams;
+    std::ostringstream order;
+    order << scheme_ << ' ' << plan.teams << ' ' << (plan.across == sparse::Across::kRecursive)
+          << ' ';
+    for (const int rank : plan.node_at) order << rank << ',';
+    order << '-';
+    select_ = order.str();
+  }
 
   Status iterate(int step) {
     const bool counts = step >= question_.warmup;
-    const auto ready = ask("select " + std::to_string(step) + " " + scheme_);
+    const auto ready = ask("select " + std::to_string(step) + " " + select_);
     if (!ready) return ready.status();
     const auto before = bytes_sent(site_);
     if (!before) return before.status();
@@ -96,6 +129,7 @@ class Series {
                            .order = {}}
                    .kept();
     row.time_us = median(times_);
+    row.samples_us = times_;
     row.wire_us = median(wire_times_);
     row.compute_us = median(compute_);
     row.reselect_us = median(reselect_);
@@ -130,11 +164,11 @@ class Series {
       if (!c) return c.status();
       given += c->given;
       undelivered += c->undelivered;
-      magnitude += c->magnitude;
       reselect_us += c->reselect_us / static_cast<double>(answers.size());
       if (r == 0) {
         digest = c->digest;
         result = c->result;
+        magnitude = c->magnitude;
         entries_.push_back(static_cast<double>(c->result_entries));
         row_.formula = c->formula;
       }
@@ -144,7 +178,7 @@ class Series {
       row_.sent.bytes = std::max(row_.sent.bytes, c->sent.bytes);
     }
     reselect_.push_back(reselect_us);
-    // Rounding of sums is far below one lost entry; that of bfloat16 is not.
+    // Rounding of what was summed is far below one lost entry; that of bfloat16 is not.
     const double tolerance = (scheme_.starts_with("ring-bf16") ? 1e-3 : 1e-7) * magnitude;
     const bool is_kept = std::fabs(given - undelivered - result) <= tolerance;
     if (!is_same || !is_kept) ++row_.wrong;
@@ -154,29 +188,23 @@ class Series {
   ControlHub& hub_;
   const Site& site_;
   const SparseQuestion& question_;
-  std::string scheme_;
+  std::string scheme_, select_;
   CpuLoad load_, wire_load_;
   std::vector<double> times_, wire_times_, compute_, reselect_, entries_, tx_;
   SparseRow row_;
 };
 
-Status run(Session& session, const SparseQuestion& question, int teams, std::vector<Series>& series,
+Status run(Session& session, const SparseQuestion& question, std::vector<Series>& series,
            const std::function<void(const std::string&)>& progress) {
   ControlHub& hub = session.hub();
   std::ostringstream input;
-  input << "input " << question.bytes / sizeof(float) << ' ' << question.density << ' ' << teams
-        << ' ';
-  std::string order;
-  for (const int rank : team_order(session.profile(), teams)) {
-    order += (order.empty() ? "" : ",") + std::to_string(rank);
-  }
-  input << order << ' ' << (question.gradients.empty() ? "-" : question.gradients);
+  input << "input " << question.bytes / sizeof(float) << ' ' << question.density << ' '
+        << (question.gradients.empty() ? "-" : question.gradients);
   if (Status s = hub.tell_all(input.str()); !s) return s;
   if (auto ready = hub.hear_all(kAnswerMs); !ready) return ready.status();
   const int steps = question.warmup + question.iters;
   for (int step = 0; step < steps; ++step) {
-    for (std::size_t i = 0; i < series.size(); ++i) {  // another goes first every time
-      const std::size_t at = (i + static_cast<std::size_t>(step)) % series.size();
+    for (const std::size_t at : order_of(series.size(), 0, static_cast<std::size_t>(step))) {
       progress("sparse: " + question.schemes[at] + ", " + std::to_string(step + 1) + " of " +
                std::to_string(steps));
       if (Status s = series[at].iterate(step); !s) {
@@ -204,10 +232,6 @@ std::string range_text(const Formula& formula, std::uint64_t k) {
 }
 
 std::string percent(double load) { return load < 0 ? "-" : format("%.0f", 100 * load); }
-
-int teams_of(const SparseQuestion& question, const cluster::Profile& profile) {
-  return question.teams > 0 ? question.teams : default_teams(profile);
-}
 
 constexpr char kColumns[] = " %12s %8s %8s %7s %7s %5s %7s %8s %11s %9s %9s %7s %5s %5s %7s\n";
 
@@ -255,15 +279,15 @@ Status validate(const SparseQuestion& question, const cluster::Profile& profile)
 Result<std::vector<SparseRow>> compare(Session& session, const SparseQuestion& question,
                                        const std::function<void(const std::string&)>& progress) {
   if (Status s = validate(question, session.profile()); !s) return s;
-  const int teams = teams_of(question, session.profile());
   const Site& site = session.site();
   progress("sparse: starting " + std::to_string(site.ranks) + " processes");
   if (Status s = session.begin(sparse_peer()); !s) return s;
   std::vector<Series> series;
   for (const std::string& scheme : question.schemes) {
-    series.emplace_back(session.hub(), site, question, scheme);
+    series.emplace_back(session.hub(), site, question, scheme,
+                        plan_of(*parse_scheme(scheme), question, session.profile()));
   }
-  const Status status = run(session, question, teams, series, progress);
+  const Status status = run(session, question, series, progress);
   const Status explained = status ? status : session.explain(status);
   session.end();
   if (!explained) return explained;
@@ -271,7 +295,6 @@ Result<std::vector<SparseRow>> compare(Session& session, const SparseQuestion& q
   for (const Series& one : series) {
     rows.push_back(one.row());
     rows.back().profile = session.profile().name;
-    if (rows.back().scheme.starts_with("spardl-teams")) rows.back().teams = teams;
   }
   return rows;
 }
@@ -306,7 +329,8 @@ std::string sparse_line(const SparseRow& row) {
   const auto k = static_cast<double>(row.kept);
   std::string scheme = row.scheme;
   if (row.teams > 1) {
-    scheme.replace(0, std::strlen("spardl-teams"), "spardl-d" + std::to_string(row.teams));
+    const std::size_t name = scheme.find('/');
+    scheme.insert(std::min(name, scheme.size()), "-d" + std::to_string(row.teams));
   }
   std::string text = format(
       kColumns, scheme.c_str(), format("%.2f", row.time_us / 1e3).c_str(),
@@ -337,6 +361,7 @@ nlohmann::json to_json(const SparseRow& row) {
                          {"k", row.kept},
                          {"iters", row.iters},
                          {"time_us", row.time_us},
+                         {"samples_us", row.samples_us},
                          {"wire_us", row.wire_us},
                          {"compute_us", row.compute_us},
                          {"reselect_us", row.reselect_us},

@@ -17,7 +17,9 @@ struct SparseQuestion {
   std::size_t bytes = 0;  // of float32
   double density = 0.01;
   int iters = 20, warmup = 2;
-  int teams = 0;             // of spardl-teams; 0: default_teams()
+  // Of spardl-teams and spardl-reuse; 0: default_teams(), and what the plugin would choose if it
+  // were told the network.
+  int teams = 0;
   std::string gradients;     // file; empty: generated
   double dense_time_us = 0;  // riffle's exact all-reduce of as many bytes; 0: not measured
 };
@@ -31,7 +33,8 @@ struct SparseRow {
   // Medians over the iterations. Time: slowest rank's end minus first one's start, from when all
   // have their gradients until the last has the result's entries.
   double time_us = 0;
-  double wire_us = 0;      // the same for a replay of the messages alone
+  std::vector<double> samples_us;  // in the order of the iterations
+  double wire_us = 0;              // the same for a replay of the messages alone
   double compute_us = 0;   // of the scheme, mean worker: select, decode, add, select again, encode
   double reselect_us = 0;  // of that, selecting again
   double result_entries = 0;

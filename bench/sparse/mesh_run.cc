@@ -79,6 +79,7 @@ Status MeshRun::open(host::Bootstrap& bootstrap) {
 
 MeshRun::~MeshRun() {
   reactor_->run_and_wait([&] {
+    reactor_->forget(this);
     if (mesh_) mesh_->close();
     mesh_.reset();
   });
@@ -147,6 +148,7 @@ void MeshRun::start_lanes() {
   while (is_running_ && started_ < std::min(count_, ended_ + kLanes)) {
     const std::size_t lane = started_++;
     lanes_[lane].at = 0;
+    lanes_[lane].is_ahead = false;
     lanes_[lane].is_started = true;
     if (!is_replay_) begin(lanes_[lane]);
     if (lanes_[lane].logged > 0) send_round(lane);
@@ -194,14 +196,41 @@ bool MeshRun::is_round_over(std::size_t lane_number) {
 
 void MeshRun::finish_round(std::size_t lane_number) {
   Lane& lane = lanes_[lane_number];
-  const std::vector<int> from = lane.log[lane.at].round.from;
+  if (!is_replay_) {
+    const double start_us = thread_us();
+    lane.is_ahead = lane.call.scheme->go_ahead();
+    if (lane.is_ahead) log_round(lane);
+    times_.compute_us += thread_us() - start_us;
+  }
+  if (lane.is_ahead) {
+    ++lane.at;
+    send_round(lane_number);
+    return reactor_->wake(this);  // behind the links, which send first
+  }
+  take(lane_number, lane.at);
+  if (is_running_ && ++lane.at < lane.logged) send_round(lane_number);
+}
+
+void MeshRun::on_wake() {
+  for (std::size_t i = 0; is_running_ && i < count_; ++i) {
+    if (!std::exchange(lanes_[i].is_ahead, false)) continue;
+    take(i, lanes_[i].at - 1);
+    advance(i);
+  }
+  start_lanes();
+}
+
+void MeshRun::take(std::size_t lane_number, std::size_t round) {
+  Lane& lane = lanes_[lane_number];
+  const std::vector<int> from = lane.log[round].round.from;
   if (!is_replay_) {
     std::vector<std::span<const std::uint8_t>> messages;
     for (const int f : from) messages.emplace_back(wire(f, lane_number).in.front().bytes);
     const double start_us = thread_us();
     const Status status = lane.call.scheme->take(messages);
     if (!status) return fail(status);
-    if (!lane.call.scheme->is_done()) log_round(lane);
+    // Of one that went ahead the next round is logged already.
+    if (!lane.call.scheme->is_done() && round + 1 == lane.logged) log_round(lane);
     times_.compute_us += thread_us() - start_us;
   }
   for (const int f : from) {
@@ -210,16 +239,15 @@ void MeshRun::finish_round(std::size_t lane_number) {
     in.in.pop_front();
     ++in.first_in;
   }
-  if (++lane.at < lane.logged) send_round(lane_number);
 }
 
 void MeshRun::advance(std::size_t lane_number) {
   Lane& lane = lanes_[lane_number];
   if (!lane.is_started) return;
-  while (is_running_ && lane.at < lane.logged && is_round_over(lane_number)) {
+  while (is_running_ && !lane.is_ahead && lane.at < lane.logged && is_round_over(lane_number)) {
     finish_round(lane_number);
   }
-  if (!is_running_ || lane.at < lane.logged) return;
+  if (!is_running_ || lane.is_ahead || lane.at < lane.logged) return;
   lane.is_started = false;
   if (++ended_ == count_) times_.end_ns = static_cast<std::int64_t>(Reactor::now_ns());
 }

@@ -33,7 +33,7 @@ struct RunTimes {
   double compute_us = 0;                  // processor time that the scheme took meanwhile
 };
 
-class MeshRun final : public FrameSink {
+class MeshRun final : public FrameSink, private Reactor::WakeHandler {
  public:
   // Collective. Waits until all links are up.
   static Result<std::unique_ptr<MeshRun>> connect(host::Bootstrap& bootstrap);
@@ -75,6 +75,7 @@ class MeshRun final : public FrameSink {
     std::vector<Logged> log;
     std::size_t logged = 0;  // rounds of log that count
     std::size_t at = 0;
+    bool is_ahead = false;        // the messages of the round before `at` wait to be taken
     std::size_t unconfirmed = 0;  // messages
     bool is_started = false;
   };
@@ -90,9 +91,11 @@ class MeshRun final : public FrameSink {
   void advance(std::size_t lane);
   bool is_round_over(std::size_t lane);
   void finish_round(std::size_t lane);
+  void take(std::size_t lane, std::size_t round);
   void end_if_all_is_sent();
   void fail(const Status& why);
 
+  void on_wake() override;
   void opened(int peer) override;
   Result<std::byte*> get_receive_buffer(int peer, const FrameHeader& header) override;
   void arrived(int peer, const FrameHeader& header, std::byte* payload) override;

@@ -250,19 +250,22 @@ class OkTopk final : public PlannedScheme {
     rounds_.insert(next, std::move(round));
   }
 
+  std::span<const Block> result() const override {
+    return is_exact_ ? blocks_ : is_even_ ? pieces_ : owned_;
+  }
+
   void finish() {
-    const std::vector<Block>& from = is_exact_ ? owned_ : gathered();
-    blocks_.resize(1);
-    blocks_[0].elements = elements();
-    blocks_[0].entries.clear();
-    for (const Block& block : from) {
-      append_moved(block.entries, block.begin, blocks_[0].entries);
-    }
-    const std::uint64_t count = blocks_[0].entries.count();
     if (!is_exact_) {
+      const std::uint64_t count = result_entries();
       if (3 * count < 2 * k()) global_ /= kGlobalStep;
       if (3 * count > 4 * k()) global_ *= kGlobalStep;
       return;
+    }
+    blocks_.resize(1);
+    blocks_[0].elements = elements();
+    blocks_[0].entries.clear();
+    for (const Block& block : owned_) {
+      append_moved(block.entries, block.begin, blocks_[0].entries);
     }
     const Reselection timed(*this);
     Block cut;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace riffle::bench {
 
@@ -37,7 +38,9 @@ void plan_direct(int rank, int workers, int phase, int bunch, std::vector<Round>
       round.to.push_back((rank + i) % workers);
       round.from.push_back((rank + workers - i) % workers);
     }
-    if (!round.to.empty()) rounds.push_back(std::move(round));
+    if (round.to.empty()) continue;
+    round.goes_ahead = first + bunch < workers;
+    rounds.push_back(std::move(round));
   }
 }
 
@@ -49,6 +52,7 @@ void PlannedScheme::prepare(std::span<const float>) { std::ranges::fill(residual
 void PlannedScheme::begin(std::span<const float> gradient) {
   gradient_ = gradient;
   at_ = 0;
+  is_ahead_ = false;
   ++call_;
   rounds_.clear();
   dropped_.clear();
@@ -58,7 +62,17 @@ void PlannedScheme::begin(std::span<const float> gradient) {
   compose_all();
 }
 
+bool PlannedScheme::go_ahead() {
+  is_ahead_ = round().goes_ahead;
+  if (!is_ahead_) return false;
+  ++at_;
+  compose_all();
+  return true;
+}
+
 Status PlannedScheme::take(std::span<const Message> messages) {
+  const bool is_composed = std::exchange(is_ahead_, false);
+  if (is_composed) --at_;
   for (std::size_t i = 0; i < messages.size(); ++i) {
     if (Status s = absorb(i, messages[i]); !s) {
       return remote_error("from rank " + std::to_string(round().from[i]) + " in round " +
@@ -67,7 +81,7 @@ Status PlannedScheme::take(std::span<const Message> messages) {
   }
   settle();
   ++at_;
-  compose_all();
+  if (!is_composed) compose_all();
   return Status::ok();
 }
 
@@ -169,12 +183,12 @@ Status PlannedScheme::read_gathered(Message bytes, std::vector<Block>& items) co
 
 void PlannedScheme::write_result(std::span<float> out) const {
   std::ranges::fill(out, 0.0F);
-  for (const Block& block : blocks_) add_to_dense(block.entries, block.begin, out);
+  for (const Block& block : result()) add_to_dense(block.entries, block.begin, out);
 }
 
 std::uint64_t PlannedScheme::result_entries() const {
   std::uint64_t count = 0;
-  for (const Block& block : blocks_) count += block.entries.count();
+  for (const Block& block : result()) count += block.entries.count();
   return count;
 }
 

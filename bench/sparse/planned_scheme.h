@@ -33,10 +33,11 @@ class PlannedScheme : public Scheme {
   bool is_done() const final { return at_ == rounds_.size(); }
   const Round& round() const final { return rounds_[at_]; }
   Message message(std::size_t i) final { return messages_[i]; }
+  bool go_ahead() final;
   Status take(std::span<const Message> messages) final;
   Sent sent() const final { return sent_; }
   double reselect_us() final { return reselect_us_; }
-  // Unless overridden: of blocks_.
+  // Unless overridden: of result().
   void write_result(std::span<float> out) const override;
   std::uint64_t result_entries() const override;
   void write_undelivered(std::span<float> out) const override;
@@ -57,6 +58,8 @@ class PlannedScheme : public Scheme {
     std::uint64_t begin = 0, elements = 0;
     sparse::Entries entries;
   };
+
+  virtual std::span<const Block> result() const { return blocks_; }  // when done
 
   void send_blocks(const std::vector<std::pair<std::uint32_t, const Block*>>& labelled);
   Status read_blocks(Message bytes,
@@ -93,7 +96,7 @@ class PlannedScheme : public Scheme {
   };
 
   std::vector<Round> rounds_;
-  std::vector<Block> blocks_;   // the result, when done
+  std::vector<Block> blocks_;   // the result, unless result() is overridden
   std::vector<Block> dropped_;  // here, of sums
   sparse::Entries selected_;    // of input(), in the whole of it
 
@@ -109,6 +112,7 @@ class PlannedScheme : public Scheme {
   // what was dropped of sums.
   std::vector<float> residual_;
   std::size_t at_ = 0;
+  bool is_ahead_ = false;  // at_ is the round behind the one whose messages take() is to get
   std::uint32_t call_ = 0;
   sparse::Selector selector_;
   Sums sums_;

@@ -27,6 +27,8 @@ const std::vector<std::string>& scheme_names() {
   return names;
 }
 
+bool has_teams(const std::string& name) { return name == "spardl-teams" || name == "spardl-reuse"; }
+
 Result<SchemeName> parse_scheme(const std::string& text) {
   const std::size_t slash = text.find('/');
   SchemeName out{text.substr(0, slash), 0};
@@ -56,7 +58,7 @@ Result<std::unique_ptr<Scheme>> make_scheme(const std::string& name, const Schem
                                             int rank) {
   if (const auto known = parse_scheme(name); !known) return known.status();
   SchemeShape with_teams = shape;
-  if (name != "spardl-teams") {
+  if (!has_teams(name)) {
     with_teams.teams = 1;
     with_teams.order.clear();
   }

@@ -5,6 +5,7 @@
 //   scheme.begin(gradient);
 //   while (!scheme.is_done()) {
 //     for each i: send message(i) to round().to[i]; receive one message from each of round().from
+//     if (scheme.go_ahead()) send what the next round sends, before take() and not after it
 //     if (Status s = scheme.take(messages); !s) -> a peer misbehaves; the scheme is of no use then
 //   }
 //   scheme.write_result(out);
@@ -33,7 +34,9 @@ struct Round {
   // The next round waits until what this one sends has arrived: a sender to several, one after the
   // other, as a blocking send does. Else only what is to come is waited for.
   bool waits_for_delivery = false;
-  int phase = 0, step = 0;  // the scheme's own
+  // The scheme's own. goes_ahead: what the next round sends is known before this one's messages.
+  int phase = 0, step = 0;
+  bool goes_ahead = false;
 };
 
 struct Sent {  // by one worker in one call
@@ -52,8 +55,9 @@ struct SchemeShape {
   int workers = 2;
   std::uint64_t elements = 0;
   double density = 0.01;
-  // spardl-teams alone.
+  // spardl-teams and spardl-reuse alone.
   int teams = 1;
+  bool is_recursive = false;   // across the teams, whose number is a power of two
   std::vector<int> order;      // rank at each position, teams side by side; empty: the ranks' order
   std::uint64_t kept() const;  // k: at least 1
 };
@@ -69,6 +73,9 @@ class Scheme {
   virtual bool is_done() const = 0;
   virtual const Round& round() const = 0;                            // not done
   virtual std::span<const std::uint8_t> message(std::size_t i) = 0;  // to round().to[i]
+  // All messages of round() are there. True: what the next one sends does not depend on them, and
+  // round() and message() are the next's from now on; take() still takes those.
+  virtual bool go_ahead() { return false; }
   // One message from each of round().from, in that order.
   virtual Status take(std::span<const std::span<const std::uint8_t>> messages) = 0;
 
@@ -85,9 +92,9 @@ class Scheme {
 };
 
 // topka     all-gather of every worker's k entries (Bruck's), added up by each worker
-// topkdsa   SparCML's split all-gather (Renggli et al., SC 2019): slices go straight to the owner
-// of
-//           their region, four at a time; the sums, which grow, are gathered, dense where shorter
+// topkdsa   SparCML's split all-gather (Renggli et al., SC 2019): slices go straight to the
+//           owners of their regions, four at a time; the sums, which grow, are gathered, dense
+//           where shorter
 // gtopk     gTop-k (Shi et al., ICDCS 2019): a tree of pairwise sums cut to k, then a broadcast; a
 //           worker count that is no power of two is filled up with workers that have nothing
 // oktopk    Ok-Topk (Li and Hoefler, PPoPP 2022): thresholds found exactly every 32nd call and
@@ -96,13 +103,14 @@ class Scheme {
 //           the mean
 // spardl    this library (sparse/exchange.h), exact selection, one team
 // spardl-reuse  the same, selecting by the thresholds of the call before, as the plugin does: up to
-//           a quarter of k more or less
-// spardl-teams  exact in SchemeShape::teams teams, recursive across a power of two, else
-// gathered ring, ring-bf16   the dense ring, float32 sums; values travel as float32 or bfloat16
+//           a quarter of k more or less; in SchemeShape::teams teams
+// spardl-teams  exact in SchemeShape::teams teams
+// ring, ring-bf16   the dense ring, float32 sums; values travel as float32 or bfloat16
 //
 // topka and topkdsa deliver up to P * k entries as published; here their sum is cut to k at the
 // end.
 const std::vector<std::string>& scheme_names();
+bool has_teams(const std::string& name);
 // NAME, or NAME/1M: in chunks of so many bytes of float32, each all-reduced by itself, several at a
 // time. K, M as units; at least 1K.
 struct SchemeName {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 
 #include "bench/sparse/planned_scheme.h"
 #include "sparse/exchange.h"
@@ -14,10 +13,9 @@ class SparDl final : public Scheme {
   SparDl(const SchemeShape& shape, int rank, bool reuses)
       : shape_(shape),
         layout_({shape.workers, shape.teams, shape.elements, shape.density}),
-        options_({.across = std::has_single_bit(static_cast<unsigned>(shape.teams))
-                                ? sparse::Across::kRecursive
-                                : sparse::Across::kGathered,
-                  .selection = reuses ? sparse::Selection::kReuse : sparse::Selection::kExact}),
+        options_(
+            {.across = shape.is_recursive ? sparse::Across::kRecursive : sparse::Across::kGathered,
+             .selection = reuses ? sparse::Selection::kReuse : sparse::Selection::kExact}),
         position_(position_of(shape, rank)),
         state_(layout_, position_, options_.residual),
         exchange_(layout_, options_, position_) {}

@@ -43,15 +43,10 @@ class Desk {
   Desk(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
 
   Status open(std::istringstream& in) {
-    std::string order, file;
-    in >> shape_.elements >> shape_.density >> shape_.teams >> order >> file;
+    std::string file;
+    in >> shape_.elements >> shape_.density >> file;
     if (!in) return internal_error("unknown order: " + in.str());
     shape_.workers = ranks_;
-    shape_.order.clear();
-    std::istringstream positions(order == "-" ? "" : order);
-    for (std::string rank; std::getline(positions, rank, ',');) {
-      shape_.order.push_back(std::atoi(rank.c_str()));
-    }
     chunks_.clear();
     chosen_ = nullptr;
     gradients_.reset();
@@ -67,12 +62,17 @@ class Desk {
 
   Status select(std::istringstream& in, MeshRun& mesh) {
     std::int64_t step = 0;
-    std::string name;
-    in >> step >> name;
+    std::string name, order;
+    in >> step >> name >> shape_.teams >> shape_.is_recursive >> order;
     if (!in || !gradients_) return internal_error("unknown order: " + in.str());
     if (step != step_) gradients_->fill(static_cast<std::uint64_t>(step), rank_, gradient_);
     step_ = step;
     if (chunks_.count(name) == 0) {
+      shape_.order.clear();
+      std::istringstream positions(order);  // "RANK,RANK,...,-"
+      for (std::string rank; std::getline(positions, rank, ',') && rank != "-";) {
+        shape_.order.push_back(std::atoi(rank.c_str()));
+      }
       if (Status s = make(name); !s) return s;
     }
     chosen_ = &chunks_[name];
@@ -106,7 +106,7 @@ class Desk {
     checked.given = weighted_sum(gradient_);
     checked.undelivered = weighted_sum(undelivered_);
     checked.result = weighted_sum(result_);
-    for (const float x : gradient_) checked.magnitude += std::fabs(static_cast<double>(x));
+    for (const float x : result_) checked.magnitude += std::fabs(static_cast<double>(x));
     return checked;
   }
 

@@ -24,7 +24,7 @@ struct Checked {
   // Sums with weights that tell elements apart: of the gradient, of what was not delivered, of the
   // result. The first, over all workers, is the second, over all workers, plus the third.
   double given = 0, undelivered = 0, result = 0;
-  double magnitude = 0;  // of the gradient, as a measure of rounding errors
+  double magnitude = 0;  // of the result, as a measure of rounding errors
   Sent sent;
   Formula formula;
   double reselect_us = 0;

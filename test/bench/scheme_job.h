@@ -91,10 +91,12 @@ class Job {
       wires_[{f, rank}].pop_front();
     }
     const std::vector<std::span<const std::uint8_t>> spans(messages.begin(), messages.end());
+    const bool is_ahead = random_() % 2 == 0 && scheme.go_ahead();
+    if (is_ahead) send(rank);
     const Status status = scheme.take(spans);
     EXPECT_TRUE(status) << status.message();
     if (!status) return false;
-    send(rank);
+    if (!is_ahead) send(rank);
     return true;
   }
   void deliver_all() {

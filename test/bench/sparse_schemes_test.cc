@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <random>
 #include <set>
@@ -227,6 +228,7 @@ TEST_P(Workers, SparDlInTeams) {
     if (GetParam() % teams != 0) continue;
     SchemeShape in_teams = shape();
     in_teams.teams = teams;
+    in_teams.is_recursive = std::has_single_bit(static_cast<unsigned>(teams));
     for (int t = 0; t < teams; ++t) {
       for (int r = t; r < GetParam(); r += teams) in_teams.order.push_back(r);
     }

@@ -58,6 +58,23 @@ class Measure(unittest.TestCase):
         rows = measured(Run("r", f"printf '{text}'", shown))
         self.assertEqual([row["result"] for row in rows], ["1.50 (1.20 to 1.90)", "1.50"])
 
+    def test_an_interval_of_a_median_is_that_of_order_statistics(self):
+        self.assertEqual(table.interval_of_median(list(range(20, 0, -1))), (6, 15))  # 95.9 %
+        self.assertEqual(table.interval_of_median([1, 2, 3, 4, 5, 6]), (1, 6))  # 96.9 %
+        self.assertIsNone(table.interval_of_median([1, 2, 3, 4, 5]))
+
+    def test_sparse_rivals_are_compared_call_by_call(self):
+        area = table.load("sparse")
+        run = next(run for run in area.runs if run.name == "schedules-uniform8")
+        row = {"cpu_load": 0}
+        out = table.Output(0, 1, "", [row | {"scheme": "spardl-reuse", "time_us": 10, "samples_us": [8, 10, 12] * 3},
+                                      row | {"scheme": "spardl-reuse/2M", "time_us": 11, "samples_us": [1] * 9},
+                                      row | {"scheme": "oktopk/8M", "time_us": 10, "samples_us": [10] * 9},
+                                      *(row | {"scheme": name, "time_us": 30, "samples_us": [30] * 9} for name in (
+                                          "oktopk/2M", "gtopk", "gtopk/2M", "topkdsa", "topkdsa/2M", "topka", "topka/2M"))])
+        self.assertEqual(run.figures[0].value(out), 1.0)
+        self.assertEqual(run.figures[0].spread(out), (0.8, 1.2))
+
     def test_what_areas_build_is_there(self):
         lists = [*ROOT.glob("**/CMakeLists.txt"), *ROOT.glob("test/*.cmake")]
         made = set(re.findall(r"(?:add_executable|add_library|gtest_program|strict_library)\(\s*([\w$.{}-]+)",
