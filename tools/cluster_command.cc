@@ -22,7 +22,7 @@ namespace riffle::tools {
 namespace {
 
 struct ClusterArguments {
-  std::string profile, fabric;
+  std::string profile, fabric, congestion;
   std::uint64_t seed = 0;
   bool neighbour = false, print = false;
   std::vector<std::string> command;
@@ -48,8 +48,9 @@ Status write_fabric(const cluster::Profile& profile, const std::string& path) {
 }
 
 int run(const ClusterArguments& options) {
-  const auto profile = cluster::load_profile(options.profile, profile_folder());
+  auto profile = cluster::load_profile(options.profile, profile_folder());
   if (!profile) return report(profile.status());
+  profile->congestion = options.congestion;
   if (options.print) std::fputs(cluster::to_toml(*profile).c_str(), stdout);
   if (!options.fabric.empty()) {
     if (Status s = write_fabric(*profile, options.fabric); !s) return report(s);
@@ -99,6 +100,9 @@ void add_cluster(CLI::App& app, int& exit_code) {
       sub->add_flag("--print", options->print, "Print the profile as a TOML file");
   CLI::Option* const fabric = sub->add_option(
       "--fabric", options->fabric, "File for the true network, as RIFFLE_FABRIC reads it");
+  sub->add_option("--congestion", options->congestion,
+                  "TCP congestion control of every socket between nodes, whatever it asks for, as "
+                  "in `riffle bench`; by default the machine's, and Riffle's own choice");
   sub->add_flag("--neighbour", options->neighbour, "With the profile's foreign flow, all the time");
   sub->add_option("command", options->command,
                   "Command and its arguments, after --; may be absent with --print or --fabric");

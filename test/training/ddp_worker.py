@@ -37,7 +37,7 @@ import tasks  # noqa: E402
 from trainer import Trainer  # noqa: E402
 
 LIMIT = datetime.timedelta(minutes=5)  # of gloo's waits; half an hour by default
-POWERSGD_AFTER = 10  # exact steps, in which DDP lays out its buckets and gradients settle
+POWERSGD_AFTER = 10  # exact steps, in which DDP lays out its buckets and gradients settle, unless RIFFLE_WARMUP_STEPS says
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 
@@ -120,7 +120,8 @@ def main(arguments=None):
                                     broadcast_buffers=False)
     power = None
     if options.powersgd:
-        power = powerSGD_hook.PowerSGDState(None, options.powersgd, start_powerSGD_iter=POWERSGD_AFTER)
+        exact_steps = int(os.environ.get("RIFFLE_WARMUP_STEPS", POWERSGD_AFTER))
+        power = powerSGD_hook.PowerSGDState(None, options.powersgd, start_powerSGD_iter=exact_steps)
         model.register_comm_hook(power, powerSGD_hook.powerSGD_hook)
     first = steps // 2 if options.fault_step is None else options.fault_step
     fault_steps = {faulty: first + i * options.fault_every

@@ -210,11 +210,12 @@ def parse():
     parser.add_argument("--score-every", type=int, default=5, help="steps")
     parser.add_argument("--bucket-bytes", type=int, default=1 << 20)
     parser.add_argument("--set", action="append", default=[], metavar="RIFFLE_X=VALUE")
-    parser.add_argument("--neighbour", dest="cluster", action="store_const", const=["--neighbour"],
-                        default=[], help="with the profile's foreign flow")
+    parser.add_argument("--neighbour", action="store_true", help="with the profile's foreign flow")
+    parser.add_argument("--congestion", default="cubic", help="TCP congestion control of all sockets between nodes")
     parser.add_argument("--limit-s", type=float, default=560, help="for one training")
     options = parser.parse_args()
     options.optimizer = "sgd"
+    options.cluster = ["--congestion", options.congestion, *(["--neighbour"] if options.neighbour else [])]
     if options.plugin and not (options.library and options.riffle):
         parser.error("--plugin: --library and --riffle must be given too")
     return options
