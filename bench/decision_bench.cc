@@ -1,7 +1,7 @@
-// RIFFLE_COLLNET=auto against reality: an even network of 2 to 256 nodes at 10 to 100 Gbit/s, 32
-// MiB. What the model says that a node takes to add up (machine_speed.h), against the same sums
-// done, shard by shard as the node that adds most has them in its program; and is the verdict the
-// same with the time that was measured? Exit code 1 if one is not.
+// What RIFFLE_COLLNET=auto believes of adding up, against the same sums done: an even network of 2
+// to 256 nodes at 10 to 100 Gbit/s, 32 MiB, shard by shard as the node that adds most has them in
+// its program (machine_speed.h). Is the verdict the same with the time that was measured? Exit code
+// 1 if one is not. Network, TCP and NCCL are the model's in both: nothing here times them.
 //
 //   build/bench/riffle_decision_bench
 #include <time.h>

@@ -90,7 +90,7 @@ def spread_of(figure, values, repeats):
         return min(values), max(values)
     if figure.spread:
         entry = repeats[0]
-        return figure.spread(Output(entry["exit"], entry["seconds"], entry.get("text", ""), entry.get("rows", [])))
+        return figure.spread(Output(entry["exit"], entry.get("seconds", 0), entry.get("text", ""), entry.get("rows", [])))
     return None
 
 

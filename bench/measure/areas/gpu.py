@@ -17,8 +17,12 @@ def summary(out):
     return document["summary"]
 
 
-def times_as_fast(model):
-    return lambda out: summary(out)[model]["times_as_fast"]
+def training(words, model):
+    """Steps per second over those of NCCL alone, and the range of the rounds."""
+    def spread(out):
+        rounds = summary(out)[model]["times_as_fast_by_round"]
+        return (min(rounds), max(rounds)) if len(rounds) > 1 else None
+    return Figure(f"{words}: times as fast as NCCL alone", lambda out: summary(out)[model]["times_as_fast"], spread=spread)
 
 
 def run(name, options, figures, start=""):
@@ -46,17 +50,15 @@ AREA = Area(
           "The figures of training and all_reduce_perf of 2026-11-27 are of shorter runs than the commands ask for, as the GPU was lent for minutes: one "
           "round of 12 steps, sizes up to 64 MiB.",
     runs=[run("training", "--nccl-tests=", [
-              Figure("ResNet-50, 32 images per rank, loopback: times as fast as NCCL alone", times_as_fast("resnet50")),
-              Figure("GPT-2 (124 M), 4 x 1,024 tokens per rank, loopback: times as fast as NCCL alone",
-                     times_as_fast("gpt2"))]),
+              training("ResNet-50, 32 images per rank, loopback", "resnet50"),
+              training("GPT-2 (124 M), 4 x 1,024 tokens per rank, loopback", "gpt2")]),
           run("all-reduce", "--models", [
               Figure("all_reduce_perf, largest size, loopback: times as fast as NCCL alone",
                      lambda out: summary(out)["all_reduce"][-1]["times_as_fast"]),
               Figure("all_reduce_perf: wrong elements", lambda out: summary(out)["wrong_elements"], at_most(0),
                      digits=0)]),
           run("racks8", "--models resnet50 --images 8 --rounds 2 --steps 4 --warm-up 2", [
-              Figure("ResNet-50, 2 racks of 4 (`racks8`, four times its rates): times as fast as NCCL alone",
-                     times_as_fast("resnet50"))], start=CLUSTER),
+              training("ResNet-50, 2 racks of 4 (`racks8`, four times its rates)", "resnet50")], start=CLUSTER),
           check("all_reduce", "nccl-tests: COLLNET and NET, types, operators, channels, settings"),
           check("operations", "torch.distributed: exact and relaxed sums, communicators, losses"),
           check("ddp", "stock DDP training: exact and relaxed, lost ranks")])
