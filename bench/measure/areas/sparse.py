@@ -40,9 +40,9 @@ def contenders(nodes):
 def pairs(ours, others):
     """Times of our fastest over those of the fastest other, iteration by iteration."""
     def value(out):
-        mine, theirs = (min((row for row in out.rows if row["scheme"] in schemes), key=lambda row: row["time_us"])
+        mine, theirs = (min((row for row in out.rows if row.get("scheme") in schemes), key=lambda row: row["time_us"])
                         for schemes in (ours, others))
-        return [a / b for a, b in zip(mine["samples_us"], theirs["samples_us"], strict=True)]
+        return [a / b for a, b in zip(mine.get("samples_us", []), theirs.get("samples_us", []), strict=True)]
     return value
 
 
