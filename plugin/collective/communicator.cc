@@ -7,9 +7,9 @@
 
 #include "plugin/collective/base/agreement.h"
 #include "plugin/collective/connect/decision.h"
+#include "plugin/config/caught.h"
 #include "plugin/config/log.h"
 #include "plugin/identity/identity.h"
-#include "plugin/transport/base/caught.h"
 #include "plugin/transport/base/transport_mesh.h"
 #include "topology/base/check.h"
 #include "topology/base/time.h"

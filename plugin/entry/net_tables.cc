@@ -8,13 +8,13 @@
 #include <type_traits>
 
 #include "plugin/abi/net.h"
+#include "plugin/config/caught.h"
 #include "plugin/entry/border.h"
 #include "plugin/entry/context.h"
 #include "plugin/entry/net_own.h"
 #include "plugin/entry/net_wire.h"
 #include "plugin/entry/options.h"
 #include "plugin/entry/properties.h"
-#include "plugin/transport/base/caught.h"
 
 namespace riffle::entry::net_tables {
 namespace {

@@ -3,7 +3,7 @@
 #include <map>
 #include <mutex>
 
-#include "plugin/transport/base/caught.h"
+#include "plugin/config/caught.h"
 #include "plugin/transport/base/random.h"
 #include "plugin/transport/base/wire.h"
 #include "plugin/transport/factory.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "plugin/config/caught.h"
 #include "plugin/config/fault_log.h"
-#include "plugin/transport/base/caught.h"
 #include "plugin/transport/reactor/fork_registry.h"
 
 namespace riffle::net {

@@ -1,6 +1,6 @@
 #include "plugin/net/net_listener.h"
 
-#include "plugin/transport/base/caught.h"
+#include "plugin/config/caught.h"
 #include "plugin/transport/factory.h"
 #include "plugin/transport/reactor/fork_registry.h"
 #include "topology/base/time.h"

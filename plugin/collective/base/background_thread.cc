@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "plugin/config/caught.h"
 #include "plugin/config/log.h"
-#include "plugin/transport/base/caught.h"
 
 namespace riffle {
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "plugin/transport/base/caught.h"
+#include "plugin/config/caught.h"
 
 namespace riffle {
 

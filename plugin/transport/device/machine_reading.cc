@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "plugin/config/caught.h"
 #include "plugin/config/log.h"
 
 namespace riffle {
@@ -79,7 +80,12 @@ MachineReading::MachineReading(const CpuList& cpus, std::vector<Nic> nics,
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     std::thread thread([state = state_, nics = std::move(nics), choice]() mutable {
-      state->run(std::move(nics), choice);
+      catching([&] { state->run(std::move(nics), choice); },
+               [&state](const Status& why) {
+                 if (state->become(State::Phase::kFlat)) {
+                   log_caught("the machine counts as flat", why);
+                 }
+               });
     });
     ::pthread_setname_np(thread.native_handle(), "riffle-machine");
     thread.detach();

@@ -38,7 +38,7 @@ class Acceptor {
     virtual Status admit(const Hello& hello) = 0;
     // The stream is welcome and stands. The owner may destroy the acceptor here.
     virtual void joined(Connection connection, const Hello& hello) = 0;
-    // The acceptor's own work threw (base/caught.h): it may accept nothing more.
+    // The acceptor's own work threw (plugin/config/caught.h): it may accept nothing more.
     virtual void failed(const Status& /*why*/) {}
   };
 

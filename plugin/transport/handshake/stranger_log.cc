@@ -1,7 +1,7 @@
 #include "plugin/transport/handshake/stranger_log.h"
 
+#include "plugin/config/caught.h"
 #include "plugin/config/log.h"
-#include "plugin/transport/base/caught.h"
 #include "plugin/transport/reactor/reactor.h"
 
 namespace riffle {

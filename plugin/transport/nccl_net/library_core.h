@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/transport/base/caught.h"
+#include "plugin/config/caught.h"
 #include "plugin/transport/base/deliveries.h"
 #include "plugin/transport/base/owned_timers.h"
 #include "plugin/transport/base/transport_mesh.h"

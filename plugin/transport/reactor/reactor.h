@@ -11,8 +11,8 @@
 // shut down) by a pthread_atfork handler and every call fails cleanly.
 //
 // An exception on the thread is caught around each handler, logged, and given to that handler's
-// on_failure(), never further: as a Status of code kInternal (base/caught.h). Timers have owners,
-// too (base/owned_timers.h); one set here directly is only logged when it throws.
+// on_failure(), never further: as a Status of code kInternal (plugin/config/caught.h). Timers have
+// owners, too (base/owned_timers.h); one set here directly is only logged when it throws.
 #pragma once
 
 #include <array>

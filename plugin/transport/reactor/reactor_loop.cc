@@ -11,7 +11,7 @@
 #include <exception>
 #include <utility>
 
-#include "plugin/transport/base/caught.h"
+#include "plugin/config/caught.h"
 #include "plugin/transport/device/placement.h"
 #include "plugin/transport/reactor/reactor_thread.h"
 #include "topology/base/time.h"

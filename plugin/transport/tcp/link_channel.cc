@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "plugin/config/caught.h"
 #include "plugin/config/log.h"
-#include "plugin/transport/base/caught.h"
 #include "plugin/transport/tcp/tcp_link.h"
 
 namespace riffle {

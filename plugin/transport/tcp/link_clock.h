@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/transport/base/caught.h"
+#include "plugin/config/caught.h"
 #include "plugin/transport/base/owned_timers.h"
 #include "plugin/transport/reactor/reactor.h"
 

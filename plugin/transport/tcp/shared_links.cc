@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugin/transport/base/caught.h"
+#include "plugin/config/caught.h"
 #include "plugin/transport/crypto/key_file.h"
 #include "plugin/transport/tcp/tcp_link.h"
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "plugin/config/caught.h"
 #include "plugin/config/log.h"
-#include "plugin/transport/base/caught.h"
 #include "plugin/transport/base/seconds_text.h"
 #include "plugin/transport/tcp/tcp_link.h"
 

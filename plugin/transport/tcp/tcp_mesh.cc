@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plugin/transport/base/caught.h"
+#include "plugin/config/caught.h"
 #include "plugin/transport/base/mesh.h"
 #include "plugin/transport/base/owned_timers.h"
 #include "plugin/transport/base/transport_mesh.h"

@@ -3,7 +3,7 @@
 #include <iterator>
 #include <utility>
 
-#include "plugin/transport/base/caught.h"
+#include "plugin/config/caught.h"
 #include "plugin/transport/tcp/tcp_peer.h"
 
 namespace riffle {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "plugin/config/caught.h"
 #include "plugin/config/log.h"
-#include "plugin/transport/base/caught.h"
 #include "plugin/transport/base/random.h"
 #include "plugin/transport/handshake/process_mark.h"
 #include "plugin/transport/handshake/routes.h"

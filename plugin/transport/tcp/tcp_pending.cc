@@ -8,7 +8,7 @@
 #include <mutex>
 #include <utility>
 
-#include "plugin/transport/base/caught.h"
+#include "plugin/config/caught.h"
 #include "plugin/transport/base/deliveries.h"
 #include "plugin/transport/base/random.h"
 #include "plugin/transport/reactor/fork_registry.h"

@@ -1,4 +1,4 @@
-#include "plugin/transport/base/caught.h"
+#include "plugin/config/caught.h"
 
 #include <exception>
 #include <new>
