@@ -15,6 +15,7 @@
 #include <functional>
 #include <utility>
 
+#include "plugin/config/caught.h"
 #include "plugin/config/file_pattern.h"
 #include "plugin/config/log.h"
 #include "plugin/telemetry/json_line.h"
@@ -182,20 +183,27 @@ void Recorder::run() {
                        [this] { return is_over_ || flushes_asked_ > flushes_done_; });
     const bool ends = is_over_;
     const std::uint64_t flushes = flushes_asked_;
-    std::string text = std::exchange(queued_, {});
-    if (const std::uint64_t dropped = std::exchange(dropped_, 0); dropped > 0) {
-      text += JsonLine().add("type", "dropped").add("lines", dropped).take();
-    }
-    const auto sources = sources_to_ask();
     lock.unlock();
-    if (!text.empty()) put(text);
-    for (const auto& source : sources) {
-      source->put_lines([this](const std::string& line) { put(line); });
-    }
+    catching([this] { write_queued(); },
+             [](const Status& why) { log_caught("a part of the record is lost", why); });
     lock.lock();
     flushes_done_ = flushes;
     changed_->notify_all();
     if (ends) return;
+  }
+}
+
+void Recorder::write_queued() {
+  std::unique_lock lock(mutex_);
+  std::string text = std::exchange(queued_, {});
+  if (const std::uint64_t dropped = std::exchange(dropped_, 0); dropped > 0) {
+    text += JsonLine().add("type", "dropped").add("lines", dropped).take();
+  }
+  const auto sources = sources_to_ask();
+  lock.unlock();
+  if (!text.empty()) put(text);
+  for (const auto& source : sources) {
+    source->put_lines([this](const std::string& line) { put(line); });
   }
 }
 

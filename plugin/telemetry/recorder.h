@@ -78,6 +78,7 @@ class Recorder {
   Recorder(std::string path, std::uint64_t max_bytes, int file);
 
   void run();
+  void write_queued();
   std::vector<std::shared_ptr<LineSource>> sources_to_ask();
   void put(const std::string& text);
   void start_new_file();

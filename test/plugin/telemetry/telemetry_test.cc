@@ -183,6 +183,30 @@ TEST(Recorder, AFullDiskEndsTheFileAndNothingElse) {
       << warnings[0];
 }
 
+class SourceWithoutMemory : public LineSource {
+ public:
+  void put_lines(const Put&) override { throw std::bad_alloc(); }
+};
+
+TEST(Recorder, WhatThrowsOnItsThreadEndsNothing) {
+  const Folder folder;
+  warnings.clear();
+  set_logger(keep_warning);
+  auto recorder = *Recorder::open(folder.file("r"), 1 << 20);
+  recorder->add_source(std::make_shared<SourceWithoutMemory>());
+  recorder->flush();
+  recorder->write("{\"n\":1}\n");
+  recorder.reset();
+  set_logger(nullptr);
+  std::ifstream in(folder.file("r"));
+  std::string line;
+  EXPECT_TRUE(std::getline(in, line));
+  EXPECT_EQ(line, "{\"n\":1}");
+  const std::lock_guard lock(warnings_mutex);
+  ASSERT_FALSE(warnings.empty());
+  EXPECT_NE(warnings[0].find("a part of the record is lost"), std::string::npos) << warnings[0];
+}
+
 TEST(Recorder, RefusesAFileItCannotWrite) {
   const auto recorder = Recorder::open("/proc/no/such/folder/r", 1000);
   ASSERT_FALSE(recorder.is_ok());
