@@ -13,9 +13,6 @@ namespace riffle {
 namespace {
 
 constexpr std::size_t kAlign = 64;  // a cache line
-// NCCL has up to so many calls of a group of channels under way, and asks about none of them while
-// the next one is refused for want of room.
-constexpr std::size_t kCallsUnderWay = 8;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
@@ -59,10 +56,22 @@ Result<std::shared_ptr<RelaxedRun>> RelaxedRun::make(const ModeOrder& order,
   // Whole cache lines, as segments are: rounding them up must not make one too long.
   const auto whole = [](std::size_t bytes) { return bytes / kAlign * kAlign; };
   const std::size_t room = whole(options.chunk_bytes - trailer_bytes);
-  const std::size_t data_bytes =
+  const auto is_relaxed = [&options](const Layout::Piece& piece) {
+    const auto type = static_cast<DataType>(piece.type);
+    return rules::supports(type) && piece.total * size_of(type) >= options.settings.min_bytes;
+  };
+  std::uint64_t longest = 0;
+  for (const Layout::Piece& piece : calls.pieces) {
+    if (is_relaxed(piece)) longest = std::max(longest, piece.valid);
+  }
+  // Of the longest call's segments there may be so many.
+  const std::size_t least_bytes =
+      aligned((longest + kMostOfACall - 1) / kMostOfACall * sizeof(float));
+  const std::size_t ordered_bytes =
       order.chunk_bytes == 0
           ? room
           : whole(std::clamp<std::size_t>(order.chunk_bytes, kLeastPlanChunk, room));
+  const std::size_t data_bytes = std::clamp(least_bytes, ordered_bytes, room);
   const std::uint64_t most_elements = data_bytes / sizeof(float);
   const std::size_t chunk = data_bytes + trailer_bytes;
 
@@ -81,15 +90,13 @@ Result<std::shared_ptr<RelaxedRun>> RelaxedRun::make(const ModeOrder& order,
   for (const Layout::Piece& piece : calls.pieces) {
     Position p;
     p.piece = piece;
-    const std::size_t element = size_of(static_cast<DataType>(piece.type));
-    p.is_relaxed = rules::supports(static_cast<DataType>(piece.type)) &&
-                   piece.total * element >= options.settings.min_bytes;
+    p.is_relaxed = is_relaxed(piece);
     if (p.is_relaxed) {
       const std::uint64_t segments = (piece.valid + most_elements - 1) / most_elements;
-      if (segments > kMaxSegments) {
+      if (segments > kMostOfACall) {
         return invalid_argument("a call of " + std::to_string(piece.valid) + " elements needs " +
                                 std::to_string(segments) + " chunks, accepted at most " +
-                                std::to_string(kMaxSegments) + ": raise RIFFLE_CHUNK_BYTES");
+                                std::to_string(kMostOfACall) + ": raise RIFFLE_CHUNK_BYTES");
       }
       p.segments = static_cast<std::uint32_t>(segments);
       if (segments > 0) {  // all alike, on cache lines
@@ -109,7 +116,7 @@ Result<std::shared_ptr<RelaxedRun>> RelaxedRun::make(const ModeOrder& order,
   }
   if (lanes == 0) return invalid_argument("no call of the job belongs to a large sum of floats");
 
-  const std::size_t least = std::min<std::size_t>(kCallsUnderWay * most, kMaxSegments);
+  const std::size_t least = kCallsUnderWay * most;
   const std::size_t wanted =
       std::clamp<std::size_t>(options.staging_bytes / chunk, least, kMaxSegments);
   const auto segments = static_cast<std::uint32_t>(

@@ -51,6 +51,10 @@ class RelaxedRun {
  public:
   // Operations of all segments at once; the engine must have room for them.
   static constexpr std::size_t kMaxSegments = 512;
+  // NCCL has up to so many calls of a group of channels under way, and asks about none of them
+  // while the next one is refused for want of room.
+  static constexpr std::size_t kCallsUnderWay = 8;
+  static constexpr std::size_t kMostOfACall = kMaxSegments / kCallsUnderWay;
   static constexpr std::uint32_t kNone = ~0u;
 
   struct Position {

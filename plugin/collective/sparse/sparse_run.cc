@@ -12,7 +12,7 @@ namespace riffle {
 namespace {
 
 constexpr std::uint64_t kLeastElements = 1024;  // of a call: below, its messages are all latency
-constexpr std::size_t kMostSegments = 512;      // of a call, as relaxed ones
+constexpr std::size_t kMostSegments = 64;       // of a call: NCCL has eight under way, of 512
 
 // What an exchange keeps besides its copy of the elements: about eight times the entries that it
 // selects, as candidates, messages, sums and what is left.

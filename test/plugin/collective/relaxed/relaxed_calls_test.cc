@@ -161,15 +161,15 @@ TEST(RelaxedCalls, TooMuchStateStaysExact) {
 }
 
 // NCCL refused for want of staging memory does not ask for results, which alone would free some.
-TEST(RelaxedCalls, HaveRoomForAllThatNcclHasUnderWay) {
-  constexpr std::uint64_t kElements = 40'000;
+Result<std::shared_ptr<RelaxedRun>> run_of_calls_of(std::uint64_t elements,
+                                                    std::uint64_t plan_chunk_bytes) {
   KnownCalls calls;
   for (std::uint64_t i = 0; i < 12; ++i) {
     calls.pieces.push_back({.comm_id = 1,
-                            .first = i * kElements,
-                            .valid = kElements,
-                            .total = 12 * kElements,
-                            .count = kElements,
+                            .first = i * elements,
+                            .valid = elements,
+                            .total = 12 * elements,
+                            .count = elements,
                             .type = static_cast<int>(DataType::kFloat32)});
   }
   calls.digest = 5;
@@ -178,11 +178,24 @@ TEST(RelaxedCalls, HaveRoomForAllThatNcclHasUnderWay) {
   options.size = kNodes;
   options.chunk_bytes = 64 << 10;
   options.staging_bytes = 64 << 10;
-  const auto run = RelaxedRun::make({.mode = SyncMode::kDsSync, .layout = 5}, calls, options);
-  ASSERT_TRUE(run.is_ok()) << run.status().message();
-  const std::uint32_t segments = (*run)->position(0).segments;
-  EXPECT_EQ(segments, 3u);
-  for (int i = 0; i < 8; ++i) EXPECT_NE((*run)->take(segments), RelaxedRun::kNone) << i;
+  return RelaxedRun::make({.mode = SyncMode::kDsSync, .layout = 5, .chunk_bytes = plan_chunk_bytes},
+                          calls, options);
+}
+
+TEST(RelaxedCalls, HaveRoomForAllThatNcclHasUnderWay) {
+  // Chunks of 64 KiB, or of 32 as long as calls have no more than 64 of them.
+  for (const auto& [elements, plan_chunk_bytes, wanted] :
+       {std::tuple{40'000U, 0U, 3U}, {40'000U, 32U << 10, 5U}, {1'000'000U, 32U << 10, 64U}}) {
+    const auto run = run_of_calls_of(elements, plan_chunk_bytes);
+    ASSERT_TRUE(run.is_ok()) << run.status().message();
+    const std::uint32_t segments = (*run)->position(0).segments;
+    EXPECT_EQ(segments, wanted) << elements;
+    for (int i = 0; i < 8; ++i) EXPECT_NE((*run)->take(segments), RelaxedRun::kNone) << i;
+  }
+  const auto too_long = run_of_calls_of(1'048'576, 0);
+  ASSERT_FALSE(too_long.is_ok());
+  EXPECT_NE(too_long.status().message().find("65 chunks, accepted at most 64"), std::string::npos)
+      << too_long.status().message();
 }
 
 TEST(RelaxedCalls, MomentumKeepsTheMean) {
