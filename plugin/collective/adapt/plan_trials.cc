@@ -168,7 +168,9 @@ bool PlanTrials::is_due(const PlanTime& time, double expected_us_per_byte, doubl
     const int weight = is_plausible ? 1 : kPlausible;
     doubt_ = expected_us_per_byte > slower * first_us_per_byte ? doubt_ + weight : 0;
   }
-  const bool is_doubtful = doubt_ >= (has_time ? kPlausible * pause_ : 1);
+  // What a trial begins with must be known.
+  const bool is_doubtful =
+      is_known && has_processor && doubt_ >= (has_time ? kPlausible * pause_ : 1);
   return (wrong_intervals_ >= kIntervals || is_doubtful) && intervals_since_ >= pause_;
 }
 

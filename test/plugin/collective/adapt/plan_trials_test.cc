@@ -99,6 +99,18 @@ TEST(PlanTrials, IntervalsThatSayNothingTakeNoDoubtAway) {
   EXPECT_TRUE(is_due(trials, took(3000), 3000, 1000));
 }
 
+// It would begin with nothing to compare with.
+TEST(PlanTrials, AnIntervalThatSaysNothingIsNotDue) {
+  PlanTrials trials;
+  for (int i = 1; i < PlanTrials::kShortestPause; ++i) is_due(trials, took(1000), 1000, 1000);
+  for (int i = 0; i < PlanTrials::kShortestPause * PlanTrials::kShortestPause; ++i) {
+    is_due(trials, took(3000), 3000, 1000, true);
+  }
+  EXPECT_FALSE(is_due(trials, PlanTime(), 3000, 1000));
+  EXPECT_FALSE(is_due(trials, took(3000, 90), 3000, 1000)) << "a node lacks processor";
+  EXPECT_TRUE(is_due(trials, took(3000), 3000, 1000));
+}
+
 TEST(PlanTrials, WhatNeverWasRightIsDoubtedAtOnce) {
   PlanTrials trials;
   EXPECT_FALSE(is_due(trials, took(3000), 1000, 1000)) << "may be a single slow interval";
