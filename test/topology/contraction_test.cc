@@ -155,6 +155,22 @@ TEST(Contraction, DeviationIsWhatASimulationShows) {
               0.05 * 0.1875);
 }
 
+// Nodes that are slow by three and by four, met each in turns of its own: with every seventh step
+// across racks that would be a turn of 84.
+TEST(Contraction, TurnsOfMoreLanesThanAcceptedAreNotProposed) {
+  Fabric f = racks(2, 4, 200'000);
+  const std::int64_t rate = f.nodes[0].out_kbps;
+  const auto last = f.nodes.size() - 1;
+  f.nodes[last].out_kbps = f.nodes[last].in_kbps = rate / 4;
+  f.nodes[last - 2].out_kbps = f.nodes[last - 2].in_kbps = rate / 3;
+  const FabricView view(f);
+  const FamilyOptions options;
+  EXPECT_TRUE(rationed_pairs(view, {Crossing::kHalf, 7, 4}, options).steps.empty());
+  for (const Ration& ration : rations(view, options)) {
+    EXPECT_LE(rationed_pairs(view, ration, options).lanes, options.max_lanes);
+  }
+}
+
 TEST(Contraction, SampledDeviationAgreesWithTheCovariance) {
   // 64 nodes are computed, 66 sampled; pairs at random deviate alike.
   const auto deviation = [](int nodes) {

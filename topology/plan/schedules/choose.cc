@@ -85,6 +85,7 @@ class Chooser {
     const int tries = view_.size() <= kFewNodes ? kTries : 1;
     for (int i = 0; i < tries; ++i) {
       Cycle cycle = rationed_pairs(view_, ration, family_options(i));
+      if (cycle.steps.empty()) return {};
       double deviation = 0;
       if (tries > 1) {
         Cycle one_lane = cycle;

@@ -321,6 +321,8 @@ Cycle rationed_pairs(const FabricView& view, const Ration& ration, const FamilyO
   Cycle cycle;
   cycle.name = name_of(ration);
   const auto turn = static_cast<std::size_t>(rationing.turn());
+  // Slow nodes of several rates have turns of their own.
+  if (turn > static_cast<std::size_t>(options.max_lanes)) return cycle;
   const std::size_t wanted =
       std::clamp(rationing.rounds(), kWantedSteps / 2, std::max(turn, kMaxScheduleSteps - turn));
   const std::size_t steps = (wanted + turn - 1) / turn * turn;
