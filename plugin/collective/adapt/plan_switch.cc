@@ -60,7 +60,12 @@ Status PlanSwitch::received(int peer, std::uint32_t kind,
   } else if (kind == decision_kind() && (from_parent || peer == 0)) {
     const bool is_on = reader.number() != 0;
     const std::uint64_t seq = reader.number();
-    if (reader.is_complete() && is_running() && attempt == attempt_) {
+    if (reader.is_complete() && !is_on && attempt > attempt_) {
+      // It has overtaken its order, which comes through the parent and is of no use any more.
+      if (is_running()) steps_.drop();
+      phase_ = Phase::kIdle;
+      attempt_ = attempt;
+    } else if (reader.is_complete() && is_running() && attempt == attempt_) {
       if (is_on && !can_begin_at(seq)) {
         return remote_error("a change of plan or mode at " + std::to_string(seq) +
                             ", which this node has not agreed to");

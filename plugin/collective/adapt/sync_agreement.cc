@@ -223,7 +223,7 @@ void SyncAgreement::decided(const Result<std::uint64_t>& first_call) {
 
 void SyncAgreement::prepare(const PlanSwitch::Order& order,
                             const std::function<void(Status)>& prepared) {
-  auto outcome = std::make_shared<Status>();
+  auto outcome = std::make_shared<Result<ModeParticipant::Take>>(internal_error("not made"));
   const auto make = [outcome, order, participant = participant_] {
     try {
       const Result<ModeOrder> decoded = decode_mode_order(order.plans);
@@ -232,14 +232,16 @@ void SyncAgreement::prepare(const PlanSwitch::Order& order,
       } else if (digest_of(order.plans) != order.digest) {
         *outcome = remote_error("the order's checksum is wrong");
       } else {
-        *outcome = participant->prepare(*decoded);
+        *outcome = participant->make(*decoded);
       }
     } catch (const std::exception& e) {
       *outcome = internal_error(std::string("cannot take a mode: ") + e.what());
     }
   };
   const auto then = [this, outcome, prepared] {
-    if (!is_over_) prepared(*outcome);
+    if (is_over_) return;
+    if (*outcome) (**outcome)();
+    prepared(outcome->is_ok() ? Status::ok() : outcome->status());
   };
   if (!background_->run(make, then)) {
     prepared(system_error("no thread to prepare a mode"));

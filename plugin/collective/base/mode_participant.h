@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -70,10 +71,12 @@ struct ModeSpan {
 class ModeParticipant {
  public:
   virtual ~ModeParticipant() = default;
-  // All on the progress thread, but prepare(), which runs in the Background.
+  // All on the progress thread, but make(), which runs in the Background.
   virtual SyncReport report() = 0;
-  // An error: this node cannot.
-  virtual Status prepare(const ModeOrder& order) = 0;
+  // What the order needs; its answer, called on the progress thread, makes that what is prepared,
+  // in place of what was before. An error: this node cannot.
+  using Take = std::function<void()>;
+  virtual Result<Take> make(const ModeOrder& order) = 0;
   // No call from the returned number on is taken until use() or drop(). It lies some `horizon_ns`
   // ahead.
   virtual std::uint64_t hold(std::uint64_t now_ns, std::uint64_t horizon_ns) = 0;

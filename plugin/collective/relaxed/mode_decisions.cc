@@ -68,12 +68,14 @@ SyncReport ModeDecisions::report() {
   return r;
 }
 
-Status ModeDecisions::prepare(const ModeOrder& order) {
-  if (order.mode == SyncMode::kExact) {
-    const std::lock_guard lock(mutex_);
-    prepared_.reset();
-    return Status::ok();
-  }
+Result<ModeParticipant::Take> ModeDecisions::make(const ModeOrder& order) {
+  const auto take = [this](std::shared_ptr<RelaxedRun> run) -> Take {
+    return [this, run = std::move(run)] {
+      const std::lock_guard lock(mutex_);
+      prepared_ = run;
+    };
+  };
+  if (order.mode == SyncMode::kExact) return take(nullptr);
   std::shared_ptr<const KnownCalls> known;
   RelaxedOptions options = options_;
   {
@@ -88,9 +90,7 @@ Status ModeDecisions::prepare(const ModeOrder& order) {
   if (known == nullptr) return invalid_argument("its calls do not repeat");
   Result<std::shared_ptr<RelaxedRun>> run = RelaxedRun::make(order, *known, options);
   if (!run) return run.status();
-  const std::lock_guard lock(mutex_);
-  prepared_ = std::move(*run);
-  return Status::ok();
+  return take(std::move(*run));
 }
 
 // No call from the answer on has begun, nor will it: the caller's thread stores hold_ and then

@@ -1,7 +1,7 @@
 // ModeDecisions: how the calls of one communicator take part in agreeing on a mode
 // (sync_agreement.h), and what was agreed, until the calls' thread takes it over.
 //
-// Threads: the ModeParticipant's functions on the reactor (prepare(): in the Background); known()
+// Threads: the ModeParticipant's functions on the reactor (make(): in the Background); known()
 // on any; all others on NCCL's progress thread. A call takes the lock only where there is something
 // to tell or to take over.
 #pragma once
@@ -52,7 +52,7 @@ class ModeDecisions final : public ModeParticipant {
   }
 
   SyncReport report() override;
-  Status prepare(const ModeOrder& order) override;
+  Result<Take> make(const ModeOrder& order) override;
   std::uint64_t hold(std::uint64_t now_ns, std::uint64_t horizon_ns) override;
   void use(std::uint64_t call) override;
   void drop() override;

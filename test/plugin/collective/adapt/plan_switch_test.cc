@@ -317,5 +317,41 @@ TEST(PlanSwitch, ADecisionThatWasNotAgreedToIsAnError) {
   EXPECT_EQ(used, 7u);
 }
 
+// Node 3 of four, whose parent 1 has passed the order on and left; node 0 says no to all.
+TEST(PlanSwitch, ANoThatOvertakesItsOrderHoldsNobody) {
+  int orders = 0, held = 0;
+  PlanSwitch node(3, 4,
+                  {.send = [](int, std::uint32_t, const std::vector<std::uint8_t>&) {},
+                   .prepare =
+                       [&](const PlanSwitch::Order&, const std::function<void(Status)>& done) {
+                         ++orders;
+                         done({});
+                       },
+                   .hold = [&](std::uint64_t) { return std::uint64_t{5} + 0 * ++held; },
+                   .use = [](std::uint64_t) {},
+                   .drop = [] {},
+                   .decided = [](const Result<std::uint64_t>&) {}});
+  const auto order = [&](std::uint64_t attempt) {
+    ByteWriter w;
+    w.number(attempt);
+    w.number(0);
+    w.number(0);
+    w.blob(std::vector<std::uint8_t>());
+    return node.received(1, PlanSwitch::kPlanKinds, w.take());
+  };
+  ByteWriter no;
+  no.number(1);
+  no.number(0);
+  no.number(0);
+  ASSERT_TRUE(node.received(0, PlanSwitch::kPlanKinds + 2, no.take()));
+  ASSERT_TRUE(order(1));
+  EXPECT_EQ(orders, 0);
+  EXPECT_EQ(held, 0);
+  EXPECT_FALSE(node.is_running());
+  ASSERT_TRUE(order(2));
+  EXPECT_EQ(orders, 1);
+  EXPECT_TRUE(node.is_running());
+}
+
 }  // namespace
 }  // namespace riffle::plan_switch_test

@@ -10,7 +10,9 @@ namespace riffle::testing {
 class ToldCalls final : public ModeParticipant {
  public:
   SyncReport report() override { return now; }
-  Status prepare(const ModeOrder&) override { return Status::ok(); }
+  Result<Take> make(const ModeOrder&) override {
+    return Take([] {});
+  }
   std::uint64_t hold(std::uint64_t, std::uint64_t) override { return 0; }
   void use(std::uint64_t) override {}
   void drop() override {}
