@@ -33,9 +33,10 @@ class Job {
 
   // bytes and busy seconds of the link from a to b; `late`: whom everybody's groups wait for.
   using Link = std::function<std::pair<double, double>(int a, int b)>;
-  void write(const Fabric* fabric, const Link& link, int late, int nodes_with_records = kNodes) {
+  void write(const Fabric* fabric, const Link& link, int late, int nodes_with_records = kNodes,
+             std::uint64_t comm = 0xfeed) {
     for (int rank = 0; rank < nodes_with_records; ++rank) {
-      CommRecord record(*Recorder::open(file(rank), 1 << 20), 0xfeed, rank, kNodes);
+      CommRecord record(*Recorder::open(file(rank), 1 << 20), comm, rank, kNodes);
       record.connected(hosts_);
       record.planned({.cause = "connect",
                       .reason = "because",
@@ -107,6 +108,21 @@ TEST(Explain, NamesTheSlowLinkByItsRate) {
   }
   ASSERT_TRUE(e.bound_s.has_value());
   EXPECT_NEAR(*e.bound_s, 9.6 * 1514 / 1448, 0.01);
+}
+
+// A job that began anew in the same folder, or process groups one after the other.
+TEST(Explain, CommunicatorsInSuccessionDoNotShareTheTime) {
+  Fabric fabric = even();
+  fabric.nodes[3].out_kbps = fabric.nodes[3].in_kbps = 100'000;
+  Job job;
+  job.write(&fabric, straggler, 3);
+  const Explanation once = job.explained();
+  job.write(&fabric, straggler, 3, Job::kNodes, 0xbeef);
+  const Explanation twice = job.explained();
+  EXPECT_EQ(twice.communicators, 2);
+  EXPECT_EQ(twice.headline, once.headline);
+  ASSERT_FALSE(twice.resources.empty());
+  EXPECT_NEAR(twice.resources[0].carried_mbps, once.resources[0].carried_mbps, 1e-6);
 }
 
 TEST(Explain, NamesTheSlowNodeWithoutAnyRate) {

@@ -1,7 +1,9 @@
 #include "tools/explain/explanation.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 #include "tools/explain/limit.h"
 #include "tools/explain/prediction.h"
@@ -35,6 +37,23 @@ std::map<int, Sample> window(const CommRecords& comm, double t) {
   return totals;
 }
 
+double begin_of(const CommRecords& comm) {
+  double begin = std::numeric_limits<double>::infinity();
+  for (const auto& [rank, node] : comm.nodes) {
+    if (node.connected_t > 0) begin = std::min(begin, node.connected_t);
+    if (!node.samples.empty()) begin = std::min(begin, node.samples.front().t);
+  }
+  return begin;
+}
+
+double end_of(const CommRecords& comm) {
+  double end = 0;
+  for (const auto& [rank, node] : comm.nodes) {
+    if (!node.samples.empty()) end = std::max(end, node.samples.back().t);
+  }
+  return end;
+}
+
 class Analysis {
  public:
   explicit Analysis(const std::vector<const CommRecords*>& comms) {
@@ -44,6 +63,7 @@ class Analysis {
   }
 
   Explanation take() {
+    traffic_.active_us = active_us();
     take_main_view();
     std::stable_sort(
         e_.modes.begin(), e_.modes.end(),
@@ -90,7 +110,7 @@ class Analysis {
     std::uint64_t active_us = 0;
     for (const auto& [rank, sample] : totals) active_us = std::max(active_us, sample.active_us);
     for (const auto& [rank, sample] : totals) add_links(rank, sample, totals);
-    traffic_.active_us = std::max(traffic_.active_us, active_us);
+    spans_.push_back({is_recent ? change : begin_of(comm), end_of(comm), active_us});
     window_bytes_ += bytes_of(totals.begin()->second);
     for (const auto& [rank, sample] : totals) has_others_ |= sample.others > 0;
     if (main_ == nullptr || active_us > main_active_us_) {
@@ -102,6 +122,19 @@ class Analysis {
       has_main_one_plan_ = is_recent || change == 0;
     }
     add_whole(whole);
+  }
+
+  // Communicators side by side share the time, those of a job that began anew follow each other.
+  std::uint64_t active_us() {
+    std::ranges::sort(spans_, {}, &Span::begin);
+    std::uint64_t sum = 0, most = 0;
+    double end = 0;
+    for (const Span& span : spans_) {
+      if (span.begin >= end) sum += std::exchange(most, 0);
+      most = std::max(most, span.active_us);
+      end = std::max(end, span.end);
+    }
+    return sum + most;
   }
 
   // Which job it was, and when.
@@ -255,6 +288,11 @@ class Analysis {
   double main_since_t_ = 0;         // they are of this time on
   bool has_main_one_plan_ = false;  // in force all the while
   int communicator_ = 0;            // looked at so far
+  struct Span {                     // of one communicator
+    double begin = 0, end = 0;
+    std::uint64_t active_us = 0;
+  };
+  std::vector<Span> spans_;
   std::uint64_t window_bytes_ = 0;
   bool has_others_ = false;
 };

@@ -1,6 +1,8 @@
 #include "tools/explain/record_lines.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -195,18 +197,20 @@ class Builder {
 };
 
 // What is cut off or not of a record is noted.
-void read_file(const std::string& path, RecordLines& lines, std::vector<std::string>& notes) {
+Status read_file(const std::string& path, RecordLines& lines, std::vector<std::string>& notes) {
   std::ifstream in(path);
+  if (!in) return system_error(path + ": cannot be read: " + std::strerror(errno));
   std::uint64_t number = 0, bad = 0, first_bad = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
     if (lines.add(path, line)) continue;
     if (bad++ == 0) first_bad = number;
   }
-  if (bad == 0) return;
+  if (bad == 0) return Status::ok();
   notes.push_back(path + ": " + std::to_string(bad) + " of " + std::to_string(number) +
                   " lines are cut off or not of a record, the first is line " +
                   std::to_string(first_bad));
+  return Status::ok();
 }
 
 }  // namespace
@@ -288,7 +292,9 @@ Result<JobRecord> read_records(const std::vector<std::string>& paths) {
   if (!files) return files.status();
   RecordLines lines;
   std::vector<std::string> notes;
-  for (const std::string& file : files.value()) read_file(file, lines, notes);
+  for (const std::string& file : files.value()) {
+    if (Status s = read_file(file, lines, notes); !s) return s;
+  }
   if (lines.is_empty()) {
     return invalid_argument(
         (paths.size() == 1 ? paths.front() : "the given paths") +

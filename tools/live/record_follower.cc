@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <limits>
 
 namespace riffle::tools {
@@ -43,30 +44,37 @@ Status RecordFollower::look() {
   if (!files) return files.status();
   const double now_s = unix_now_s();
   std::map<Inode, std::uint64_t> found;
-  for (const std::string& path : *files) read(path, now_s, &found);
+  Status status;
+  for (const std::string& path : *files) {
+    if (Status s = read(path, now_s, &found); status && !s) status = s;
+  }
   known_ = std::move(found);
   const double oldest_t =
       options_.forget_s > 0 ? now_s - options_.forget_s : -std::numeric_limits<double>::infinity();
   lines_.forget(oldest_t, options_.window_s);
-  return Status::ok();
+  return status;
 }
 
-// A file that is gone by now, or that may not be read, is left out.
-void RecordFollower::read(const std::string& path, double now_s,
-                          std::map<Inode, std::uint64_t>* found) {
+// A file that is gone by now is left out.
+Status RecordFollower::read(const std::string& path, double now_s,
+                            std::map<Inode, std::uint64_t>* found) {
   const OpenFile file(path);
   struct stat is {};
-  if (file.get() < 0 || fstat(file.get(), &is) != 0) return;
+  if (file.get() < 0 && errno == ENOENT) return Status::ok();
+  if (file.get() < 0 || fstat(file.get(), &is) != 0) {
+    return system_error(path + ": cannot be read: " + std::strerror(errno));
+  }
   const Inode inode{is.st_dev, is.st_ino};
-  if (found->contains(inode)) return;  // it was renamed while we looked
+  if (found->contains(inode)) return Status::ok();  // it was renamed while we looked
   const auto known = known_.find(inode);
   const bool is_over =
       options_.forget_s > 0 && static_cast<double>(is.st_mtime) < now_s - options_.forget_s;
-  if (is_over) return;  // if it is written again it is read again, from the front
+  if (is_over) return Status::ok();  // if it is written again it is read again, from the front
   const auto end = static_cast<std::uint64_t>(is.st_size);
   std::uint64_t from = known == known_.end() ? 0 : known->second;
   if (from > end) from = 0;  // another file under a number that was given back
   (*found)[inode] = read_on(file.get(), path, from, end);
+  return Status::ok();
 }
 
 // Up to its last line feed; returns where that is.

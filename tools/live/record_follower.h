@@ -32,7 +32,8 @@ class RecordFollower {
   // Files and folders, as for read_records().
   RecordFollower(std::vector<std::string> paths, FollowOptions options);
 
-  // An error where a path is neither a file nor a folder, or cannot be read.
+  // An error where a path is neither a file nor a folder, or cannot be read; of the others' files
+  // all is taken.
   Status look();
   JobRecord job() const { return lines_.job(); }
   bool has_lines() const { return !lines_.is_empty(); }
@@ -45,7 +46,7 @@ class RecordFollower {
  private:
   using Inode = std::pair<dev_t, ino_t>;
 
-  void read(const std::string& path, double now_s, std::map<Inode, std::uint64_t>* found);
+  Status read(const std::string& path, double now_s, std::map<Inode, std::uint64_t>* found);
   std::uint64_t read_on(int file, const std::string& path, std::uint64_t from, std::uint64_t end);
   void add(const std::string& path, const std::string& line, bool is_recent);
 
