@@ -19,7 +19,7 @@ Result<std::optional<Launch>> find(std::map<std::string, std::string> variables,
 }
 
 const std::map<std::string, std::string> kSlurm = {{"SLURM_PROCID", "2"},
-                                                   {"SLURM_NTASKS", "4"},
+                                                   {"SLURM_STEP_NUM_TASKS", "4"},
                                                    {"SLURM_JOB_ID", "77"},
                                                    {"SLURM_STEP_ID", "0"},
                                                    {"SLURM_STEP_NODELIST", "rack1-n[07-09,12]"}};
@@ -28,8 +28,8 @@ TEST(Launch, AloneWithoutALauncher) {
   const auto alone = find({});
   ASSERT_TRUE(alone);
   EXPECT_FALSE(alone->has_value());
-  // A batch script is task 0 of 1.
-  const auto batch = find({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}});
+  // A batch script is one process, whatever its job has room for.
+  const auto batch = find({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}});
   ASSERT_TRUE(batch);
   EXPECT_FALSE(batch->has_value());
 }

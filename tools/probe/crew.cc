@@ -94,9 +94,13 @@ void Crew::launch(const std::string& host, const std::vector<std::string>& launc
                   const std::vector<std::string>& command) {
   Member m;
   m.name = host;
-  int in[2], out[2], err[2];
+  int in[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1};
   if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) {
     m.absent = std::string("no pipe: ") + std::strerror(errno);
+    for (const int* ends : {in, out, err}) {
+      if (ends[0] >= 0) close(ends[0]);
+      if (ends[1] >= 0) close(ends[1]);
+    }
     members_.push_back(std::move(m));
     return;
   }

@@ -2,14 +2,17 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <sstream>
 
 #include "plugin/entry/options.h"
 #include "plugin/transport/base/random.h"
 #include "plugin/transport/device/device.h"
+#include "plugin/transport/reactor/open_files.h"
 #include "tools/env/quoting.h"
 #include "tools/probe/launch.h"
 #include "tools/probe/pmix.h"
@@ -66,7 +69,7 @@ Status launch_peers(const Gathering& options, const PeerCommand& peer, Crew& cre
   std::vector<std::string> command = settings(peer);
   if (!command.empty()) command.insert(command.begin(), "env");
   command.push_back(sh_word(options.riffle.empty() ? this_command() : options.riffle));
-  command.insert(command.end(), peer.words.begin(), peer.words.end());
+  std::ranges::transform(peer.words, std::back_inserter(command), sh_word);
   for (const std::string& host : options.hosts) crew.launch(host, launcher, command);
   return Status::ok();
 }
@@ -101,6 +104,7 @@ Status meet_by_pmix(const Gathering& options, Launch& launch) {
 }  // namespace
 
 Result<Gathered> gather(const Gathering& options, const PeerCommand& peer, Crew& crew) {
+  raise_open_files();  // some for each host
   if (!options.hosts.empty()) {
     if (const Status s = launch_peers(options, peer, crew); !s) return s;
     return Gathered{Gathered::Role::kOverSsh, Fd()};

@@ -29,14 +29,15 @@ std::optional<int> number(const std::string& text) {
 struct Source {
   const char* launcher;
   const char* rank;
-  std::array<const char*, 2> size;  // the first that is set
+  const char* size;
 };
 // The innermost launcher first: mpirun runs in Slurm's jobs, not the other way round.
 constexpr std::array<Source, 4> kSources = {{
-    {"Open MPI", "OMPI_COMM_WORLD_RANK", {"OMPI_COMM_WORLD_SIZE", nullptr}},
-    {"torchrun", "RANK", {"WORLD_SIZE", nullptr}},
-    {"PMI", "PMI_RANK", {"PMI_SIZE", nullptr}},
-    {"Slurm", "SLURM_PROCID", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    {"torchrun", "RANK", "WORLD_SIZE"},
+    {"PMI", "PMI_RANK", "PMI_SIZE"},
+    // SLURM_NTASKS is set in batch scripts, too, which are one process.
+    {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
 }};
 
 Secret hashed(const std::string& text) {
@@ -104,22 +105,16 @@ Result<std::optional<Launch>> find_launch(const Environment& environment,
                                           const std::string& rendezvous) {
   for (const Source& source : kSources) {
     const std::string rank = value_of(environment, source.rank);
-    std::string size;
-    const char* size_name = source.size[0];
-    for (const char* name : source.size) {
-      if (name == nullptr || !size.empty()) continue;
-      size = value_of(environment, name);
-      size_name = name;
-    }
+    const std::string size = value_of(environment, source.size);
     if (rank.empty() || size.empty()) continue;
     const std::optional<int> r = number(rank), n = number(size);
     if (!n || *n < 1 || *n > kMostHosts) {
-      return invalid_argument(std::string(size_name) + "=" + size + " (" + source.launcher +
+      return invalid_argument(std::string(source.size) + "=" + size + " (" + source.launcher +
                               "): accepted are 1 to " + std::to_string(kMostHosts));
     }
     if (!r || *r < 0 || *r >= *n) {
       return invalid_argument(std::string(source.rank) + "=" + rank + " (" + source.launcher +
-                              "): accepted are 0 to " + size_name +
+                              "): accepted are 0 to " + source.size +
                               "-1 = " + std::to_string(*n - 1));
     }
     if (*n == 1) continue;  // such as a job's batch script: alone, as far as this launcher goes
