@@ -4,10 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "lab/cluster/cluster.h"
@@ -28,10 +31,13 @@ struct ClusterArguments {
   std::vector<std::string> command;
 };
 
+constexpr int kGraceS = 5;  // that commands have to end by a signal
+
 [[noreturn]] void run_on(const cluster::Cluster& cluster, int node, pid_t launcher,
-                         const std::vector<std::string>& command) {
+                         const sigset_t& signals, const std::vector<std::string>& command) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher) _exit(kFailed);
+  sigprocmask(SIG_SETMASK, &signals, nullptr);
   if (Status s = cluster.enter(node); !s) _exit(report(s));
   setenv("RANK", std::to_string(node).c_str(), 1);
   setenv("WORLD_SIZE", std::to_string(cluster.size()).c_str(), 1);
@@ -45,6 +51,58 @@ struct ClusterArguments {
 Status write_fabric(const cluster::Profile& profile, const std::string& path) {
   if (profile.shaped()) return write_file(path, to_toml(fabric_of(profile)));
   return invalid_argument("--fabric: profile " + profile.name + " has nodes without a rate");
+}
+
+// Signals that end this command, and those of children that have ended, for sigtimedwait().
+class WaitedSignals {
+ public:
+  WaitedSignals() {
+    sigemptyset(&all_);
+    for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&all_, s);
+    sigprocmask(SIG_BLOCK, &all_, &before_);
+  }
+  ~WaitedSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  WaitedSignals(const WaitedSignals&) = delete;
+  WaitedSignals& operator=(const WaitedSignals&) = delete;
+  const sigset_t& before() const { return before_; }
+  // 0: none within a second.
+  siginfo_t next() const {
+    siginfo_t found{};
+    const timespec second{1, 0};
+    if (sigtimedwait(&all_, &found, &second) < 0) found = {};
+    return found;
+  }
+
+ private:
+  sigset_t all_{}, before_{};
+};
+
+void signal_all(const std::vector<pid_t>& nodes, int number) {
+  for (const pid_t pid : nodes) kill(pid, number);
+}
+
+// The worst exit status. A signal that ends this command goes to all, so that they can end what
+// they have started in sessions of their own; who does not end by it is killed.
+int wait_for(std::vector<pid_t> nodes, const WaitedSignals& signals) {
+  int worst = 0, ended_by = 0;
+  time_t deadline = 0;
+  while (!nodes.empty()) {
+    const siginfo_t signal = signals.next();
+    if (signal.si_signo != 0 && signal.si_signo != SIGCHLD && ended_by == 0) {
+      ended_by = signal.si_signo;
+      deadline = time(nullptr) + kGraceS;
+      // A terminal's reaches all of its foreground processes anyway.
+      if (signal.si_code != SI_KERNEL) signal_all(nodes, SIGTERM);
+    }
+    if (ended_by != 0 && time(nullptr) > deadline) signal_all(nodes, SIGKILL);
+    std::erase_if(nodes, [&worst](pid_t pid) {
+      int status = 0;
+      if (waitpid(pid, &status, WNOHANG) != pid) return false;
+      worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+      return true;
+    });
+  }
+  return ended_by != 0 ? 128 + ended_by : worst;
 }
 
 int run(const ClusterArguments& options) {
@@ -67,22 +125,16 @@ int run(const ClusterArguments& options) {
     if (!started) return report(started.status());
     flow = std::move(*started);
   }
+  const WaitedSignals signals;
   const pid_t launcher = getpid();
   std::vector<pid_t> nodes;
   for (int node = 0; node < cluster.value()->size(); ++node) {
     const pid_t pid = fork();
-    if (pid == 0) run_on(*cluster.value(), node, launcher, options.command);
+    if (pid == 0) run_on(*cluster.value(), node, launcher, signals.before(), options.command);
     if (pid < 0) return report(system_error(std::string("fork: ") + std::strerror(errno)));
     nodes.push_back(pid);
   }
-  int worst = 0;
-  for (const pid_t pid : nodes) {
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-  }
-  return worst;
+  return wait_for(std::move(nodes), signals);
 }
 
 }  // namespace

@@ -36,12 +36,20 @@ int write_on(RecordFollower& record, const MetricsArguments& options) {
   sigemptyset(&ends);
   sigaddset(&ends, SIGINT);
   sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGHUP);
   sigprocmask(SIG_BLOCK, &ends, nullptr);
   const auto seconds = static_cast<time_t>(options.every_s);
   const timespec pause{seconds,
                        static_cast<long>(1e9 * (options.every_s - static_cast<double>(seconds)))};
+  bool was_written = false;
   do {
-    if (Status s = replace_file(options.textfile, page_of(record, options)); !s) return report(s);
+    const Status written = replace_file(options.textfile, page_of(record, options));
+    if (!written && !was_written) return report(written);
+    was_written = true;
+    if (written) continue;
+    // Such as a disk that is full for a while: what stands there is not true any more.
+    ::unlink(options.textfile.c_str());
+    std::fprintf(stderr, "riffle metrics: %s\n", written.message().c_str());
   } while (sigtimedwait(&ends, nullptr, &pause) < 0);
   ::unlink(options.textfile.c_str());
   return 0;
@@ -95,7 +103,8 @@ void add_metrics(CLI::App& app, int& exit_code) {
       "goes when the command ends, unless it was written --once. deploy/monitoring has a "
       "dashboard\n"
       "and alert rules.\n"
-      "Exit code: 0 ended by SIGINT or SIGTERM, or done; 1 cannot write or listen; 2 wrong usage.\n"
+      "Exit code: 0 ended by SIGINT, SIGTERM or SIGHUP, or done; 1 cannot write or listen; 2 wrong "
+      "usage.\n"
       "Examples:\n"
       "  riffle metrics /shared/run1 --listen 127.0.0.1:9817\n"
       "  riffle metrics /shared/run1 --textfile /var/lib/node_exporter/riffle.prom\n"
