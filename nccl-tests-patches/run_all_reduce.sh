@@ -51,6 +51,8 @@ command -v "$riffle" >/dev/null || wrong_usage "no riffle command: set PATH or -
 command -v "$program" >/dev/null || wrong_usage "no all_reduce_perf: set PATH or --program"
 program=$(command -v "$program") riffle=$(command -v "$riffle")
 out=${out:-all_reduce.$(date +%Y%m%d-%H%M%S)}
+# The table would have the medians of both.
+if compgen -G "$out/with*-*.txt" >/dev/null; then wrong_usage "--out $out has an earlier run's output"; fi
 mkdir -p "$out/record"
 out=$(cd "$out" && pwd)
 

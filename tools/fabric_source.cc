@@ -64,6 +64,9 @@ Result<Fabric> read_fabric(const FabricSource& source, const char* command) {
     return invalid_argument(std::string(command) + " needs --fabric or --profile, one of them");
   }
   if (!source.profile.empty()) {
+    if (!source.nodes.empty()) {
+      return invalid_argument("--nodes chooses nodes of a fabric file: it takes --fabric");
+    }
     const auto profile = cluster::load_profile(source.profile, profile_folder());
     if (!profile) return profile.status();
     if (!profile->shaped()) return invalid_argument("profile " + profile->name + " has no rates");

@@ -127,8 +127,12 @@ class Measurement:
         if trouble and "Out of bounds values" not in text:
             raise RuntimeError(f"all_reduce_perf {contender} Riffle, round {number}: {trouble}")
         rows = nccl_tests.rows_of(log, self.job.size)
+        used = contenders.what_nccl_used(text)
+        if contender == "with" and "riffle" not in str(used["network"]).lower():
+            raise RuntimeError(f"all_reduce_perf with Riffle, round {number}: NCCL's network was {used['network']}; "
+                               "riffle doctor says why")
         self.document["versions"]["nccl_of_nccl_tests"] = nccl_tests.release_in(text)
-        self.document["all_reduce"] += [{"round": number, "contender": contender, **row} for row in rows]
+        self.document["all_reduce"] += [{"round": number, "contender": contender, **used, **row} for row in rows]
         self.say(f"round {number}, {contender:7} Riffle, all_reduce_perf: {len(rows)} lines, "
                  f"{sum(row['wrong'] for row in rows):g} wrong elements")
 

@@ -30,6 +30,8 @@ PROGRAMS = {
     "all_reduce_perf": """
 [ "$NCCL_HOSTID" = node1 ] || { echo "NCCL_HOSTID is $NCCL_HOSTID"; exit 3; }
 us=80.0; [ -z "$NCCL_NET_PLUGIN" ] || us=40.0
+network=Socket; [ -z "$NCCL_NET_PLUGIN" ] || network=${NETWORK:-riffle}
+echo "host:1:1 [0] NCCL INFO Using network $network"
 echo 'NCCL version 2.28.9+cuda13.0'
 for rank in $RANKS_SEEN; do echo "#  Rank  $rank Group  0 Pid 1 on host device  0 [0000:01:00] made up"; done
 echo "  1024  256  float  sum  -1  9.0  0.1  0.1  0  9.0  0.1  0.1  0"
@@ -124,6 +126,10 @@ class Run(unittest.TestCase):
         kept = runner.taken_in(table.load("gpu").runs[1], self.json)
         self.assertEqual(list(kept["repeats"][0]["figures"].values()), [2.0, 0])
         self.assertEqual(json.loads(self.json.read_text())["versions"]["nccl_of_nccl_tests"], "2.28.9")
+
+    def test_nccl_tests_without_riffle_in_them(self):
+        text = self.ended(self.start("--models", PATH=self.programs(), RANKS_SEEN="0 1", NETWORK="Socket"), 1)
+        self.assertIn("all_reduce_perf with Riffle, round 1: NCCL's network was Socket", text)
 
     def test_nccl_tests_with_wrong_elements(self):
         text = self.ended(self.start("--models", PATH=self.programs(), RANKS_SEEN="0 1", WRONG="5"), 1)

@@ -76,6 +76,7 @@ END
 refuses "$folder/nominal: no plan in the record says what the rates of its network are" --record "$folder/nominal"
 refuses "no record of Riffle" --record "$folder"
 refuses "excludes" --record "$folder/record" --profile racks8
+refuses "it takes --fabric" --profile racks8 --nodes node0,node1
 refuses "accepted are 1, 2, 4" --fabric "$folder/net.toml" --group 3
 refuses "65536" --fabric "$folder/net.toml" --group 0
 refuses "has no node e, it has a, b, c, d" --fabric "$folder/net.toml" --nodes a,e
