@@ -47,7 +47,7 @@ AREA = Area(
             Figure("reduction kernels, float32 sums of 8 x 128 KiB, GB/s", rows("bytes_per_second", max, scale=1e-9),
                 digits=0, before=Before("78"))]),
         Run("auto", "build/bench/riffle_decision_bench", [
-            Figure("`RIFFLE_COLLNET=auto`, 2 to 256 nodes, 10 to 100 Gbit/s: verdicts unchanged by the measured time to add up, of 32",
+            Figure("`RIFFLE_COLLNET=auto`, 2 to 256 nodes, 10 to 100 Gbit/s: verdicts unchanged by what was measured, of 32",
                    printed(r"the same: (\d+) of"), at_least(32), digits=0),
             Figure("time to add up, modelled over measured, least", printed(r"measured: ([0-9.]+) to"), at_least(0.5)),
             Figure("time to add up, modelled over measured, most", printed(r"measured: [0-9.]+ to ([0-9.]+)"), at_most(2))])])
