@@ -104,13 +104,13 @@ void Regroup::retry_without(int peer) {
 void Regroup::begin(std::uint64_t round) {
   if (phase_ == Phase::kRunning) {
     steps_.freeze();
-    account_ = steps_.account();
     deadline_timer_ = steps_.call_later(options_.deadline_ns, [this] {
       deadline_timer_.reset();
       end("the survivors of a loss did not agree in time (round " + std::to_string(round_) +
           ", nodes lost: " + text_of(missing()) + ")");
     });
   }
+  account_ = steps_.account();  // anew: a round that was installed has changed what counts as over
   phase_ = Phase::kGathering;
   round_ = round;
   verdict_.reset();

@@ -182,7 +182,8 @@ void Survivors::submit(Operation* operation) {
   ++posted_;
   for (const auto& [peer, why] : std::exchange(deferred_, {})) give_up(peer, why);
   give_up_nodes_that_ended_before();
-  if (has_failed_ || is_frozen_) return;
+  // Where this node is the only one left, it has gone on within that, and the operation with it.
+  if (has_failed_ || is_frozen_ || e.has_begun) return;
   begin(posted_ - 1);
   advance();
 }

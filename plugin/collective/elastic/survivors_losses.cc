@@ -135,6 +135,11 @@ void Survivors::install_next(const Regroup::Verdict& verdict,
   Result<RecoveryOrder> order = decode_order(verdict.content);
   if (!order) return installed(order.status());
   if (!order->problem.empty()) return installed(remote_error(order->problem));
+  if (order->final_below > done_) {
+    return installed(
+        remote_error("the order counts calls below " + std::to_string(order->final_below) +
+                     " as over, of which here those below " + std::to_string(done_) + " are"));
+  }
   const Result<PlanSet> plans = decode_plan_set(order->plans.data(), order->plans.size());
   if (!plans) return installed(plans.status());
   if (digest(*plans) != order->digest)

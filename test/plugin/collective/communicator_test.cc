@@ -269,6 +269,31 @@ TEST_F(CommunicatorTest, ACallThatOneNodeMakesLateIsAWarningThatNamesItWhileItSt
   unsetenv("RIFFLE_ON_LOSS");
 }
 
+// All others have closed while it had nothing to do; what it has scaled is not begun once more.
+TEST_F(CommunicatorTest, TheOnlyOneLeftGoesOnWithItsOwnScaled) {
+  for (const int nodes : {2, 3}) {
+    setenv("RIFFLE_ON_LOSS", "continue", 1);
+    reload_config();
+    Cluster cluster(nodes);
+    for (const std::string& e : cluster.errors) ASSERT_EQ(e, "");
+    for (int node = nodes; node-- > 1;) cluster.close(node);
+    std::this_thread::sleep_for(300ms);
+    const std::vector<float> mine(1000, 3);
+    for (int call = 0; call < 3; ++call) {
+      for (const bool is_in_place : {false, true}) {
+        std::vector<float> result = is_in_place ? mine : std::vector<float>(1000, -1);
+        Result<coll::Request*> q =
+            coll::all_reduce(cluster.comms[0], is_in_place ? result.data() : mine.data(),
+                             result.data(), 1000, DataType::kFloat32, ReduceOp::kSum);
+        ASSERT_TRUE(q && *q != nullptr) << q.status().message();
+        ASSERT_EQ(wait(*q), "");
+        EXPECT_EQ(result, std::vector<float>(1000, 3.0F * static_cast<float>(nodes))) << call;
+      }
+    }
+  }
+  unsetenv("RIFFLE_ON_LOSS");
+}
+
 // A part of a reduce-scatter in which it owns nothing is over for a node when it has sent what it
 // has.
 TEST_F(CommunicatorTest, ANodeThatOwnsNothingOfAReduceScatterMayLeaveBeforeTheOthersCallIt) {
