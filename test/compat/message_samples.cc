@@ -124,6 +124,7 @@ PlanBasis basis() {
     basis.fabric.nodes[n].out_kbps += n;
   }
   basis.fabric.latency_us = 70;
+  basis.fabric.rack_latency_us = 30;
   basis.is_nominal = false;
   basis.message_ns = 6'789;
   basis.small_message_ns = 12'345;

@@ -95,6 +95,8 @@ std::vector<std::uint8_t> encode(const PlanBasis& basis) {
   w.number(as_number(basis.message_ns));
   w.number(as_number(basis.small_message_ns));
   w.number(as_number(basis.fabric.latency_us));
+  w.number(basis.fabric.rack_latency_us ? 1 : 0);
+  w.number(as_number(basis.fabric.rack_latency_us.value_or(0)));
   w.number(basis.fabric.racks.size());
   for (const RackLink& rack : basis.fabric.racks) {
     w.number(as_number(rack.up_kbps));
@@ -116,6 +118,9 @@ Result<PlanBasis> decode_basis(const std::vector<std::uint8_t>& bytes, int nodes
   basis.message_ns = as_rate(reader.number());
   basis.small_message_ns = as_rate(reader.number());
   basis.fabric.latency_us = as_rate(reader.number());
+  const bool has_rack_latency = reader.number() != 0;
+  const std::int64_t rack_latency_us = as_rate(reader.number());
+  if (has_rack_latency) basis.fabric.rack_latency_us = rack_latency_us;
   for (std::uint64_t n = reader.number(); n > 0 && reader.is_ok(); --n) {
     RackLink rack;
     rack.name = std::to_string(basis.fabric.racks.size());
@@ -162,6 +167,7 @@ PlanBasis restrict_to(const PlanBasis& basis, const std::vector<int>& nodes) {
   result.message_ns = basis.message_ns;
   result.small_message_ns = basis.small_message_ns;
   result.fabric.latency_us = basis.fabric.latency_us;
+  result.fabric.rack_latency_us = basis.fabric.rack_latency_us;
   std::map<int, int> rack_of;  // new numbers
   for (const int node : nodes) {
     NodeLink link = basis.fabric.nodes[static_cast<std::size_t>(node)];
