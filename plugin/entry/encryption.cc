@@ -21,12 +21,9 @@ Result<EncryptionOptions> encryption_options(const Config& c) {
 Status refusal_of(const Options& options, const std::vector<std::string>& problems) {
   if (!options.refusal) return options.refusal;
   for (const std::string& problem : problems) {
-    // Misspelt ones too.
+    // Misspelt ones too, and lines of files that are no settings.
     const auto says = [&](const char* text) { return problem.find(text) != std::string::npos; };
-    if (problem.starts_with("RIFFLE_ENCRYPT") || problem.starts_with("RIFFLE_KEY") ||
-        says("did you mean RIFFLE_ENCRYPT?") || says("did you mean RIFFLE_KEY_FILE?")) {
-      return invalid_argument(problem);
-    }
+    if (says("RIFFLE_ENCRYPT") || says("RIFFLE_KEY")) return invalid_argument(problem);
   }
   if (!options.transport.encryption.is_on) return Status::ok();
   const std::string remedy = " is not encrypted; RIFFLE_NET=tcp carries all over Riffle's TCP";

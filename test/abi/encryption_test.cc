@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,15 @@ TEST_F(Refusal, AMisspeltName) {
 
 TEST_F(Refusal, AnotherMisspeltName) {
   EXPECT_EXIT(refuses<abi::NetV12>({{"RIFFLE_ENCRPYT", "1"}}, "did you mean RIFFLE_ENCRYPT?"),
+              ::testing::ExitedWithCode(0), "");
+}
+
+// Else the job would go on in the clear.
+TEST_F(Refusal, ALineOfAFileThatIsNoSetting) {
+  const std::string file = ::testing::TempDir() + "riffle-encrypt.conf";
+  std::ofstream(file) << "RIFFLE_ENCRYPT: 1\n";
+  EXPECT_EXIT(refuses<abi::NetV12>({{"RIFFLE_CONF_FILE", file.c_str()}},
+                                   "\"RIFFLE_ENCRYPT: 1\" is not KEY=VALUE"),
               ::testing::ExitedWithCode(0), "");
 }
 
