@@ -121,10 +121,12 @@ std::string read_or_remove(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return {};
   std::string content;
+  // First its size: content is written under the lock alone, which a new file may get only now.
   struct stat info {};
+  const bool is_known = ::fstat(fd, &info) == 0;
   if (is_locked(fd)) {
     content = read_all(fd);
-  } else if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+  } else if (is_known && S_ISREG(info.st_mode) &&
              (info.st_size > 0 || ::time(nullptr) - info.st_mtime > kUnfinishedAgeSeconds)) {
     ::unlink(path.c_str());
   }

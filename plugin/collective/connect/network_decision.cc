@@ -22,6 +22,7 @@ bool NetworkDecision::knows_network(const std::vector<NodeReport>& reports) cons
 void NetworkDecision::probed(const std::vector<NodeReport>& reports, const ProbeOutcome& outcome) {
   if (outcome.findings.rounds == 0) network_ = remembered_network(options_, reports);
   if (network_) return;
+  is_probed_here_ = true;
   network_ = probed_network(options_, outcome, reports, device_, racks());
   has_seen_pairs_ = network_ && outcome.trouble.empty() && network_->size() <= probe::kDenseNodes;
   // Also if NCCL's ring turns out to be better: then no verdict brings it.
@@ -31,6 +32,8 @@ void NetworkDecision::probed(const std::vector<NodeReport>& reports, const Probe
 Verdict NetworkDecision::decide(const std::vector<NodeReport>& reports) {
   Verdict verdict =
       riffle::decide(options_, reports, network_ ? &*network_ : nullptr, racks(), &basis_);
+  // What is remembered stays as old as it is.
+  if (!is_probed_here_) verdict.network.clear();
   basis_.has_seen_pairs = has_seen_pairs_;
   return verdict;
 }

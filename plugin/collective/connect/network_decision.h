@@ -39,7 +39,8 @@ class NetworkDecision {
   const Device device_;            // the listener that tells it goes once there is a mesh
   std::optional<Racks> racks_;     // known without measuring
   std::optional<Fabric> network_;  // as probed
-  bool has_seen_pairs_ = false;    // PlanBasis
+  bool is_probed_here_ = false;
+  bool has_seen_pairs_ = false;  // PlanBasis
   PlanBasis basis_;
 };
 
