@@ -66,9 +66,8 @@ void Recording::planned(const Verdict& verdict, const PlanBasis* basis) {
   if (trace_) trace_->connected(Reactor::now_ns(), verdict.hosts);
   PlanRecord plan{.cause = "connect", .reason = verdict.reason, .digest = verdict.digest};
   if (basis != nullptr) {
-    is_nominal_ = basis->is_nominal;
     plan.fabric = &basis->fabric;
-    plan.is_nominal = is_nominal_;
+    plan.is_nominal = basis->is_nominal;
     plan.predicted_us = basis->predicted_us;
     plan.predicted_bytes = basis->planned_bytes;
   }
@@ -109,9 +108,9 @@ void Recording::on_replan(const ReplanEvent& event) {
                     .name = event.plan,
                     .digest = event.digest,
                     .fabric = &event.fabric,
-                    .is_nominal = is_nominal_,
+                    .is_nominal = event.is_nominal,
                     .trigger = trigger_name(event.trigger),
-                    .predicted_us = is_nominal_ ? 0 : event.time_us,
+                    .predicted_us = event.is_nominal ? 0 : event.time_us,
                     .predicted_bytes = event.planned_bytes});
 }
 

@@ -67,7 +67,6 @@ class Recording final : public ReplanObserver {
   const std::unique_ptr<CommRecord> record_;
   const std::unique_ptr<CommTrace> trace_;  // null: nothing is traced
   const std::string shadow_rule_;           // in words
-  bool is_nominal_ = true;                  // PlanBasis
   std::function<RelaxedTotals()> relaxed_;
   TransportMesh* mesh_ = nullptr;
   std::uint64_t timer_ = 0;

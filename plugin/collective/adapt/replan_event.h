@@ -32,6 +32,7 @@ struct ReplanEvent {
   std::uint64_t time_ns = 0;      // of the mesh's clock (monotonic)
   std::vector<probe::PassiveReport> reports;  // kReport: by rank, what each node measured
   Fabric fabric;                              // what is believed of the network now
+  bool is_nominal = false;                    // its rates were neither measured nor given
   // kPlanChange, kGivenUp.
   Trigger trigger = Trigger::kRates;
   std::string cause;          // "node 3 (h3) now sends 98 Mbit/s, was 400"

@@ -261,6 +261,7 @@ ReplanEvent Replanner::event(ReplanEvent::Kind kind) const {
   e.collectives = counted_;
   e.time_ns = mesh_->now_ns();
   e.fabric = rates_->fabric();
+  e.is_nominal = !can_predict_;
   return e;
 }
 
