@@ -327,7 +327,11 @@ TEST(PlanSwitch, ANoThatOvertakesItsOrderHoldsNobody) {
                          ++orders;
                          done({});
                        },
-                   .hold = [&](std::uint64_t) { return std::uint64_t{5} + 0 * ++held; },
+                   .hold =
+                       [&](std::uint64_t) {
+                         ++held;
+                         return std::uint64_t{5};
+                       },
                    .use = [](std::uint64_t) {},
                    .drop = [] {},
                    .decided = [](const Result<std::uint64_t>&) {}});
