@@ -64,7 +64,8 @@ AREA = Area(
     about="The largest hundredth of 32 MiB of gradients per call; the rest waits ([sparse.md](sparse.md)). Of the schedules in turns SparDL and Ok-Topk "
           "reuse thresholds of the call before, as published or as the plugin does; the others select exactly. All select within the clock. SparDL has "
           "the teams and the order of nodes that the plugin's planner takes when it is told the network. Medians of 20 pairs of calls and their 95 % "
-          "interval, all of one run: what is within 5 % of 1 is a draw.",
+          "interval, all of one run; rows without one are older, ratios of medians, beside an Ok-Topk that added up before it sent on. What is within 5 % "
+          "of 1 is a draw.",
     targets=("riffle", "riffle_plugin", "riffle_trainer", "riffle_unit_tests", "riffle_sim_tests"),
     runs=[
         call("uniform8", 8, "12.2"), call("racks8", None, "14.0"), call("mixed16", None, "11.7"),
